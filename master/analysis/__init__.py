@@ -1,0 +1,1 @@
+"""Latency logs of other tools and of finished runs, as percentiles over time."""

@@ -1,0 +1,1 @@
+"""Decisions taken at barrier 1: pure functions of numbers and time handed in."""

@@ -1,0 +1,49 @@
+"""Every error a user can meet, by whose fault it is. Anything else that escapes is a bug of ours.
+
+    IvypyError
+        PlanError       the plan, or the command line: nothing was touched (exit 2)
+        HostsError      test hosts that cannot be used, all of them together (exit 3)
+        RefusedError    a device that must not be written (exit 4)
+        OutputError     the run folder cannot be written (exit 1)
+
+A peer that breaks the protocol raises protocol.errors.ProtocolError; the driver of that host turns it, like every
+other expected fault of a host, into `host.lost = reason`.
+"""
+
+from dataclasses import dataclass
+
+
+class IvypyError(Exception):
+    """Something a user can mend. Its text is complete: what, where, remedy."""
+
+
+class PlanError(IvypyError):
+    """A plan, or a command's arguments, that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFault:
+    """One reason why a host cannot be used."""
+
+    host: str
+    what: str  # what went wrong, and with which thing
+    remedy: str  # what the user can do
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.what}; {self.remedy}" if self.remedy else f"{self.host}: {self.what}"
+
+
+class HostsError(IvypyError):
+    """Hosts that cannot be used; every fault of every host."""
+
+    def __init__(self, faults: list[HostFault]) -> None:
+        super().__init__("\n".join(str(fault) for fault in faults))
+        self.faults = faults
+
+
+class RefusedError(IvypyError):
+    """A device would be overwritten that must not be, or that the user has not agreed to."""
+
+
+class OutputError(IvypyError):
+    """The run folder cannot be made or written."""

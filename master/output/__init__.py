@@ -1,0 +1,1 @@
+"""The run folder: CSV rows, histograms, events; written by one thread."""

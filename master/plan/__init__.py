@@ -1,0 +1,1 @@
+"""A test plan, from YAML text to resolved steps, with the place of every fault."""

@@ -1,0 +1,1 @@
+"""Slicings of the workload instances, and the exact merging of what they measured."""

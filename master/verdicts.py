@@ -1,0 +1,122 @@
+"""Verdicts, reasons and exit codes: each a closed list with a sentence for its reader.
+
+Rule: a number is never shown without knowing whether it may be believed. A reason is a note (the number stands,
+know this), partial (it is true of less than was asked for) or invalid (do not use it). docs/verdicts.md and
+docs/exit-codes.md are printed from here.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum, IntEnum, StrEnum
+
+
+class Verdict(StrEnum):
+    VALID = "valid"
+    PARTIAL = "partial"
+    INVALID = "invalid"
+
+    @property
+    def sentence(self) -> str:
+        return {
+            Verdict.VALID: "Nothing that ivypy watches speaks against the number.",
+            Verdict.PARTIAL: "True, but of less than was asked for: a host or device was missing for part of the time.",
+            Verdict.INVALID: "Not a measurement of what was asked for; the reasons say why.",
+        }[self]
+
+
+class Weight(StrEnum):
+    """What a reason does to the verdict."""
+
+    NOTE = "note"
+    PARTIAL = "partial"
+    INVALID = "invalid"
+
+
+class Reason(Enum):
+    """Value: the weight and a sentence; the name in lower case stands in the CSV's `reasons`."""
+
+    TARGET_NOT_REACHED = Weight.INVALID, "More I/O fell due than was done: the backlog grew beyond the tolerance, so response times have no meaning."
+    GENERATOR_LATE = Weight.INVALID, "More than 25 % of the response time (mean or p99) is the generator's own lateness."
+    GENERATOR_LATENESS = Weight.NOTE, "More than 10 % of the response time (mean or p99) is the generator's own lateness."
+    HOST_LIMIT = Weight.NOTE, "A core was busy throughout with iops: max: this is the host's limit, not the storage's."
+    STALL_AT_END = Weight.INVALID, "An I/O unfinished at the end is older than the longest response in the window: a stall is hidden."
+    OVERRUN = Weight.INVALID, "A workload thread found no free buffer at a boundary: a result covers more than one subinterval."
+    NO_SAMPLES = Weight.INVALID, "No I/O completed in the measurement."
+    QUANTITY = Weight.INVALID, "The rollup type has another number of instances than its `quantity` demands."
+    MAX_DROOP = Weight.INVALID, "The slowest instance is further below the fastest than `max_droop` allows."
+    IO_ERRORS = Weight.INVALID, "I/Os ended with errors or short transfers; they are in no latency."
+    UNWRITTEN_EXTENTS = Weight.INVALID, "A file has extents that were never written: reads of them do not touch the disk."
+    HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
+    HOST_LATE = Weight.PARTIAL, "A host's result came after barrier 1 closed; that subinterval is without it."
+    HOSTS_CHANGED = Weight.PARTIAL, "The set of hosts changed in the measurement; the window ends at the change."
+    SHORTENED = Weight.PARTIAL, "The measurement was cut short (Ctrl-C, halt)."
+    INTERRUPTED = Weight.INVALID, "The step was interrupted before its measurement was complete."
+    CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
+    LATE_CONTROLLER = Weight.NOTE, "The controller's own work took more than half a subinterval."
+    QUEUE_DEPTH_LIMITED = Weight.NOTE, "The device's own queue (nr_requests) was full: in flight was capped below maxtags."
+    SUBMISSIONS_RETURNED = Weight.NOTE, "The kernel gave submissions back (EAGAIN); their times were kept."
+    DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
+    TOO_FEW_SUBINTERVALS = Weight.NOTE, "Fewer than five subintervals: no half-width can be stated."
+    STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
+
+    @property
+    def weight(self) -> Weight:
+        return self.value[0]
+
+    @property
+    def sentence(self) -> str:
+        return self.value[1]
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+def verdict_of(reasons: Iterable[Reason]) -> Verdict:
+    """The verdict that a set of reasons comes to: the worst weight among them."""
+    weights = {reason.weight for reason in reasons}
+    if Weight.INVALID in weights:
+        return Verdict.INVALID
+    return Verdict.PARTIAL if Weight.PARTIAL in weights else Verdict.VALID
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A reason with what was seen, for people: `target_not_reached (backlog grew by 1,204 of 50,000 due)`."""
+
+    reason: Reason
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.reason.word} ({self.detail})" if self.detail else self.reason.word
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    INTERNAL = 1
+    PLAN = 2
+    HOSTS = 3
+    REFUSED = 4
+    SLO_MISSED = 5
+    NOT_REACHED = 6
+    PARTIAL = 7
+    INVALID = 8
+    INTERRUPTED = 130
+
+    @property
+    def sentence(self) -> str:
+        return _EXIT_SENTENCES[self]
+
+
+_EXIT_SENTENCES = {
+    ExitCode.OK: "Every step is valid, every threshold met.",
+    ExitCode.INTERNAL: "ivypy itself failed, or the run folder could not be written.",
+    ExitCode.PLAN: "The plan or the command line has faults; nothing was touched.",
+    ExitCode.HOSTS: "A host, LUN or right that the plan needs is missing; no I/O was started.",
+    ExitCode.REFUSED: "A device would be overwritten that must not be, or without consent; no I/O was started.",
+    ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed.",
+    ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",
+    ExitCode.PARTIAL: "A host or device was lost; what was measured before and without it is kept.",
+    ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
+    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C after a clean stop; what there was is written.",
+}

@@ -1,0 +1,85 @@
+"""The columns of the packed arrays in a `result`: what the engine counts, in which order.
+
+Rule: the order here is the order on the wire and in the engine's C structs (a test compares them). All arrays
+are row-major, little-endian, 64 bits unless said otherwise.
+
+A *series* is one latency distribution of a merge class. There are nine: service and response time of four
+kinds of I/O, and the generator's lateness. Beside each series' buckets travel its seven moments.
+"""
+
+from enum import IntEnum
+
+
+class Kind(IntEnum):
+    """The four kinds of I/O that are told apart while recording; all other categories are sums of these."""
+
+    RANDOM_READ = 0
+    RANDOM_WRITE = 1
+    SEQUENTIAL_READ = 2
+    SEQUENTIAL_WRITE = 3
+
+
+KINDS = len(Kind)
+SERVICE = 0  # series SERVICE + kind: submit to completion
+RESPONSE = KINDS  # series RESPONSE + kind: due to completion; paced I/O only
+LATENESS = 2 * KINDS  # one series: the part of the wait before submission that is the generator's own fault
+SERIES = 2 * KINDS + 1
+
+
+class Moment(IntEnum):
+    """u64 columns of `moments`, shape (classes, SERIES, len(Moment)); times in nanoseconds.
+
+    An empty series has MIN = 2**64 - 1 and zero elsewhere, so that merging is add, add ..., min, max.
+    """
+
+    COUNT = 0
+    BYTES = 1
+    SUM = 2
+    SQUARES_LOW = 3  # sum of squares, bits 0..63: 128 bits, since 64 overflow after 18 I/Os of 1 s
+    SQUARES_HIGH = 4  # sum of squares, bits 64..127
+    MIN = 5
+    MAX = 6
+
+
+class Count(IntEnum):
+    """i64 columns of `counts`, shape (instances, len(Count)), one row per workload instance in `go`'s order."""
+
+    EDIT = 0  # number of the edit in force at the end of the subinterval (0: as created)
+    DUE = 1  # I/Os that fell due; equals SUBMITTED where iops is max
+    SUBMITTED = 2
+    COMPLETED = 3  # without errors and short transfers
+    BYTES = 4
+    ERRORS = 5  # completions with an errno, short transfers included
+    SHORT = 6  # completions of fewer bytes than asked
+    DROPPED = 7  # I/Os that were due and will never be submitted
+    BACKLOG = 8  # at the end: due, not submitted
+    IN_FLIGHT = 9  # at the end: submitted, not completed
+    OLDEST_IN_FLIGHT_NS = 10  # at the end: age since submission, 0 if none
+    OLDEST_OWED_NS = 11  # at the end: age since it fell due of the oldest I/O in the backlog or in flight, 0 if none
+    QUEUE_LIMITED = 12  # submissions held back because the device's own queue (nr_requests) was full
+    AGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
+
+
+class ThreadCount(IntEnum):
+    """i64 columns of `threads`, shape (threads, len(ThreadCount)); times in nanoseconds."""
+
+    CPU = 0  # the core it is pinned to, -1 if none
+    SWAPPED = 1  # 1, or 0 if the thread had not handed over its buffer when the result was taken
+    OVERRUNS = 2  # boundaries that passed without a free buffer: this result covers 1 + OVERRUNS lengths
+    DISPATCH = 3  # boundary to the instant the thread noticed it
+    SWITCHOVER = 4  # noticed to running in the other buffer
+    LATENESS_P50 = 5  # due (or tag free, whichever is later) to submitted, paced I/O only
+    LATENESS_P99 = 6
+    LATENESS_MAX = 7
+    HARVEST_GAP_P99 = 8  # time between two looks at the completion ring: bounds the error of a completion's stamp
+    HARVEST_GAP_MAX = 9
+    IN_SUBMIT = 10  # time spent in submit calls
+    SUBMIT_CALLS = 11
+    HARVESTS = 12  # passes that found at least one completion
+    WAITS = 13  # times the thread slept
+    SUBMITTED = 14
+    COMPLETED = 15
+    CPU_TIME = 16  # CPU time of the thread
+    ANCHOR_CORRECTION = 17  # how far the clock was moved at this swap, signed
+
+

@@ -1,0 +1,251 @@
+"""Messages as lines: one JSON object each, UTF-8, ended by a newline; and back, strictly.
+
+Rule: bytes in, messages out, no I/O. `LineReader` is the only splitter of lines in the project: asyncio's
+readline stops at 64 KiB, and asyncssh's returns a cut line at 2 MiB without a word. Whatever is not exactly a
+known message of the right shape is a ProtocolError.
+
+An array travels as {"t": type, "n": elements, "z": base64 of zlib level 1}: dense and compressed beats sparse
+pairs in bytes and in time.
+"""
+
+import base64
+import binascii
+import json
+import types
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from .errors import ProtocolError
+from .messages import TYPES, Array, ArrayType, Message, word
+
+LONGEST_LINE: Final = 16 << 20  # bytes, newline included
+LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated
+
+
+class LineReader:
+    """Splits a byte stream into lines; feed it whatever arrives."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._parts: list[bytes] = []
+        self._held = 0  # bytes in _parts: a line that has not ended yet
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Yield the lines that `data` completes, without their newline.
+
+        Raises ProtocolError at a line longer than the limit, as soon as that is known.
+        """
+        *complete, rest = data.split(b"\n")
+        for line in complete:
+            self._check(len(line) + 1)
+            if self._parts:
+                line = b"".join((*self._parts, line))
+                self._parts.clear()
+                self._held = 0
+            yield line
+        if rest:
+            self._check(len(rest))
+            self._parts.append(rest)
+            self._held += len(rest)
+
+    def close(self) -> None:
+        """The stream has ended. Raises ProtocolError if it did so in the middle of a line."""
+        if self._parts:
+            start = b"".join(self._parts)[:60].decode("utf-8", "backslashreplace")
+            raise ProtocolError(f"the stream ended inside a line of {self._held} bytes that begins {start!r}")
+
+    def _check(self, more: int) -> None:
+        if self._held + more > self._longest:
+            raise ProtocolError(f"a line is longer than {self._longest} bytes")
+
+
+def line(message: Message) -> bytes:
+    """The line that says `message`, newline included."""
+    encoded = {"type": word(type(message))} | _plain(message)
+    data = json.dumps(encoded, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    if len(data) > LONGEST_LINE:
+        raise ProtocolError(f"a {word(type(message))!r} of {len(data)} bytes is longer than a line may be")
+    return data
+
+
+def message(data: bytes) -> Message:
+    """The message that a line says. Raises ProtocolError that names the fault and its place."""
+    try:
+        value = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        start = data[:60].decode("utf-8", "backslashreplace")
+        raise ProtocolError(f"a line is not JSON ({error}): {start!r}") from None
+    if not isinstance(value, dict):
+        raise ProtocolError("a line is not a JSON object")
+    name = value.pop("type", None)
+    kind = TYPES.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise ProtocolError(f"unknown message {name!r}")
+    result: Message = _reader(kind)(value, str(name))
+    return result
+
+
+def shortened(data: bytes) -> str:
+    """A line as it stands in a log: arrays as `<4.1 kB>`."""
+    text = data.decode("utf-8", "backslashreplace").rstrip("\n")
+    pieces = text.split('"z":"')
+    for i in range(1, len(pieces)):
+        array, quote, rest = pieces[i].partition('"')
+        pieces[i] = f"<{len(array) / 1000:.1f} kB>{quote}{rest}"
+    return '"z":"'.join(pieces)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not a number here")
+
+
+def _plain(value: Any) -> Any:
+    """A value as json.dumps takes it."""
+    if isinstance(value, Array):
+        return {"t": value.type, "n": len(value), "z": base64.b64encode(zlib.compress(value.data, 1)).decode()}
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value
+
+
+# A reader turns a JSON value into a field's value, or raises ProtocolError with the path to it.
+Reader = Callable[[Any, str], Any]
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    """The reader of one type annotation. The grammar is small on purpose; a new form of field is added here."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Array:
+        return _read_array
+    if is_dataclass(kind):
+        return _dataclass_reader(kind)
+    if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
+        return _list_reader(_reader(arguments[0]))
+    if origin is tuple:
+        return _fixed_reader([_reader(a) for a in arguments])
+    if origin is dict:
+        return _dict_reader(_reader(arguments[1]))
+    if origin is Literal:
+        return _choice_reader(arguments)
+    if origin in (Union, types.UnionType):
+        return _union_reader([_reader(a) for a in arguments])
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return _enum_reader(kind)
+    if kind in (int, float, str, bool):
+        return _scalar_reader(kind)
+    raise TypeError(f"no reader for {kind}")
+
+
+def _dataclass_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {f.name: _reader(hints[f.name]) for f in fields(kind)}
+
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, dict):
+            raise ProtocolError(f"{path}: not an object")
+        if value.keys() != readers.keys():
+            missing, unknown = readers.keys() - value.keys(), value.keys() - readers.keys()
+            raise ProtocolError(f"{path}: missing {sorted(missing)}, unknown {sorted(unknown)}")
+        return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items()})
+
+    return read
+
+
+def _list_reader(item: Reader) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, list):
+            raise ProtocolError(f"{path}: not a list")
+        return tuple(item(v, f"{path}[{i}]") for i, v in enumerate(value))
+
+    return read
+
+
+def _fixed_reader(items: list[Reader]) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, list) or len(value) != len(items):
+            raise ProtocolError(f"{path}: not a list of {len(items)}")
+        return tuple(item(v, f"{path}[{i}]") for i, (item, v) in enumerate(zip(items, value, strict=True)))
+
+    return read
+
+
+def _dict_reader(item: Reader) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, dict):
+            raise ProtocolError(f"{path}: not an object")
+        return {key: item(v, f"{path}.{key}") for key, v in value.items()}
+
+    return read
+
+
+def _choice_reader(choices: tuple[Any, ...]) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        if value not in choices or isinstance(value, bool):
+            raise ProtocolError(f"{path}: {value!r} is none of {list(choices)}")
+        return value
+
+    return read
+
+
+def _union_reader(arms: list[Reader]) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        for arm in arms:
+            try:
+                return arm(value, path)
+            except ProtocolError:
+                continue
+        raise ProtocolError(f"{path}: {str(value)[:40]!r} is of none of the types allowed")
+
+    return read
+
+
+def _enum_reader(kind: type[StrEnum]) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        try:
+            return kind(value)
+        except ValueError:
+            raise ProtocolError(f"{path}: {value!r} is none of {[str(k) for k in kind]}") from None
+
+    return read
+
+
+def _scalar_reader(kind: type) -> Reader:
+    def read(value: Any, path: str) -> Any:
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind:
+            raise ProtocolError(f"{path}: {str(value)[:40]!r} is not {kind.__name__}")
+        return value
+
+    return read
+
+
+def _read_array(value: Any, path: str) -> Array:
+    if not isinstance(value, dict) or value.keys() != {"t", "n", "z"} or type(value["n"]) is not int:
+        raise ProtocolError(f"{path}: not a packed array")
+    try:
+        kind = ArrayType(value["t"])
+        size = value["n"] * kind.size
+        if not 0 <= size <= LARGEST_ARRAY:
+            raise ProtocolError(f"{path}: {size} bytes are no size for an array")
+        inflate = zlib.decompressobj()
+        data = inflate.decompress(base64.b64decode(value["z"], validate=True), size + 1)
+    except (ValueError, TypeError, binascii.Error, zlib.error) as error:
+        raise ProtocolError(f"{path}: damaged array ({error})") from None
+    if len(data) != size or not inflate.eof or inflate.unused_data:
+        raise ProtocolError(f"{path}: the array does not inflate to the {size} bytes that it announces")
+    return Array(kind, data)

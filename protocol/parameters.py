@@ -1,0 +1,100 @@
+"""The parameters of a workload, once.
+
+Rule: a field's metadata is the table (unit, meaning, range, whether it may change while running). The plan's
+model, its units and its JSON schema, the slave's range checks and docs/plan.md all come from here. Values are
+absolute on the wire: the controller has resolved percentages of a LUN, of another step, and totals.
+"""
+
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+MAX: Final = "max"  # as an IOPS setting: as fast as the tags allow
+Iops = float | Literal["max"]
+
+
+class Iosequencer(StrEnum):
+    RANDOM_STEADY = "random_steady"
+    RANDOM_INDEPENDENT = "random_independent"
+    SEQUENTIAL = "sequential"
+
+
+class Unit(StrEnum):
+    """How a quantity is written in a plan, and what it is on the wire."""
+
+    BYTES = "bytes"  # "8KiB" -> 8192
+    FRACTION = "fraction"  # "70%" or 0.7 -> 0.7
+    COUNT = "count"  # a whole number
+    IOPS = "iops"  # a number, "max", or "50% of step NAME" -> float or "max"
+    RANGE = "range"  # ["0%", "50%"] or ["1GiB", "2GiB"] -> (start, end) in bytes
+    CHOICE = "choice"  # a word of an enum
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """One row of the table of parameters."""
+
+    unit: Unit
+    doc: str
+    low: float | None = None
+    high: float | None = None
+    live: bool = False  # may be edited while a step runs
+
+
+def about(unit: Unit, doc: str, *, low: float | None = None, high: float | None = None, live: bool = False) -> dict[str, Any]:
+    """Field metadata: `field(default=..., metadata=about(...))`."""
+    return {"about": About(unit, doc, low, high, live)}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """Everything that defines one workload instance's stream, in absolute values."""
+
+    iosequencer: Iosequencer = field(
+        default=Iosequencer.RANDOM_STEADY,
+        metadata=about(Unit.CHOICE, "When and where the next I/O goes: even gaps, exponential gaps, or ascending addresses."),
+    )
+    blocksize: int = field(
+        default=4096,
+        metadata=about(Unit.BYTES, "Size of every I/O; a multiple of the LUN's logical block size.", low=512, high=16 << 20),
+    )
+    fraction_read: float = field(
+        default=1.0,
+        metadata=about(Unit.FRACTION, "Share of I/Os that read; 0% or 100% for sequential.", low=0.0, high=1.0, live=True),
+    )
+    maxtags: int = field(
+        default=1,
+        metadata=about(Unit.COUNT, "Most I/Os in flight at once per LUN: the queue depth.", low=1, high=8192),
+    )
+    iops: Iops = field(
+        default=MAX,
+        metadata=about(Unit.IOPS, "I/Os per second that fall due per LUN; max: as many as the tags allow; 0: paused.", low=0, high=1e9, live=True),
+    )
+    range: tuple[int, int] = field(
+        default=(0, 0),
+        metadata=about(Unit.RANGE, "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it."),
+    )
+    seed: int = field(
+        default=1,
+        metadata=about(Unit.COUNT, "Start of the random sequences; the same seed gives the same addresses and gaps.", low=0, high=(1 << 63) - 1),
+    )
+
+
+PARAMETERS: Final[dict[str, About]] = {f.name: f.metadata["about"] for f in fields(Parameters)}
+LIVE: Final = frozenset(name for name, parameter in PARAMETERS.items() if parameter.live)
+
+
+def faults(parameters: Parameters) -> list[str]:
+    """What is out of range in `parameters`, a sentence each; empty if nothing is."""
+    found = []
+    for name, parameter in PARAMETERS.items():
+        value = getattr(parameters, name)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            continue
+        if parameter.low is not None and value < parameter.low:
+            found.append(f"{name} is {value:g}; the least is {parameter.low:g}")
+        if parameter.high is not None and value > parameter.high:
+            found.append(f"{name} is {value:g}; the most is {parameter.high:g}")
+    if parameters.iosequencer is Iosequencer.SEQUENTIAL and parameters.fraction_read not in (0.0, 1.0):
+        found.append(f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)")
+    return found

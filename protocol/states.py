@@ -1,0 +1,80 @@
+"""What a far process may say next, and what it may be commanded: two tables.
+
+Rule: the state is a function of what the far process has *said*. It changes when an answer is sent (there) or
+received (here), never when a command is, so both ends agree without a clock. A saying that has no entry is a
+protocol error of the far end. A command in a state that does not allow it was overtaken by an event: it gets
+`refused`, which is no fault of anyone's.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from .errors import ProtocolError
+from .messages import (
+    ClockProbe, ClockReading, Command, Config, Continue, Cooldown, CreateWorkloads, DeleteWorkloads, Die, DyingWords,
+    EditWorkloads, End, Ending, Facts, Gather, Go, Halt, Hello, ListLuns, Luns, Ok, Prepare, Ready, Refused, Remark,
+    Result, Saying, Stop, Stopped, word,
+)  # fmt: skip
+
+
+class State(StrEnum):
+    CONNECTING = "connecting"  # nothing said yet
+    IDLE = "idle"  # a slave between steps
+    RUNNING = "running"  # a step's subintervals
+    ENDING = "ending"  # stop or halt accepted; results still owed
+    REPORTING = "reporting"  # a connector
+    GONE = "gone"  # has said its dying words
+
+
+_ANYTIME: Final[tuple[type[Saying], ...]] = (Ok, Refused, ClockReading, Remark)
+
+NEXT: Final[dict[State, dict[type[Saying], State]]] = {
+    State.CONNECTING: {Hello: State.IDLE},  # a connector's hello leads to REPORTING: see after()
+    State.IDLE: {
+        **dict.fromkeys((*_ANYTIME, Luns, End), State.IDLE),
+        Ready: State.RUNNING,
+        DyingWords: State.GONE,
+    },
+    State.RUNNING: {
+        **dict.fromkeys((*_ANYTIME, Result), State.RUNNING),
+        Ending: State.ENDING,
+        Stopped: State.IDLE,  # unasked: the lease ran out, or a thread died
+        DyingWords: State.RUNNING,
+    },
+    State.ENDING: {
+        **dict.fromkeys((*_ANYTIME, Ending, Result, DyingWords), State.ENDING),
+        Stopped: State.IDLE,
+    },
+    State.REPORTING: {
+        **dict.fromkeys((*_ANYTIME, Facts), State.REPORTING),
+        DyingWords: State.GONE,
+    },
+    State.GONE: {},
+}
+
+MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
+    State.CONNECTING: frozenset(),
+    State.IDLE: frozenset({Prepare, ListLuns, CreateWorkloads, EditWorkloads, DeleteWorkloads, ClockProbe, Go, Die}),
+    State.RUNNING: frozenset({EditWorkloads, ClockProbe, Continue, Cooldown, Stop, Halt}),
+    State.ENDING: frozenset({ClockProbe, Halt}),
+    State.REPORTING: frozenset({ClockProbe, Config, Gather, Die}),
+    State.GONE: frozenset(),
+}
+
+
+def after(state: State, saying: Saying) -> State:
+    """The state once `saying` has been said.
+
+    Raises ProtocolError, naming saying and state, where the table has no entry.
+    """
+    if isinstance(saying, Hello) and saying.role == "connector" and state is State.CONNECTING:
+        return State.REPORTING
+    try:
+        return NEXT[state][type(saying)]
+    except KeyError:
+        raise ProtocolError(f"{word(type(saying))!r} was said in state {state}, which does not allow it") from None
+
+
+def may_command(state: State, command: Command) -> bool:
+    """Whether a far process in `state` accepts `command`; if not, it answers `refused`."""
+    return type(command) in MAY_COMMAND[state]
