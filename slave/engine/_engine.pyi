@@ -1,0 +1,100 @@
+"""The engine, as the slave sees it. No Python thread is ever inside it, and no memory is shared with it.
+
+Times are nanoseconds of CLOCK_MONOTONIC. Methods raise OSError with errno (and path, where there is one).
+The engine's threads write `fileno()`, an eventfd, whenever something happened that one of the methods below
+would report: a buffer handed over, an edit applied, a thread ended or died.
+"""
+
+from typing import NamedTuple, TypedDict
+
+class Fields(TypedDict):
+    """One workload instance's parameters, as the binding takes them (a test compares with protocol.parameters)."""
+
+    iosequencer: str
+    blocksize: int
+    fraction_read: float
+    maxtags: int
+    iops: float  # -1.0: max
+    range: tuple[int, int]
+    seed: int
+
+class Collected(NamedTuple):
+    """One finished subinterval, all threads merged. Layouts: protocol/counters.py."""
+
+    subinterval: int
+    start_ns: int
+    length_ns: int
+    last: bool
+    counts: bytes  # i64 (instances, Count)
+    moments: bytes  # u64 (classes, SERIES, Moment)
+    spans: bytes  # u32 (classes, SERIES, 2)
+    buckets: bytes  # u32 or u64, the used ranges
+    bucket_size: int  # 4 where every count fits, else 8
+    threads: bytes  # i64 (threads, ThreadCount)
+    faults: list[tuple[int, int, int]]  # number, errno (0: short), count
+    missing: list[int]  # threads that had not handed over (only with force)
+
+class Ended(NamedTuple):
+    """How a step ended, all threads together; see messages.Stopped."""
+
+    reason: str  # "commanded", "lease", "died"
+    caught: int
+    uncaught: int
+    oldest_uncaught_ns: int
+    longest_caught_ns: int
+    dropped: int
+
+class Engine:
+    def __new__(cls, backend: str, cpus: list[int]) -> Engine:
+        """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
+    def fileno(self) -> int: ...
+    def open_lun(self, path: str, writable: bool) -> int:
+        """Open with O_DIRECT, read-only unless `writable`; a handle for `create`."""
+    def close_lun(self, lun: int) -> None: ...
+    def create(self, number: int, lun: int, thread: int, ceiling: int, parameters: Fields) -> None:
+        """A workload instance, dealt to `thread`, with buffers for `ceiling` tags. Only between steps."""
+    def delete(self, number: int) -> None:
+        """Only between steps."""
+    def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:
+        """Post new live settings (iops, fraction_read) to the threads, which take them between two I/Os, within 10 ms.
+
+        Raises BlockingIOError while an earlier edit has not been taken by every thread.
+        """
+    def edited(self) -> tuple[int, int] | None:
+        """(edit, time at which the last thread took it) of an edit that all have taken, once; else None."""
+    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes) -> None:
+        """Start a step at `start_ns`. `order` and `classes`: u32, numbers of instances and the merge class of each.
+
+        Returns when every thread is ready.
+        """
+    def place_boundary(self, subinterval: int, boundary_ns: int) -> None:
+        """The boundary that ends `subinterval`; ignored when it is already past, or not in 10 % of the length of
+        where it would be."""
+    def cooldown(self, subinterval: int) -> None: ...
+    def stop(self, last: int) -> None: ...
+    def halt(self) -> None: ...
+    def set_lease(self, until_ns: int) -> None:
+        """Nothing is submitted at or after `until_ns`, compared immediately before every submit call."""
+    def collect(self, force: bool = False) -> Collected | None:
+        """The oldest finished subinterval once every thread has handed it over (or `force`); frees its buffers."""
+    def ended(self) -> Ended | None:
+        """Once per step, after its last subinterval was collected and in-flight I/Os were caught; else None."""
+    def dying_words(self) -> list[tuple[int, str]]:
+        """(thread, words) of the threads that died since the last call."""
+    def oldest_in_flight_ns(self) -> int:
+        """Age of the oldest I/O in flight, readable even while a thread is stuck in a submit call."""
+    def close(self, timeout_s: float) -> list[int]:
+        """Halt, and join the threads; the numbers of those that did not end in time (the kernel holds them)."""
+
+def now_ns() -> int:
+    """The clock that stamps I/Os, on CLOCK_MONOTONIC's scale."""
+
+def bucket_of(ns: int) -> int:
+    """The C twin of protocol.histogram.bucket_of."""
+
+def layout() -> dict[str, int]:
+    """Sizes and column positions compiled in: buckets, series, moments, counts, thread_counts, and every column's
+    position by its lower-case name; compared with protocol/counters.py by a test."""
+
+def backends() -> list[str]:
+    """The backends that work on this kernel."""
