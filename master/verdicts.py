@@ -35,17 +35,35 @@ class Weight(StrEnum):
 class Reason(Enum):
     """Value: the weight and a sentence; the name in lower case stands in the CSV's `reasons`."""
 
-    TARGET_NOT_REACHED = Weight.INVALID, "More I/O fell due than was done: the backlog grew beyond the tolerance, so response times have no meaning."
-    GENERATOR_LATE = Weight.INVALID, "More than 25 % of the response time (mean or p99) is the generator's own lateness."
-    GENERATOR_LATENESS = Weight.NOTE, "More than 10 % of the response time (mean or p99) is the generator's own lateness."
+    TARGET_NOT_REACHED = (
+        Weight.INVALID,
+        "More I/O fell due than was done: the backlog grew beyond the tolerance, so response times have no meaning.",
+    )
+    GENERATOR_LATE = (
+        Weight.INVALID,
+        "More than 25 % of the response time (mean or p99) is the generator's own lateness.",
+    )
+    GENERATOR_LATENESS = (
+        Weight.NOTE,
+        "More than 10 % of the response time (mean or p99) is the generator's own lateness.",
+    )
     HOST_LIMIT = Weight.NOTE, "A core was busy throughout with iops: max: this is the host's limit, not the storage's."
-    STALL_AT_END = Weight.INVALID, "An I/O unfinished at the end is older than the longest response in the window: a stall is hidden."
-    OVERRUN = Weight.INVALID, "A workload thread found no free buffer at a boundary: a result covers more than one subinterval."
+    STALL_AT_END = (
+        Weight.INVALID,
+        "An I/O unfinished at the end is older than the longest response in the window: a stall is hidden.",
+    )
+    OVERRUN = (
+        Weight.INVALID,
+        "A workload thread found no free buffer at a boundary: a result covers more than one subinterval.",
+    )
     NO_SAMPLES = Weight.INVALID, "No I/O completed in the measurement."
     QUANTITY = Weight.INVALID, "The rollup type has another number of instances than its `quantity` demands."
     MAX_DROOP = Weight.INVALID, "The slowest instance is further below the fastest than `max_droop` allows."
     IO_ERRORS = Weight.INVALID, "I/Os ended with errors or short transfers; they are in no latency."
-    UNWRITTEN_EXTENTS = Weight.INVALID, "A file has extents that were never written: reads of them do not touch the disk."
+    UNWRITTEN_EXTENTS = (
+        Weight.INVALID,
+        "A file has extents that were never written: reads of them do not touch the disk.",
+    )
     HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
     HOST_LATE = Weight.PARTIAL, "A host's result came after barrier 1 closed; that subinterval is without it."
     HOSTS_CHANGED = Weight.PARTIAL, "The set of hosts changed in the measurement; the window ends at the change."
@@ -53,7 +71,10 @@ class Reason(Enum):
     INTERRUPTED = Weight.INVALID, "The step was interrupted before its measurement was complete."
     CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
     LATE_CONTROLLER = Weight.NOTE, "The controller's own work took more than half a subinterval."
-    QUEUE_DEPTH_LIMITED = Weight.NOTE, "The device's own queue (nr_requests) was full: in flight was capped below maxtags."
+    QUEUE_DEPTH_LIMITED = (
+        Weight.NOTE,
+        "The device's own queue (nr_requests) was full: in flight was capped below maxtags.",
+    )
     SUBMISSIONS_RETURNED = Weight.NOTE, "The kernel gave submissions back (EAGAIN); their times were kept."
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
     TOO_FEW_SUBINTERVALS = Weight.NOTE, "Fewer than five subintervals: no half-width can be stated."

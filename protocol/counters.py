@@ -81,5 +81,3 @@ class ThreadCount(IntEnum):
     COMPLETED = 15
     CPU_TIME = 16  # CPU time of the thread
     ANCHOR_CORRECTION = 17  # how far the clock was moved at this swap, signed
-
-

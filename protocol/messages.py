@@ -155,7 +155,7 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """The boundary that ends subinterval `subinterval` is at `boundary_ns` (local): k + 2 is placed while k + 1 runs."""
+    """Subinterval `subinterval` ends at `boundary_ns` (local): k + 2 is placed while k + 1 runs."""
 
     id: int
     subinterval: int

@@ -41,7 +41,9 @@ class About:
     live: bool = False  # may be edited while a step runs
 
 
-def about(unit: Unit, doc: str, *, low: float | None = None, high: float | None = None, live: bool = False) -> dict[str, Any]:
+def about(
+    unit: Unit, doc: str, *, low: float | None = None, high: float | None = None, live: bool = False
+) -> dict[str, Any]:
     """Field metadata: `field(default=..., metadata=about(...))`."""
     return {"about": About(unit, doc, low, high, live)}
 
@@ -52,15 +54,21 @@ class Parameters:
 
     iosequencer: Iosequencer = field(
         default=Iosequencer.RANDOM_STEADY,
-        metadata=about(Unit.CHOICE, "When and where the next I/O goes: even gaps, exponential gaps, or ascending addresses."),
+        metadata=about(
+            Unit.CHOICE, "When and where the next I/O goes: even gaps, exponential gaps, or ascending addresses."
+        ),
     )
     blocksize: int = field(
         default=4096,
-        metadata=about(Unit.BYTES, "Size of every I/O; a multiple of the LUN's logical block size.", low=512, high=16 << 20),
+        metadata=about(
+            Unit.BYTES, "Size of every I/O; a multiple of the LUN's logical block size.", low=512, high=16 << 20
+        ),
     )
     fraction_read: float = field(
         default=1.0,
-        metadata=about(Unit.FRACTION, "Share of I/Os that read; 0% or 100% for sequential.", low=0.0, high=1.0, live=True),
+        metadata=about(
+            Unit.FRACTION, "Share of I/Os that read; 0% or 100% for sequential.", low=0.0, high=1.0, live=True
+        ),
     )
     maxtags: int = field(
         default=1,
@@ -68,15 +76,28 @@ class Parameters:
     )
     iops: Iops = field(
         default=MAX,
-        metadata=about(Unit.IOPS, "I/Os per second that fall due per LUN; max: as many as the tags allow; 0: paused.", low=0, high=1e9, live=True),
+        metadata=about(
+            Unit.IOPS,
+            "I/Os per second that fall due per LUN; max: as many as the tags allow; 0: paused.",
+            low=0,
+            high=1e9,
+            live=True,
+        ),
     )
     range: tuple[int, int] = field(
         default=(0, 0),
-        metadata=about(Unit.RANGE, "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it."),
+        metadata=about(
+            Unit.RANGE, "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it."
+        ),
     )
     seed: int = field(
         default=1,
-        metadata=about(Unit.COUNT, "Start of the random sequences; the same seed gives the same addresses and gaps.", low=0, high=(1 << 63) - 1),
+        metadata=about(
+            Unit.COUNT,
+            "Start of the random sequences; the same seed gives the same addresses and gaps.",
+            low=0,
+            high=(1 << 63) - 1,
+        ),
     )
 
 
@@ -96,5 +117,7 @@ def faults(parameters: Parameters) -> list[str]:
         if parameter.high is not None and value > parameter.high:
             found.append(f"{name} is {value:g}; the most is {parameter.high:g}")
     if parameters.iosequencer is Iosequencer.SEQUENTIAL and parameters.fraction_read not in (0.0, 1.0):
-        found.append(f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)")
+        found.append(
+            f"fraction_read is {parameters.fraction_read:g}; a sequential workload reads (100%) or writes (0%)"
+        )
     return found

@@ -11,9 +11,36 @@ from typing import Final
 
 from .errors import ProtocolError
 from .messages import (
-    ClockProbe, ClockReading, Command, Config, Continue, Cooldown, CreateWorkloads, DeleteWorkloads, Die, DyingWords,
-    EditWorkloads, End, Ending, Facts, Gather, Go, Halt, Hello, ListLuns, Luns, Ok, Prepare, Ready, Refused, Remark,
-    Result, Saying, Stop, Stopped, word,
+    ClockProbe,
+    ClockReading,
+    Command,
+    Config,
+    Continue,
+    Cooldown,
+    CreateWorkloads,
+    DeleteWorkloads,
+    Die,
+    DyingWords,
+    EditWorkloads,
+    End,
+    Ending,
+    Facts,
+    Gather,
+    Go,
+    Halt,
+    Hello,
+    ListLuns,
+    Luns,
+    Ok,
+    Prepare,
+    Ready,
+    Refused,
+    Remark,
+    Result,
+    Saying,
+    Stop,
+    Stopped,
+    word,
 )  # fmt: skip
 
 
@@ -62,6 +89,20 @@ MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
 }
 
 
+# What each command may be answered with, `refused` apart; the last one ends the answer.
+ANSWERS: Final[dict[type[Command], tuple[type[Saying], ...]]] = {
+    **dict.fromkeys((Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, Continue, Cooldown), (Ok,)),
+    ListLuns: (Luns, End),
+    ClockProbe: (ClockReading,),
+    Go: (Ready,),
+    Stop: (Ending,),
+    Halt: (Ending,),
+    Die: (DyingWords,),
+    Config: (Facts,),
+    Gather: (Facts,),
+}
+
+
 def after(state: State, saying: Saying) -> State:
     """The state once `saying` has been said.
 
@@ -73,6 +114,16 @@ def after(state: State, saying: Saying) -> State:
         return NEXT[state][type(saying)]
     except KeyError:
         raise ProtocolError(f"{word(type(saying))!r} was said in state {state}, which does not allow it") from None
+
+
+def check_answer(command: type[Command], saying: Saying) -> bool:
+    """Whether `saying` ends the answer to a command of that type. Raises ProtocolError if it is none of its answers."""
+    if isinstance(saying, Refused):
+        return True
+    allowed = ANSWERS[command]
+    if type(saying) not in allowed:
+        raise ProtocolError(f"{word(type(saying))!r} is no answer to {word(command)!r}")
+    return type(saying) is allowed[-1]
 
 
 def may_command(state: State, command: Command) -> bool:

@@ -1,0 +1,79 @@
+"""The folder tree is the architecture: who may import whom, and what the packaging knows of it."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "protocol": {"protocol"}}
+
+# Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files.
+MASTER = ["plan", "hosts", "rollup", "control", "output", "live", "session", "cli"]
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The dotted names under ivypy that a module imports."""
+    package = ("ivypy", *path.relative_to(ROOT).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            base = list(package[: len(package) - node.level + 1]) if node.level else []
+            names = [".".join([*base, *([node.module] if node.module else []), a.name]) for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [a.name for a in node.names]
+        yield from (name for name in names if name.startswith("ivypy."))
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_nothing_crosses_but_through_the_protocol(folder: str) -> None:
+    for path in modules(folder):
+        for name in imported(path):
+            where = name.split(".")[1]
+            assert where in FOLDERS[folder] or where == "__version__", f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_the_protocol_does_no_io_and_the_slave_needs_little() -> None:
+    allowed = {"protocol": set[str](), "slave": {"psutil"}}
+    import sys
+
+    for folder, more in allowed.items():
+        for path in modules(folder):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    tops = {a.name.split(".")[0] for a in node.names}
+                elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                    tops = {(node.module or "").split(".")[0]}
+                else:
+                    continue
+                assert tops <= set(sys.stdlib_module_names) | more, f"{path.relative_to(ROOT)} imports {tops}"
+                if folder == "protocol":
+                    assert not tops & {"asyncio", "socket", "os", "io", "subprocess", "select"}
+
+
+def test_pyproject_names_every_package() -> None:
+    listed = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"])
+    found = {
+        ".".join(("ivypy", *init.parent.relative_to(ROOT).parts))
+        for folder in ("master", "slave", "protocol")
+        for init in (ROOT / folder).rglob("__init__.py")
+    }
+    assert listed == found | {"ivypy"}
+
+
+def test_the_rooms_of_the_controller_stand_on_each_other() -> None:
+    rank = {room: i for i, room in enumerate(MASTER)} | {"sequence": MASTER.index("session")}
+    for path in modules("master"):
+        room = path.relative_to(ROOT / "master").parts[0].removesuffix(".py")
+        if room not in rank:
+            continue
+        for name in imported(path):
+            parts = name.split(".")
+            if parts[1] == "master" and len(parts) > 2 and parts[2] in rank:
+                assert rank[parts[2]] <= rank[room], f"{path.relative_to(ROOT)} imports {name}"
