@@ -1,1 +1,1 @@
-"""Decisions taken at barrier 1: pure functions of numbers and time handed in."""
+"""Decisions taken at barrier 1: pure functions of numbers and time handed in (the seam is decide.py)."""

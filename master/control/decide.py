@@ -1,0 +1,32 @@
+"""The seam between a step's sequence and its control.
+
+    decision = opening(state)                   before `go`: the phase of subinterval 0, and the edits it starts with
+    state, decision = decide(state, interval)   at barrier 1 of each subinterval, until decision.done
+
+Rule: a state is a frozen value, made from the plan and handed back each time; a decision follows from the state, the
+interval and nothing else, so a run's decisions can be replayed from its CSV files. The decision on subinterval k
+arrives while k + 1 runs: `next_phase` names k + 1, edits act within it, and when the step is done k + 1 is its tail.
+"""
+
+from typing import Protocol
+
+from .decision import Decision
+from .interval import Interval
+
+
+class State(Protocol):
+    """Anything that can decide: fixed time, measure, steady state, and what steers the load around them."""
+
+    def opening(self) -> Decision: ...
+
+    def after(self, interval: Interval) -> "tuple[State, Decision]": ...
+
+
+def opening(state: State) -> Decision:
+    """What holds before the first subinterval."""
+    return state.opening()
+
+
+def decide(state: State, interval: Interval) -> tuple[State, Decision]:
+    """What follows from one more closed subinterval."""
+    return state.after(interval)

@@ -1,0 +1,51 @@
+"""What control answers at barrier 1: what comes next, which loads change, what was measured, and why."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..verdicts import Finding
+from .phase import Phase
+
+Cell = str | int | float | bool | None  # None is an empty cell
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Set the total IOPS of one rollup instance; it is divided over its workload instances as the plan says."""
+
+    rollup: str
+    instance: str
+    total_iops: float | None  # None: max, as many as the tags allow
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of `file` in the step's folder; each decision is explained by its rows."""
+
+    file: str  # "measure.csv"
+    cells: Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measurement that closed: a summary row. A staircase leaves one per tread, other steps one."""
+
+    first: int  # subintervals, both included; last < first: there is none, and the findings say why
+    last: int
+    suffix: str = ""  # of the step's name: ":total_iops=500"
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`next_phase` is of the subinterval that is already running; TAIL ends the step after it."""
+
+    next_phase: Phase
+    edits: tuple[Edit, ...] = ()  # sent now, in force within the running subinterval
+    rows: tuple[Row, ...] = ()
+    measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
+    say: str = ""  # for the console: how far, what is worst, what remains
+
+    @property
+    def done(self) -> bool:
+        return self.next_phase is Phase.TAIL

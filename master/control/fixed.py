@@ -1,0 +1,51 @@
+"""Fixed time: so many subintervals of warmup, so many of measurement, then done.
+
+Rule: an edit from outside starts the measurement again behind it; a change of the set of hosts ends it before the
+change, since a window is never summed over one.
+"""
+
+from dataclasses import dataclass, replace
+
+from ..verdicts import Finding, Reason
+from .decision import Decision, Measured
+from .interval import Interval
+from .phase import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """State of a step of fixed length; lengths in subintervals."""
+
+    warmup: int
+    measurement: int  # at least 1
+    begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
+
+    @property
+    def first(self) -> int:
+        return self.warmup if self.begin is None else self.begin
+
+    def opening(self) -> Decision:
+        return Decision(self._phase(0))
+
+    def after(self, interval: Interval) -> "tuple[Fixed, Decision]":
+        now = interval.number
+        state = self
+        if now >= self.first and interval.edited:
+            state = replace(self, begin=now + 1)
+        elif now == self.first and not interval.same_hosts:
+            state = replace(self, begin=now)  # changed at the very start: what follows is one set of hosts
+        elif now > self.first and not interval.same_hosts:
+            cut = Finding(
+                Reason.HOSTS_CHANGED, f"in subinterval {now}; {now - self.first} of {self.measurement} measured"
+            )
+            return self, Decision(Phase.TAIL, measured=(Measured(self.first, now - 1, findings=(cut,)),))
+        if now + 1 >= state.first + state.measurement:
+            return state, Decision(Phase.TAIL, measured=(Measured(state.first, now),))
+        return state, Decision(state._phase(now + 1), say=state._progress(now))
+
+    def _phase(self, number: int) -> Phase:
+        return Phase.WARMUP if number < self.first else Phase.RUN
+
+    def _progress(self, now: int) -> str:
+        done = now + 1 - self.first
+        return f"measured {done} of {self.measurement} subintervals" if done > 0 else ""

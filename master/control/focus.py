@@ -1,0 +1,64 @@
+"""A focus: which metric of which rollup type a judge or a controller looks at, and the data behind its values.
+
+Rule: a window's value is computed from the window's sums (a ratio of sums, or the percentile of the merged
+histogram), never as a mean of the subintervals' values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.histogram import lower_edges
+
+_EDGES: NDArray[np.float64] = np.array(lower_edges(), dtype=np.float64)
+_MIDDLES_NS: NDArray[np.float64] = (_EDGES[:-1] + _EDGES[1:] - 1) / 2  # buckets hold whole nanoseconds
+FEWEST_BEYOND = 10  # a percentile with fewer samples than this beyond it is noise, and blank
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """A column's name and a rollup type's; `fraction` says that the metric is a percentile (0.999 for p99.9)."""
+
+    metric: str
+    rollup: str = "all"
+    fraction: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.metric} per {self.rollup}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One rollup instance's metric in one subinterval, as sums that merge by addition: value = amount / per.
+
+    A rate (IOPS, MiB/s) has its total as `amount` and seconds as `per`; a mean has the sum of what was measured and
+    the number of I/Os; a percentage of time has busy seconds x 100 and seconds. A percentile has `counts`, and
+    `amount` and `per` are 0.
+    """
+
+    amount: float
+    per: float
+    counts: NDArray[np.uint64] | None = None  # I/Os per bucket of protocol/histogram.py, shape (BUCKETS,)
+    scale: float = 1e-3  # nanoseconds to the metric's unit, for a percentile: microseconds
+
+
+def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float | None:
+    """The metric over all of `samples`, in its own unit; None where it is blank (no I/O, too few for a percentile)."""
+    if fraction is None:
+        per = sum(sample.per for sample in samples)
+        return sum(sample.amount for sample in samples) / per if per > 0 else None
+    merged = [sample.counts for sample in samples if sample.counts is not None]
+    if not merged:
+        return None
+    return percentile(np.sum(merged, axis=0, dtype=np.float64), fraction, samples[0].scale)
+
+
+def percentile(counts: NDArray[np.float64], fraction: float, scale: float = 1e-3) -> float | None:
+    """The middle of the bucket with one histogram's `fraction` quantile; None with under ten I/Os beyond it."""
+    total = float(counts.sum())
+    if total * (1 - fraction) < FEWEST_BEYOND - 1e-6:  # 1 - 0.999 is not quite 0.001
+        return None
+    bucket = int(np.searchsorted(np.cumsum(counts), total * fraction - 1e-9 * total))
+    return float(_MIDDLES_NS[bucket]) * scale
