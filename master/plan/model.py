@@ -1,0 +1,134 @@
+"""A plan, resolved: what the rest of the controller works with.
+
+Rule: everything here is validated, in base units (bytes, seconds, fractions) and complete. A step carries all
+edits that are in force in it, so that it can be started alone. What can only be known on the test hosts - which
+LUNs there are, how large, which rollup instances that makes - is resolved by the session, which reports its
+faults at a place of the plan through `Plan.fault`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from ...protocol.messages import Attribute, FileToCreate
+from .hostspec import HostSpec
+from .parameters import PlanParameters, Value
+from .places import Fault, Place, PlanFaults
+from .selection import Select
+
+TOTAL_IOPS = "total_iops"  # an edit's change beside the workload parameters: shared equally over the LUNs it selects
+
+
+@dataclass(frozen=True, slots=True)
+class LunSelection:
+    """Which LUNs the plan drives: the union of its parts. A block device is never taken by default."""
+
+    select: Select | None  # block devices; None: none
+    files: tuple[str, ...]  # globs of files that are there
+    create: tuple[FileToCreate, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeRule:
+    """Attributes that the plan itself gives to the LUNs that match."""
+
+    match: Select
+    attributes: Mapping[str, Attribute]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    select: Select | None  # of the plan's LUNs; None: all of them
+    parameters: PlanParameters
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class RollupSpec:
+    """A rollup type. `all` is always the first of a plan."""
+
+    by: tuple[str, ...]  # attribute names
+    quantity: int | None = None  # demanded number of instances
+    max_droop: float | None = None  # 1 - slowest/fastest instance's IOPS must stay below this
+    csv: bool = True
+    place: Place | None = None  # None: the built-in `all`
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """New settings for the workload instances of some rollup instances."""
+
+    rollup: str  # name of a rollup type
+    instances: tuple[str, ...]  # rollup instances; empty: all of the type
+    changes: Mapping[str, Value]  # parameter name, or TOTAL_IOPS, -> value
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One `go`. All times are whole multiples of the subinterval."""
+
+    number: int  # from 0, in the order in which steps run
+    name: str  # unique; a loop's values are part of it
+    edits: tuple[Edit, ...]  # all that are in force, oldest first: the complete difference to the workloads as created
+    subinterval_s: float
+    warmup_s: float
+    measure_s: float  # > 0
+    cooldown_s: float
+    loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
+    place: Place
+
+    @property
+    def warmup_subintervals(self) -> int:
+        return round(self.warmup_s / self.subinterval_s)
+
+    @property
+    def measure_subintervals(self) -> int:
+        return round(self.measure_s / self.subinterval_s)
+
+    @property
+    def cooldown_subintervals(self) -> int:
+        return round(self.cooldown_s / self.subinterval_s)
+
+
+class OnIoError(StrEnum):
+    COUNT = "count"  # the I/O is counted, the step goes on
+    STOP = "stop"  # the run is halted
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    name: str
+    text: str  # as read
+    path: Path | None  # None: it was not read from a file
+    hosts: tuple[HostSpec, ...]  # at least one
+    luns: LunSelection
+    attributes: tuple[AttributeRule, ...]
+    workloads: tuple[Workload, ...]
+    rollups: tuple[RollupSpec, ...]  # `all` first
+    steps: tuple[Step, ...]
+    destroy: bool  # block devices may be overwritten, given the token too
+    lease_s: float
+    backend: str
+    threads: int  # 0: one per core
+    subinterval_s: float  # what steps have that say nothing else
+    achieved_iops_tolerance: float  # how far the backlog may grow, as a fraction of what fell due
+    on_io_error: OnIoError
+    parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
+
+    def fault(self, place: Place | None, text: str) -> PlanFaults:
+        """The error that says `text` about a place of this plan, in the form of all plan errors."""
+        return self.faults([(place, text)])
+
+    def faults(self, found: Iterable[tuple[Place | None, str]]) -> PlanFaults:
+        """As `fault`, for several at once; a fault without a place is about the plan as a whole."""
+        first = Place(self.steps[0].place.name if self.steps else self.name, 1, 1)
+        return PlanFaults([Fault(place or first, text) for place, text in found], self.text)

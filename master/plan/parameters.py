@@ -1,0 +1,81 @@
+"""Workload parameters as a plan states them: what is relative to a LUN or to another step is still so.
+
+Rule: the table is protocol/parameters.py; names, defaults and ranges come from there (a test compares the names).
+Only two parameters differ from their absolute form: `range` may be in fractions of the LUN, `iops` may refer to
+a step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...protocol.parameters import Iops, Iosequencer, Parameters
+
+_DEFAULT: Final = Parameters()
+
+
+@dataclass(frozen=True, slots=True)
+class OfStep:
+    """`50% of step max`: a fraction of the IOPS that the same rollup instance reached in an earlier step."""
+
+    fraction: float
+    step: str  # name of a step that runs earlier
+
+    def __str__(self) -> str:
+        return f"{self.fraction * 100:.12g}% of step {self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place within a LUN: exactly one of the two is given."""
+
+    fraction: float | None = None
+    bytes: int | None = None
+
+    def within(self, size: int, block: int) -> int:
+        """In bytes from the LUN's start; a fraction is rounded down to a whole block."""
+        if self.bytes is not None:
+            return self.bytes
+        return int((self.fraction or 0.0) * (size // block)) * block
+
+
+Span = tuple[Position, Position]
+WHOLE: Final[Span] = (Position(fraction=0.0), Position(fraction=1.0))
+
+Value = int | float | str | OfStep | Span | Iosequencer
+
+
+@dataclass(frozen=True, slots=True)
+class PlanParameters:
+    """Everything that defines a workload, for any LUN."""
+
+    iosequencer: Iosequencer = _DEFAULT.iosequencer
+    blocksize: int = _DEFAULT.blocksize
+    fraction_read: float = _DEFAULT.fraction_read
+    maxtags: int = _DEFAULT.maxtags
+    iops: Iops | OfStep = _DEFAULT.iops
+    range: Span = WHOLE
+    seed: int = _DEFAULT.seed
+
+    def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
+        """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    def absolute(self, lun_size: int, iops: Iops) -> Parameters:
+        """The parameters on a LUN of `lun_size` bytes, with the IOPS that the session has worked out for it.
+
+        The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
+        """
+        start, end = self.range
+        span = (0, 0)
+        if self.range != WHOLE:
+            span = (start.within(lun_size, self.blocksize), end.within(lun_size, self.blocksize))
+        return Parameters(
+            iosequencer=self.iosequencer,
+            blocksize=self.blocksize,
+            fraction_read=self.fraction_read,
+            maxtags=self.maxtags,
+            iops=iops,
+            range=span,
+            seed=self.seed,
+        )
