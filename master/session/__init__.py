@@ -1,0 +1,1 @@
+"""One run, from the plan to the run folder: connect, discover, consent, create, steps, close."""

@@ -1,0 +1,79 @@
+"""What a run may overwrite, and whether the user has agreed to exactly that.
+
+Rule: pure. The gate judges the most that any step, loop or edit of the plan could do. A file that the plan itself
+creates may be written; every other LUN that could be written needs `destroy: true` in the plan and the token over
+exactly the list of these LUNs, so that agreeing to one list is never agreeing to another. A LUN that the host
+says is mounted, signed or held is refused whatever the plan says.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...protocol.messages import Lun
+from ..errors import PlanError, RefusedError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One LUN that at least one step could write."""
+
+    host: str
+    lun: Lun
+    created: bool  # by this plan: consent is in the plan itself
+
+    @property
+    def identity(self) -> str:
+        """What the token is over: a disk that was renumbered, replaced or resized is another disk."""
+        named = [str(self.lun.attributes.get(name, "")) for name in ("wwn", "serial")]
+        return "\t".join((self.host, self.lun.path, *named, str(self.lun.size)))
+
+
+def overwritten(targets: Sequence[Target]) -> list[Target]:
+    """The targets that hold, or may hold, somebody's data."""
+    return sorted((t for t in targets if not t.created), key=lambda t: (t.host, t.lun.path))
+
+
+def token(targets: Sequence[Target]) -> str:
+    """The token for `--destroy`: of exactly this list of LUNs, in any order. "" where nothing is overwritten."""
+    doomed = overwritten(targets)
+    if not doomed:
+        return ""
+    return hashlib.sha256("\n".join(sorted(t.identity for t in doomed)).encode()).hexdigest()[:12]
+
+
+def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str) -> None:
+    """Raise RefusedError with every reason why these LUNs must not be written; return if they may.
+
+    `destroy` is the plan's word, `given` the token on the command line.
+    """
+    held = [
+        f"{target.host}: {target.lun.path} is not written: {refusal}"
+        for target in sorted(targets, key=lambda t: (t.host, t.lun.path))
+        for refusal in target.lun.refusals
+    ]
+    if held:
+        raise RefusedError("\n".join(held))
+    doomed = overwritten(targets)
+    if not doomed:
+        if given:
+            raise PlanError(f"--destroy {given}: this plan overwrites nothing; leave the option out")
+        return
+    listed = "\n".join(f"  {t.host}: {t.lun.path} ({t.lun.size / 2**30:.3g} GiB)" for t in doomed)
+    several = "s" if len(doomed) > 1 else ""
+    if not destroy:
+        raise RefusedError(
+            f"the plan would overwrite {len(doomed)} LUN{several} and does not say `destroy: true`:\n{listed}\n"
+            f"if their contents may be lost, add `destroy: true` to the plan and give the token that"
+            f" `ivypy devices {plan}` prints"
+        )
+    if given is None:
+        raise RefusedError(
+            f"{len(doomed)} LUN{several} would be overwritten, and no token was given:\n{listed}\n"
+            f"look at the list with `ivypy devices {plan}`, then give its token: --destroy TOKEN"
+        )
+    if given != token(targets):
+        raise RefusedError(
+            f"--destroy {given} is not the token of the LUNs that would be overwritten now:\n{listed}\n"
+            f"the list has changed, or the token is another plan's; look at it with `ivypy devices {plan}`"
+        )

@@ -1,0 +1,315 @@
+"""A slave that drives nothing: it speaks the real link, byte for byte, and makes up what it measured.
+
+It is honest where the controller looks: its clock has an offset and a drift of its own, its boundaries are where the
+controller put them, its counts add up. `Faults` stages what goes wrong.
+"""
+
+import asyncio
+import math
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.errors import ProtocolError
+from ivypy.protocol.histogram import bucket_of
+from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.states import State, after, may_command
+
+Service = Callable[[float, Parameters], tuple[float, int]]
+
+
+def steady(capacity: float = 10_000.0, service_ns: int = 500_000) -> Service:
+    """A plant: (IOPS done, service time in ns) of an instance asked for `offered` IOPS (inf: max)."""
+    return lambda offered, parameters: (min(offered, capacity), service_ns)
+
+
+@dataclass
+class Faults:
+    """What goes wrong with this host, at which subinterval of the first step (None: never)."""
+
+    die_at: int | None = None  # the connection ends instead of this result
+    silent_from: int | None = None  # says nothing more, not even to probes, from this result on
+    late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late
+    garbage_at: int | None = None  # says rubbish instead of this result
+    half_line_at: int | None = None  # the connection ends in the middle of this result
+    refuse: dict[str, str] = field(default_factory=dict)  # command word -> reason
+    mute: set[str] = field(default_factory=set)  # commands (words) that are never answered
+    hello: bytes | None = None  # said instead of hello
+
+
+class MemoryPipe:
+    """The controller's end of a pipe in memory, with the delay of a network."""
+
+    def __init__(self, delay_s: float) -> None:
+        self.delay_s = delay_s
+        self.to_host: asyncio.Queue[bytes] = asyncio.Queue()
+        self.to_controller: asyncio.Queue[bytes] = asyncio.Queue()
+
+    async def read(self, n: int) -> bytes:
+        return await self.to_controller.get()
+
+    async def write(self, data: bytes) -> None:
+        asyncio.get_running_loop().call_later(self.delay_s, self.to_host.put_nowait, data)
+
+    async def close(self) -> None:
+        self.to_host.put_nowait(b"")
+
+    def say(self, data: bytes) -> None:
+        asyncio.get_running_loop().call_later(self.delay_s, self.to_controller.put_nowait, data)
+
+
+class SimulatedSlave:
+    """One host: `pipe` is the controller's end; `serve()` runs until the controller closes it."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        luns: tuple[m.Lun, ...] = (),
+        plant: Service | None = None,
+        clock_offset_s: float = 0.0,
+        drift_ppm: float = 0.0,
+        delay_s: float = 0.0001,
+        faults: Faults | None = None,
+    ) -> None:
+        self.name = name
+        self.luns = luns
+        self.plant = plant or steady()
+        self.offset_s, self.drift = clock_offset_s, drift_ppm * 1e-6
+        self.faults = faults or Faults()
+        self.pipe = MemoryPipe(delay_s)
+        self.state = State.CONNECTING
+        self.heard: list[m.Message] = []
+        self.workloads: dict[int, m.WorkloadToCreate] = {}
+        self.parameters: dict[int, Parameters] = {}
+        self.edit = 0
+        self.submitted_after_halt = 0
+        self._silent = False
+        self._step: asyncio.Task[None] | None = None
+        self._boundaries: dict[int, int] = {}
+        self._last: int | None = None
+        self._cooldown_from: int | None = None
+        self._halted = asyncio.Event()
+        self._lease_until_ns = 0
+        self._lease_ns = 0
+
+    def now_ns(self) -> int:
+        return int((asyncio.get_running_loop().time() * (1 + self.drift) + self.offset_s) * 1e9)
+
+    async def serve(self) -> None:
+        if self.faults.hello is not None:
+            self.pipe.say(self.faults.hello)
+        else:
+            self._say(
+                m.Hello(
+                    m.Role.SLAVE, m.PROTOCOL_VERSION, "0.1.0", "", self.name, 1, "3.11.7", "6.18", "2.36", "x86_64",
+                    (0, 1), "tsc", ("null", "libaio"), 65536,
+                )
+            )  # fmt: skip
+        reader = LineReader()
+        try:
+            while data := await self.pipe.to_host.get():
+                for found in reader.feed(data):
+                    heard = message(found)
+                    self.heard.append(heard)
+                    self._obey(heard)
+        finally:
+            if self._step is not None:
+                self._step.cancel()
+            self.pipe.to_controller.put_nowait(b"")
+
+    def _say(self, saying: Any) -> None:
+        if self._silent:
+            return
+        self.state = after(self.state, saying)
+        self.pipe.say(line(saying))
+
+    def _obey(self, command: Any) -> None:
+        kind = m.word(type(command))
+        if kind in self.faults.mute:
+            return
+        if not may_command(self.state, command):
+            self._say(m.Refused(command.id, (m.Refusal(kind, f"overtaken: the host is {self.state}"),)))
+            return
+        if kind in self.faults.refuse:
+            self._say(m.Refused(command.id, (m.Refusal(kind, self.faults.refuse[kind]),)))
+            return
+        match command:
+            case m.Prepare():
+                self._lease_ns = command.lease_ns
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.ListLuns():
+                made = tuple(
+                    lun_of(f.path.replace("{}", str(i)), f.size) for f in command.create for i in range(f.count)
+                )
+                self._say(m.Luns(command.id, self.luns + made))
+                self._say(m.End(command.id))
+            case m.CreateWorkloads():
+                for workload in command.workloads:
+                    self.workloads[workload.number] = workload
+                    self.parameters[workload.number] = workload.parameters
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.EditWorkloads():
+                self.edit = command.edit
+                for setting in command.settings:
+                    self.parameters[setting.number] = setting.parameters
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.DeleteWorkloads():
+                for number in command.numbers:
+                    del self.workloads[number], self.parameters[number]
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.ClockProbe():
+                now = self.now_ns()
+                self._lease_until_ns = now + self._lease_ns
+                self._say(m.ClockReading(command.id, now, now))
+            case m.Go():
+                self._last = self._cooldown_from = None
+                self._halted.clear()
+                self._step = asyncio.create_task(self._run(command))
+                self._say(m.Ready(command.id))
+            case m.Continue():
+                self._boundaries[command.subinterval] = command.boundary_ns
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.Cooldown():
+                self._cooldown_from = command.subinterval
+                self._say(m.Ok(command.id, self.now_ns()))
+            case m.Stop():
+                self._last = command.last
+                self._say(m.Ending(command.id))
+            case m.Halt():
+                self._halted.set()
+                self._say(m.Ending(command.id))
+            case m.Die():
+                self._say(m.DyingWords(command.id, -1, "goodbye"))
+            case _:
+                raise ProtocolError(f"unexpected {command}")
+
+    async def _until(self, local_ns: int) -> None:
+        """Sleep to an instant of this host's clock, or until halted."""
+        wait_s = (local_ns - self.now_ns()) / 1e9
+        if wait_s > 0:
+            try:
+                await asyncio.wait_for(self._halted.wait(), wait_s)
+            except TimeoutError:
+                pass
+
+    async def _run(self, go: m.Go) -> None:
+        order, classes = array("I", go.order.data), array("I", go.classes.data)
+        await self._until(go.start_ns)
+        start, k = go.start_ns, 0
+        self._boundaries = {}
+        while True:
+            planned = self._boundaries.get(k, start + go.length_ns)
+            await self._until(planned)
+            end = min(planned, self.now_ns()) if self._halted.is_set() else planned
+            last = self._halted.is_set() or (self._last is not None and k >= self._last)
+            faults = self.faults
+            if k == faults.die_at:
+                self.pipe.say(b"")
+                self._silent = True
+                return
+            if faults.silent_from is not None and k >= faults.silent_from:
+                self._silent = True
+                return
+            if k == faults.garbage_at:
+                self.pipe.say(b"Segmentation fault\n")
+                return
+            if k in faults.late:
+                late = asyncio.get_running_loop().create_task(
+                    self._late(faults.late[k], k, start, end, last, order, classes)
+                )
+                await asyncio.sleep(0)
+                del late
+            else:
+                self._deliver(k, start, end, last, order, classes)
+            if last:
+                self._say(m.Stopped(m.StopReason.COMMANDED, 0, 0, 0, 0, 0))
+                return
+            start, k = end, k + 1
+
+    async def _late(self, by_s: float, *result: Any) -> None:
+        await asyncio.sleep(by_s)
+        self._deliver(*result)
+
+    def _deliver(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> None:
+        result = self.result(k, start, end, last, order, classes)
+        if k == self.faults.half_line_at:
+            self.pipe.say(line(result)[:500])
+            self.pipe.say(b"")
+            self._silent = True
+            return
+        self._say(result)
+
+    def result(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> m.Result:
+        """What a host whose plant does so many IOPS at one service time would report."""
+        count_of = len(Count)
+        counts = array("q", bytes(8 * count_of * len(order)))
+        class_count = max(classes, default=-1) + 1
+        series: dict[tuple[int, int], list[int]] = {}  # (class, series) -> [count, bytes, ns each]
+        for row, (number, belongs) in enumerate(zip(order, classes, strict=True)):
+            parameters = self.parameters[number]
+            cooled = self._cooldown_from is not None and k >= self._cooldown_from
+            offered = 0.0 if cooled else math.inf if parameters.iops == MAX else float(parameters.iops)
+            done_iops, service_ns = self.plant(offered, parameters)
+            seconds = (end - start) / 1e9
+            done = round(done_iops * seconds)
+            due = done if math.isinf(offered) else round(offered * seconds)
+            base = row * count_of
+            counts[base + Count.EDIT] = self.edit
+            counts[base + Count.DUE] = due
+            counts[base + Count.SUBMITTED] = counts[base + Count.COMPLETED] = done
+            counts[base + Count.BYTES] = done * parameters.blocksize
+            counts[base + Count.BACKLOG] = max(due - done, 0)
+            reads = round(done * parameters.fraction_read)
+            random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
+            for kind, n in (
+                (Kind.RANDOM_READ if random else Kind.SEQUENTIAL_READ, reads),
+                (Kind.RANDOM_WRITE if random else Kind.SEQUENTIAL_WRITE, done - reads),
+            ):
+                entry = series.setdefault((belongs, SERVICE + kind), [0, 0, service_ns])
+                entry[0] += n
+                entry[1] += n * parameters.blocksize
+                if not math.isinf(offered):
+                    entry = series.setdefault((belongs, RESPONSE + kind), [0, 0, service_ns + 1000])
+                    entry[0] += n
+            if not math.isinf(offered):
+                series.setdefault((belongs, LATENESS), [0, 0, 1000])[0] += done
+        moments = array("Q", bytes(8 * class_count * SERIES * len(Moment)))
+        spans = array("I", bytes(4 * class_count * SERIES * 2))
+        buckets = array("Q")
+        for belongs in range(class_count):
+            for s in range(SERIES):
+                n, size, ns = series.get((belongs, s), [0, 0, 0])
+                at = (belongs * SERIES + s) * len(Moment)
+                moments[at + Moment.MIN] = 2**64 - 1
+                if n == 0:
+                    continue
+                squares = n * ns * ns
+                moments[at : at + len(Moment)] = array(
+                    "Q", [n, size, n * ns, squares & (2**64 - 1), squares >> 64, ns, ns]
+                )
+                spans[(belongs * SERIES + s) * 2 : (belongs * SERIES + s) * 2 + 2] = array("I", [bucket_of(ns), 1])
+                buckets.append(n)
+        threads = array("q", bytes(8 * len(ThreadCount)))
+        threads[ThreadCount.SWAPPED] = 1
+        threads[ThreadCount.CPU] = -1
+
+        def packed(kind: m.ArrayType, data: "array[int]") -> m.Array:
+            return m.Array(kind, data.tobytes())
+
+        return m.Result(
+            k, start, end - start, last, self.now_ns(), (12.5, 3.0),
+            packed(m.ArrayType.I64, counts), packed(m.ArrayType.U64, moments), packed(m.ArrayType.U32, spans),
+            packed(m.ArrayType.U64, buckets), packed(m.ArrayType.I64, threads), (), (),
+        )  # fmt: skip
+
+
+def lun_of(path: str, size: int = 1 << 30, *, kind: str = "file", **attributes: m.Attribute) -> m.Lun:
+    return m.Lun(path, kind, size, 512, {"path": path, "size": size, "kind": kind, **attributes}, (), ())
+
+
+__all__ = ["KINDS", "Faults", "MemoryPipe", "SimulatedSlave", "lun_of", "replace", "steady"]
