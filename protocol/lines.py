@@ -82,7 +82,7 @@ def message(data: bytes) -> Message:
     if not isinstance(value, dict):
         raise ProtocolError("a line is not a JSON object")
     name = value.pop("type", None)
-    kind = TYPES.get(name) if isinstance(name, str) else None
+    kind: Any = TYPES.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ProtocolError(f"unknown message {name!r}")
     result: Message = _reader(kind)(value, str(name))

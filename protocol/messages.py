@@ -356,8 +356,8 @@ Saying = (
 )  # fmt: skip
 Message = Command | Saying
 
-COMMANDS: Final[tuple[type[Command], ...]] = Command.__args__  # type: ignore[attr-defined]
-SAYINGS: Final[tuple[type[Saying], ...]] = Saying.__args__  # type: ignore[attr-defined]
+COMMANDS: Final[tuple[type[Command], ...]] = Command.__args__
+SAYINGS: Final[tuple[type[Saying], ...]] = Saying.__args__
 
 
 def word(message: type) -> str:

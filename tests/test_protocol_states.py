@@ -17,6 +17,7 @@ from ivypy.protocol.messages import (
     Ready,
     Refused,
     Role,
+    Saying,
     Stop,
     Stopped,
     StopReason,
@@ -33,14 +34,15 @@ STOPPED = Stopped(StopReason.COMMANDED, 0, 0, 0, 0, 0)
 
 def test_a_step_from_hello_to_idle_again() -> None:
     state = State.CONNECTING
-    for saying, expected in [
+    said: list[tuple[Saying, State]] = [
         (hello(Role.SLAVE), State.IDLE),
         (Ok(1, 0), State.IDLE),
         (Ready(2), State.RUNNING),
         (ClockReading(3, 0, 0), State.RUNNING),
         (Ending(4), State.ENDING),
         (STOPPED, State.IDLE),
-    ]:
+    ]
+    for saying, expected in said:
         state = after(state, saying)
         assert state is expected
 
@@ -60,9 +62,9 @@ def test_a_connector_reports() -> None:
         (State.GONE, Ok(1, 0)),
     ],
 )
-def test_what_is_out_of_turn_names_saying_and_state(state: State, saying: object) -> None:
+def test_what_is_out_of_turn_names_saying_and_state(state: State, saying: Saying) -> None:
     with pytest.raises(ProtocolError, match=f"was said in state {state}"):
-        after(state, saying)  # type: ignore[arg-type]
+        after(state, saying)
 
 
 def test_the_tables_know_every_state_and_message() -> None:

@@ -45,7 +45,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._skipping.now
 
-    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         self._skipping.threads_busy += 1
         future = super().run_in_executor(executor, func, *args)
         future.add_done_callback(lambda _: setattr(self._skipping, "threads_busy", self._skipping.threads_busy - 1))
