@@ -1,0 +1,86 @@
+"""Which workload runs on which LUN of which host: the plan's selections against what the hosts have.
+
+Rule: pure. Every workload takes every LUN of the plan that its own `select` matches; a workload that matches
+nothing is a fault of the plan, told at its place. A LUN's attributes are what its host found, its host's two
+names, and what the plan's own rules add.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...protocol.messages import Attribute, Lun
+from ..plan.model import Plan
+from ..plan.places import Place
+from ..rollup.instances import WorkloadInstance
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLun:
+    """A LUN that the plan selects."""
+
+    host: str
+    lun: Lun
+    attributes: Mapping[str, Attribute]
+    created: bool  # by this plan
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    luns: tuple[PlacedLun, ...]
+    instances: tuple[WorkloadInstance, ...]
+    lun_of: Mapping[tuple[str, int], PlacedLun]  # (host, number) -> its LUN
+
+    def on_host(self, host: str) -> list[WorkloadInstance]:
+        return [instance for instance in self.instances if instance.host == host]
+
+
+def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Placement:
+    """Place the plan's workloads on what each host (by the plan's name) has.
+
+    Raises PlanFaults, all faults together, where nothing is selected.
+    """
+    luns = tuple(
+        placed
+        for spec in plan.hosts
+        for lun in found.get(spec.name, ())
+        if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun)) is not None
+    )
+    faults: list[tuple[Place | None, str]] = []
+    without = [spec.name for spec in plan.hosts if not any(lun.host == spec.name for lun in luns)]
+    if without:
+        where = f"on {', '.join(without)}" if len(without) < len(plan.hosts) else "on any host"
+        shown = f"`ivypy devices {plan.path or 'PLAN'}` shows what there is"
+        faults.append((plan.luns.place, f"no LUN is selected {where}; {shown}"))
+    instances: list[WorkloadInstance] = []
+    lun_of: dict[tuple[str, int], PlacedLun] = {}
+    numbers = dict.fromkeys((spec.name for spec in plan.hosts), 0)
+    for workload in plan.workloads:
+        chosen = [lun for lun in luns if workload.select is None or workload.select.matches(lun.attributes)]
+        if luns and not chosen:
+            faults.append(
+                (workload.place, f"workload {workload.name} selects none of the {len(luns)} LUNs of the plan")
+            )
+        for lun in chosen:
+            number = numbers[lun.host]
+            numbers[lun.host] += 1
+            instances.append(WorkloadInstance(number, lun.host, lun.lun.path, workload.name, lun.attributes))
+            lun_of[lun.host, number] = lun
+    if faults:
+        raise plan.faults(faults)
+    return Placement(luns, tuple(instances), lun_of)
+
+
+def _placed(plan: Plan, host: str, hostname: str, lun: Lun) -> PlacedLun | None:
+    attributes: dict[str, Attribute] = {**lun.attributes, "host": host, "hostname": hostname, "path": lun.path}
+    attributes |= {"kind": lun.kind, "size": lun.size}
+    for rule in plan.attributes:
+        if rule.match.matches(attributes):
+            attributes |= rule.attributes
+    if lun.kind == "block" and (plan.luns.select is None or not plan.luns.select.matches(attributes)):
+        return None
+    return PlacedLun(host, lun, attributes, created=lun.path in created_paths(plan))
+
+
+def created_paths(plan: Plan) -> frozenset[str]:
+    """The paths of the files that the plan asks to be created."""
+    return frozenset(f.path.replace("{}", str(i)) for f in plan.luns.create for i in range(f.count))

@@ -1,0 +1,123 @@
+"""The absolute parameters of every workload instance in a step: the plan's edits, shared out and resolved.
+
+Rule: pure. Percentages of another step and totals over a rollup become a number of IOPS per instance here; the hosts
+are told absolute numbers only. `total_iops` is shared equally over the distinct LUNs of what the edit selects,
+and within a LUN equally over its workloads. `50% of step max` takes, for each rollup instance by itself, the
+IOPS which that same instance measured.
+"""
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...protocol.parameters import MAX, Iops, Parameters
+from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
+from ..plan.parameters import OfStep, PlanParameters, Value
+from ..plan.places import Place
+from ..rollup.instances import ALL, RollupInstance, Rollups
+from .placement import Placement
+
+Key = tuple[str, int]  # host, number
+
+
+class NotMeasured(Exception):
+    """A setting refers to the IOPS of a step that has no valid measurement; its text says which and why."""
+
+
+Measured = Callable[[str, RollupInstance], float]  # step name, rollup instance -> IOPS; raises NotMeasured
+
+
+@dataclass(slots=True)
+class _Setting:
+    parameters: PlanParameters
+    iops: Iops
+
+
+def resolve(
+    plan: Plan, step: Step, placement: Placement, rollups: Rollups, measured: Measured
+) -> Mapping[Key, Parameters]:
+    """The parameters of every workload instance in `step`.
+
+    Raises PlanFaults for an edit that names an instance which does not exist, and NotMeasured.
+    """
+    workloads = {workload.name: workload for workload in plan.workloads}
+    settings: dict[Key, _Setting] = {}
+    for instance in placement.instances:
+        parameters = workloads[instance.workload].parameters
+        iops = parameters.iops
+        if isinstance(iops, OfStep):
+            # A workload's own share: of what all did in that step, one instance's part.
+            total = iops.fraction * measured(iops.step, rollups.type(ALL).instances[0])
+            iops = total / len(placement.instances)
+        settings[instance.host, instance.number] = _Setting(parameters, iops)
+    for edit in step.edits:
+        _apply(edit, settings, _selected(plan, edit, rollups), measured)
+    return {
+        key: setting.parameters.absolute(placement.lun_of[key].lun.size, setting.iops)
+        for key, setting in settings.items()
+    }
+
+
+def _selected(plan: Plan, edit: Edit, rollups: Rollups) -> Sequence[RollupInstance]:
+    rollup = rollups.type(edit.rollup)
+    if not edit.instances:
+        return rollup.instances
+    names = [instance.name for instance in rollup.instances]
+    faults: list[tuple[Place | None, str]] = []
+    for name in edit.instances:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names[:8])}"
+            faults.append((edit.place, f"rollup {edit.rollup} has no instance {name!r}; {hint}"))
+    if faults:
+        raise plan.faults(faults)
+    return [instance for instance in rollup.instances if instance.name in edit.instances]
+
+
+def _apply(edit: Edit, settings: dict[Key, _Setting], selected: Sequence[RollupInstance], measured: Measured) -> None:
+    plain = {name: value for name, value in edit.changes.items() if name not in (TOTAL_IOPS, "iops")}
+    for rollup in selected:
+        for member in rollup.members:
+            setting = settings[member.host, member.number]
+            setting.parameters = setting.parameters.edited(plain)
+    if "iops" in edit.changes:
+        for rollup in selected:
+            iops = _iops(edit.changes["iops"], rollup, len(rollup.members), measured)
+            for member in rollup.members:
+                settings[member.host, member.number].iops = iops
+    if TOTAL_IOPS in edit.changes:
+        total = edit.changes[TOTAL_IOPS]
+        if isinstance(total, OfStep):
+            for rollup in selected:
+                _share(total.fraction * measured(total.step, rollup), [rollup], settings)
+        else:
+            _share(total, selected, settings)
+
+
+def _iops(value: Value, rollup: RollupInstance, members: int, measured: Measured) -> Iops:
+    if isinstance(value, OfStep):
+        return value.fraction * measured(value.step, rollup) / members
+    return MAX if value == MAX else float(value)  # type: ignore[arg-type]
+
+
+def _share(total: Value, selected: Sequence[RollupInstance], settings: dict[Key, _Setting]) -> None:
+    """Share `total` IOPS over the LUNs of `selected`, then over each LUN's workloads."""
+    on_lun: dict[tuple[str, str], list[Key]] = {}
+    for rollup in selected:
+        for member in rollup.members:
+            on_lun.setdefault((member.host, member.lun), []).append((member.host, member.number))
+    for keys in on_lun.values():
+        for key in keys:
+            settings[key].iops = MAX if total == MAX else float(total) / len(on_lun) / len(keys)  # type: ignore[arg-type]
+
+
+def extremes(plan: Plan, placement: Placement, rollups: Rollups) -> tuple[Mapping[Key, int], frozenset[Key]]:
+    """(the most tags each workload instance is ever asked for, the instances that any step could make write)."""
+    ceiling: dict[Key, int] = {}
+    writers: set[Key] = set()
+    for step in plan.steps:
+        for key, parameters in resolve(plan, step, placement, rollups, lambda *_: 1.0).items():
+            ceiling[key] = max(ceiling.get(key, 1), parameters.maxtags)
+            if parameters.fraction_read < 1.0:
+                writers.add(key)
+    return ceiling, frozenset(writers)
