@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ...protocol.histogram import lower_edges
 
-_EDGES: NDArray[np.float64] = np.array(lower_edges(), dtype=np.float64)
-_MIDDLES_NS: NDArray[np.float64] = (_EDGES[:-1] + _EDGES[1:] - 1) / 2  # buckets hold whole nanoseconds
+EDGES_NS: NDArray[np.float64] = np.array(lower_edges(), dtype=np.float64)
+_MIDDLES_NS: NDArray[np.float64] = (EDGES_NS[:-1] + EDGES_NS[1:] - 1) / 2  # buckets hold whole nanoseconds
 FEWEST_BEYOND = 10  # a percentile with fewer samples than this beyond it is noise, and blank
 
 
@@ -55,10 +55,14 @@ def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float 
     return percentile(np.sum(merged, axis=0, dtype=np.float64), fraction, samples[0].scale)
 
 
+def percentile_bucket(counts: NDArray[np.float64], fraction: float) -> int:
+    """The bucket that holds the `fraction` quantile of one histogram with at least one I/O."""
+    cumulative = np.cumsum(counts)
+    return int(np.searchsorted(cumulative, cumulative[-1] * fraction * (1 - 1e-12)))
+
+
 def percentile(counts: NDArray[np.float64], fraction: float, scale: float = 1e-3) -> float | None:
     """The middle of the bucket with one histogram's `fraction` quantile; None with under ten I/Os beyond it."""
-    total = float(counts.sum())
-    if total * (1 - fraction) < FEWEST_BEYOND - 1e-6:  # 1 - 0.999 is not quite 0.001
+    if float(counts.sum()) * (1 - fraction) < FEWEST_BEYOND - 1e-6:  # 1 - 0.999 is not quite 0.001
         return None
-    bucket = int(np.searchsorted(np.cumsum(counts), total * fraction - 1e-9 * total))
-    return float(_MIDDLES_NS[bucket]) * scale
+    return float(_MIDDLES_NS[percentile_bucket(counts, fraction)]) * scale

@@ -1,0 +1,80 @@
+"""The uncertainty of a merged histogram's percentile, by a block bootstrap over whole subintervals.
+
+Rule: I/Os of one subinterval are not independent of each other, nor are neighbouring subintervals; so whole blocks of
+subintervals are drawn, at least as long as the autocorrelation time, from the window bent to a ring. The binomial
+width, which is right for independent I/Os, is only a floor.
+"""
+
+from math import ceil, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from .correlation import FLOATS
+from .focus import EDGES_NS
+
+DRAWS = 300
+
+
+def interpolated(cumulative: FLOATS, fraction: float, edges: FLOATS) -> FLOATS:
+    """The `fraction` quantile of each row of cumulative counts, within its bucket by proportion; in edges' unit.
+
+    `cumulative` has shape (rows, buckets), with everything below the first bucket already in it, and ends at each
+    row's total; `edges` has buckets + 1 values.
+    """
+    wanted = cumulative[:, -1] * fraction
+    bucket = np.minimum((cumulative < wanted[:, None]).sum(axis=1), cumulative.shape[1] - 2)
+    rows = np.arange(len(cumulative))
+    below = np.where(bucket > 0, cumulative[rows, bucket - 1], 0.0)
+    inside = cumulative[rows, bucket] - below
+    share = np.divide(wanted - below, inside, out=np.full(len(rows), 0.5), where=inside > 0)
+    return np.asarray(edges[bucket] + np.clip(share, 0, 1) * (edges[bucket + 1] - edges[bucket]), dtype=np.float64)
+
+
+def half_width(
+    counts: FLOATS, fraction: float, time: float, influence: FLOATS, quantile: float, confidence: float
+) -> float:
+    """Half-width in nanoseconds of the merged percentile of `counts`, shape (subintervals, BUCKETS).
+
+    `time` is the autocorrelation time of `influence` (each subinterval's share of I/Os beyond the percentile),
+    `quantile` the multiple of the standard error that is wanted: Student's t for the effective subintervals. Blocks
+    of one autocorrelation time still lose the correlation across their ends; how much is known exactly for the mean
+    of `influence`, and is given back. What is printed is the middle of a bucket, so the distance from there to the
+    percentile within the bucket is added.
+    """
+    n = len(counts)
+    used = np.nonzero(counts.any(axis=0))[0]
+    first, last = int(used[0]), int(used[-1]) + 1
+    edges = EDGES_NS[first : last + 2]
+    trimmed = np.zeros((n, last - first + 1))  # one empty bucket more, so that `interpolated` has an end
+    trimmed[:, :-1] = counts[:, first:last]
+    block = min(ceil(time), n)
+    blocks = ceil(n / block)
+    sums = _ring_sums(trimmed, block)
+    starts = np.random.default_rng(n).integers(n, size=(DRAWS, blocks))  # the same window gives the same answer
+    times_drawn = np.zeros((DRAWS, n))
+    np.add.at(times_drawn, (np.arange(DRAWS)[:, None], starts), 1.0)
+    drawn = interpolated(np.cumsum(times_drawn @ sums, axis=1), fraction, edges)
+    kept = float((_ring_sums(influence[:, None] - influence.mean(), block) ** 2).mean()) / block  # per subinterval
+    whole = float(influence.var()) * time * n / max(n - time, 1.0)
+    lost = sqrt(max(whole / kept, 1.0)) if kept > 0 else 1.0
+    error = float(drawn.std(ddof=1)) * lost * sqrt(blocks * block / n)
+    merged = np.cumsum(trimmed.sum(axis=0))[None, :]
+    bucket = int((merged[0] < merged[0, -1] * fraction).sum())
+    off_middle = abs(float((edges[bucket] + edges[bucket + 1]) / 2 - interpolated(merged, fraction, edges)[0]))
+    return max(quantile * error, _binomial_half_width(merged, fraction, edges, confidence)) + off_middle
+
+
+def _ring_sums(rows: FLOATS, block: int) -> FLOATS:
+    """Sum of `block` rows from each row on, the end joined to the beginning."""
+    ring = np.concatenate([rows, rows[: block - 1]]) if block > 1 else rows
+    sums = np.cumsum(np.concatenate([np.zeros((1, rows.shape[1])), ring]), axis=0)
+    return np.asarray(sums[block:] - sums[:-block], dtype=np.float64)
+
+
+def _binomial_half_width(cumulative: FLOATS, fraction: float, edges: FLOATS, confidence: float) -> float:
+    """Half of the interval between the percentiles whose fractions bound `fraction` for independent I/Os."""
+    total = float(cumulative[0, -1])
+    width = NormalDist().inv_cdf(0.5 + confidence / 2) * sqrt(fraction * (1 - fraction) / total)
+    low, high = max(fraction - width, 0.0), min(fraction + width, 1.0)
+    return float(interpolated(cumulative, high, edges)[0] - interpolated(cumulative, low, edges)[0]) / 2

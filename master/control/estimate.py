@@ -1,0 +1,89 @@
+"""What a window of subintervals says of a metric: its value, how far off it may be, and what the window is worth.
+
+Rule: the value is the window's own (a ratio of sums, or the merged percentile), and the half-width is of that value.
+It follows from the series of *influences*: what each subinterval adds to the value. Their autocorrelation time gives
+the effective samples, and Student's t with effective - 1 degrees of freedom the width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, sqrt
+
+import numpy as np
+
+from ..rollup.statistics import t_quantile
+from . import bootstrap
+from .correlation import FLOATS, autocorrelation_time
+from .focus import Sample, percentile_bucket, value_of
+
+
+class Correction(StrEnum):
+    """How the correlation of neighbouring subintervals is allowed for."""
+
+    EFFECTIVE = "effective"  # effective samples from the autocorrelation time
+    FACTOR_TWO = "factor_two"  # the ancestor's: as if independent, and twice the width
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    value: float
+    half_width: float  # in the metric's unit; infinite where nothing can be said
+    subintervals: int
+    effective: float  # independent subintervals that would tell as much
+
+    @property
+    def relative(self) -> float:
+        """Half-width as a fraction of the value; infinite for a value of 0."""
+        return self.half_width / abs(self.value) if self.value else inf
+
+
+def influences(samples: Sequence[Sample], fraction: float | None = None) -> FLOATS | None:
+    """What each subinterval adds to the window's value, one number each; None where the window has no value.
+
+    For a ratio: its own amount less what the window's value would give it, in the metric's unit. For a percentile:
+    its share of I/Os beyond the window's percentile, which is defined however few I/Os a subinterval has.
+    """
+    value = value_of(samples, fraction)
+    if value is None:
+        return None
+    if fraction is None:
+        amount = np.array([sample.amount for sample in samples])
+        per = np.array([sample.per for sample in samples])
+        return np.asarray((amount - value * per) / per.mean(), dtype=np.float64)
+    counts = _counts(samples)
+    bucket = percentile_bucket(counts.sum(axis=0), fraction)
+    beyond = counts[:, bucket:].sum(axis=1) - (1 - fraction) * counts.sum(axis=1)
+    return np.asarray(beyond / counts.sum(axis=1).mean(), dtype=np.float64)
+
+
+def estimate(
+    samples: Sequence[Sample],
+    fraction: float | None = None,
+    confidence: float = 0.95,
+    correction: Correction = Correction.EFFECTIVE,
+) -> Estimate | None:
+    """The window's value and half-width at `confidence`; None where the metric is blank over the whole window.
+
+    Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
+    variance itself mended for the correlation (divided by n - time, which is n - 1 without).
+    """
+    series = influences(samples, fraction)
+    value = value_of(samples, fraction)
+    if series is None or value is None:
+        return None
+    n = len(series)
+    time = autocorrelation_time(series) if correction is Correction.EFFECTIVE else 1.0
+    effective = n / time
+    if effective <= 1.5:
+        return Estimate(value, inf, n, effective)
+    quantile = t_quantile(confidence, round(effective - 1, 1)) * (1 if correction is Correction.EFFECTIVE else 2)
+    if fraction is None:
+        error = sqrt(float(series @ series) / (n - time) / effective)
+        return Estimate(value, quantile * error, n, effective)
+    width = bootstrap.half_width(_counts(samples), fraction, time, series, quantile, confidence)
+    return Estimate(value, width * samples[0].scale, n, effective)
+
+
+def _counts(samples: Sequence[Sample]) -> FLOATS:
+    return np.array([sample.counts for sample in samples], dtype=np.float64)
