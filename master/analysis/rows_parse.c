@@ -1,0 +1,232 @@
+/* Text to numbers. Most of a histogram log is "0, 0, 0, ": eight empty cells are passed in one comparison. */
+#include "rows.h"
+
+#include <string.h>
+
+#define MAX_DIGITS 18 /* what surely fits in 63 bits */
+#define DIRECTIONS 3
+#define ZEROS "0, 0, 0, 0, 0, 0, 0, 0, "
+#define ZEROS_SIZE 24
+#define ZEROS_CELLS 8
+
+static const char *skip_blanks(const char *p)
+{
+    while (*p == ' ' || *p == '\t' || *p == '\r')
+        p++;
+    return p;
+}
+
+/* One unsigned number at `p`; NULL where there is none, or one too long. */
+static inline const char *read_number(const char *p, uint64_t *value)
+{
+    uint64_t v = (uint64_t)(unsigned char)*p - '0';
+    if (v > 9)
+        return NULL;
+    const char *start = p++;
+    for (uint64_t digit; (digit = (uint64_t)(unsigned char)*p - '0') <= 9; p++)
+        v = v * 10 + digit;
+    *value = v;
+    return p - start > MAX_DIGITS ? NULL : p;
+}
+
+/* From behind a cell to the next one: a comma and blanks. NULL where the line ends or something else stands. */
+static inline const char *next_cell(const char *p)
+{
+    if (p[0] == ',' && p[1] == ' ' && p[2] != ' ')
+        return p + 2;
+    p = skip_blanks(p);
+    return *p == ',' ? skip_blanks(p + 1) : NULL;
+}
+
+static const char *end_of_line(const char *p)
+{
+    p = skip_blanks(p);
+    return *p == '\n' ? p + 1 : NULL;
+}
+
+/* The buckets of one row, from `p` to behind its newline; NULL where they are not `columns` numbers. */
+static const char *read_buckets(const char *p, const char *end, int columns, uint16_t *buckets, uint64_t *counts,
+                                int64_t *found)
+{
+    int64_t n = 0;
+    int column = 0;
+    for (;;) {
+        while (end - p > ZEROS_SIZE && columns - column > ZEROS_CELLS && memcmp(p, ZEROS, ZEROS_SIZE) == 0) {
+            p += ZEROS_SIZE;
+            column += ZEROS_CELLS;
+        }
+        /* Between non-empty buckets stand a few empty ones: go on one by one until a cell or two are full. */
+        for (int cells = 0; cells < ZEROS_CELLS; cells++) {
+            uint64_t count;
+            p = read_number(p, &count);
+            if (!p)
+                return NULL;
+            if (count) {
+                buckets[n] = (uint16_t)column;
+                counts[n++] = count;
+            }
+            if (++column == columns) {
+                *found = n;
+                return end_of_line(p);
+            }
+            p = next_cell(p);
+            if (!p)
+                return NULL;
+        }
+    }
+}
+
+struct rows_result histogram_rows_parse(const char *text, size_t size, int lead, int columns,
+                                        const struct histogram_rows *out)
+{
+    struct rows_result result = {0};
+    const char *p = text, *end = text + size;
+    out->first[0] = 0;
+    while (p < end) {
+        const char *line = p;
+        p = skip_blanks(p);
+        if (*p == '\n') {
+            p++;
+            result.lines++;
+            result.used = (size_t)(p - text);
+            continue;
+        }
+        if (result.rows == out->max_rows || out->max_entries - result.entries < columns) {
+            result.status = ROWS_FULL;
+            return result;
+        }
+        uint64_t leading[3] = {0};
+        for (int i = 0; p && i < lead; i++)
+            if ((p = read_number(p, &leading[i])))
+                p = next_cell(p);
+        int64_t found = 0;
+        if (p && leading[1] < DIRECTIONS)
+            p = read_buckets(p, end, columns, out->buckets + result.entries, out->counts + result.entries, &found);
+        else
+            p = NULL;
+        if (!p) {
+            result.status = ROWS_BAD;
+            result.used = (size_t)(line - text);
+            return result;
+        }
+        out->stamps[result.rows] = (int64_t)leading[0];
+        out->directions[result.rows] = (uint8_t)leading[1];
+        out->sizes[result.rows] = lead == 3 ? (int64_t)leading[2] : -1;
+        result.entries += found;
+        out->first[++result.rows] = result.entries;
+        result.lines++;
+        result.used = (size_t)(p - text);
+    }
+    return result;
+}
+
+/* The priority column may be 0x0000; every other one is decimal. */
+static const char *read_field(const char *p, uint64_t *value)
+{
+    if (p[0] != '0' || p[1] != 'x')
+        return read_number(p, value);
+    const char *start = p += 2;
+    uint64_t v = 0;
+    for (;; p++) {
+        unsigned c = (unsigned char)*p;
+        unsigned digit = c - '0' <= 9 ? c - '0' : (c | 0x20) - 'a' <= 5 ? (c | 0x20) - 'a' + 10 : 16;
+        if (digit == 16)
+            break;
+        v = v * 16 + digit;
+    }
+    *value = v;
+    return p == start || p - start > 15 ? NULL : p;
+}
+
+#define MAX_FIELDS 16
+
+struct rows_result latency_rows_parse(const char *text, size_t size, int fields, int direction_at,
+                                      const struct sample_rows *out)
+{
+    struct rows_result result = {0};
+    const char *p = text, *end = text + size;
+    while (p < end) {
+        const char *line = p;
+        p = skip_blanks(p);
+        if (*p == '\n') {
+            p++;
+            result.lines++;
+            result.used = (size_t)(p - text);
+            continue;
+        }
+        if (result.rows == out->max_rows) {
+            result.status = ROWS_FULL;
+            return result;
+        }
+        uint64_t field[MAX_FIELDS] = {0};
+        for (int i = 0; p && i < fields; i++) {
+            p = read_field(p, &field[i]);
+            if (p)
+                p = i + 1 < fields ? next_cell(p) : end_of_line(p);
+        }
+        if (!p || field[direction_at] >= DIRECTIONS) {
+            result.status = ROWS_BAD;
+            result.used = (size_t)(line - text);
+            return result;
+        }
+        out->stamps[result.rows] = (int64_t)field[0];
+        out->values[result.rows] = (int64_t)field[1];
+        out->directions[result.rows] = (uint8_t)field[direction_at];
+        result.rows++;
+        result.lines++;
+        result.used = (size_t)(p - text);
+    }
+    return result;
+}
+
+/* Seconds with at most nine decimals that count, as nanoseconds: exact, where a double would round. */
+static const char *read_seconds(const char *p, int64_t *ns)
+{
+    uint64_t whole, scale = 100000000, fraction = 0;
+    p = read_number(p, &whole);
+    if (!p || whole > 9000000000u)
+        return NULL;
+    if (*p == '.')
+        for (p++; *p >= '0' && *p <= '9'; p++, scale /= 10)
+            fraction += (uint64_t)(*p - '0') * scale;
+    *ns = (int64_t)(whole * 1000000000u + fraction);
+    return p;
+}
+
+struct rows_result smallfile_rows_parse(const char *text, size_t size, const struct sample_rows *out)
+{
+    struct rows_result result = {0};
+    const char *p = text, *end = text + size;
+    while (p < end) {
+        const char *line = p;
+        p = skip_blanks(p);
+        if (*p == '\n') {
+            p++;
+            result.lines++;
+            result.used = (size_t)(p - text);
+            continue;
+        }
+        if (result.rows == out->max_rows) {
+            result.status = ROWS_FULL;
+            return result;
+        }
+        int64_t start = 0, response = 0;
+        while (*p != ',' && *p != '\n')
+            p++;
+        p = next_cell(p);
+        if (p && (p = read_seconds(p, &start)) && (p = next_cell(p)) && (p = read_seconds(p, &response)))
+            p = end_of_line(p);
+        if (!p) {
+            result.status = ROWS_BAD;
+            result.used = (size_t)(line - text);
+            return result;
+        }
+        out->stamps[result.rows] = start + response;
+        out->values[result.rows] = response;
+        out->directions[result.rows] = 0;
+        result.rows++;
+        result.lines++;
+        result.used = (size_t)(p - text);
+    }
+    return result;
+}
