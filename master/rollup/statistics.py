@@ -1,68 +1,153 @@
-"""Quantiles of Student's t, exact at any confidence and any degrees of freedom, whole or not.
+"""How far a printed figure may be from the truth: Student's t, effective samples, half-widths.
 
-Rule: no tables. The distribution function is the regularised incomplete beta function by its continued fraction
-(Numerical Recipes, 6.4, Lentz's method), and the quantile is found on it by Newton's method.
+Rule: a half-width belongs to the figure that is *printed*. Throughput is a mean over time, so its half-width is that
+of a mean; a mean service time is a ratio of two sums, so its half-width is a ratio estimator's. Subintervals are
+not independent: their number is divided by the integrated autocorrelation time first. Blank (nan) beats wrong.
 """
 
+import math
 from functools import lru_cache
-from math import exp, inf, isfinite, lgamma, log, log1p, pi
 from statistics import NormalDist
+from typing import Final
 
-_TINY = 1e-300
-_EPSILON = 1e-16
+import numpy as np
+from numpy.typing import NDArray
 
+Floats = NDArray[np.float64]
 
-def _continued_fraction(a: float, b: float, x: float) -> float:
-    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0) or _TINY)
-    h = d
-    for m in range(1, 2000):
-        for numerator in (
-            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
-            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
-        ):
-            d = 1.0 / (1.0 + numerator * d or _TINY)
-            c = 1.0 + numerator / c or _TINY
-            h *= c * d
-        if abs(c * d - 1.0) < _EPSILON * 4:
-            break
-    return h
-
-
-def incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """I_x(a, b), regularised; `rest` is 1 - x, handed in since near 1 a subtraction would lose it."""
-    if x <= 0.0 or rest <= 0.0:
-        return 0.0 if x <= 0.0 else 1.0
-    ln_x = log(x) if x < 0.5 else log1p(-rest)
-    ln_rest = log(rest) if rest < 0.5 else log1p(-x)
-    front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * ln_x + b * ln_rest)
-    if x < (a + 1.0) / (a + b + 2.0):  # where the fraction converges fast; the other half by symmetry
-        return front * _continued_fraction(a, b, x) / a
-    return 1.0 - front * _continued_fraction(b, a, rest) / b
-
-
-def t_beyond(t: float, df: float) -> float:
-    """P(T > t) for t >= 0: the upper tail of Student's t with `df` degrees of freedom."""
-    squared = t * t
-    return 0.5 * incomplete_beta(df / 2, 0.5, df / (df + squared), squared / (df + squared))
+FEWEST: Final = 5  # fewer samples than this state no half-width
+CONFIDENCE: Final = 0.95
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(confidence: float, df: float) -> float:
-    """Half-width, in standard errors, of the two-sided interval of `confidence` (0.95) for `df` > 0.
+def t_quantile(probability: float, df: float) -> float:
+    """The value that Student's t with `df` (any real > 0) degrees of freedom stays below with `probability`.
 
-    The 95 % interval of n independent values is mean +/- t_quantile(0.95, n - 1) * sd / sqrt(n). Infinite for df <= 0.
+    Newton's method on the tail, kept within a bracket; relative error below 1e-10. Raises ValueError for a
+    probability outside (0, 1) and for df <= 0.
     """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence is {confidence}; it lies between 0 and 1")
-    if df <= 0 or not isfinite(df):
-        return inf if df <= 0 else NormalDist().inv_cdf(0.5 + confidence / 2)
-    tail = (1.0 - confidence) / 2
-    ln_peak = lgamma((df + 1) / 2) - lgamma(df / 2) - log(df * pi) / 2
-    t = NormalDist().inv_cdf(0.5 + confidence / 2)  # below the root, where the tail is convex: Newton only ascends
+    if not 0.0 < probability < 1.0 or not df > 0.0:
+        raise ValueError(f"no t quantile for probability {probability} and {df} degrees of freedom")
+    if probability == 0.5:
+        return 0.0
+    if probability < 0.5:
+        return -t_quantile(1.0 - probability, df)
+    tail = 1.0 - probability
+    z = NormalDist().inv_cdf(probability)
+    t = z + (z**3 + z) / (4.0 * df)  # the first terms of Fisher's expansion: a start, no more
+    low, high = 0.0, math.inf
     for _ in range(200):
-        density = exp(ln_peak - (df + 1) / 2 * log1p(t * t / df))
-        step = (t_beyond(t, df) - tail) / density
-        t += step
-        if step <= 1e-12 * t:
-            break
+        excess = t_tail(t, df) - tail
+        low, high = (t, high) if excess > 0.0 else (low, t)
+        following = t + excess / t_density(t, df)
+        if not low < following < high:
+            following = 0.5 * (low + high) if high < math.inf else 2.0 * t
+        if abs(following - t) <= 1e-13 * t:
+            return following
+        t = following
     return t
+
+
+def t_tail(t: float, df: float) -> float:
+    """The probability that Student's t is above `t` > 0: half the incomplete beta function I_x(df/2, 1/2)."""
+    whole = df + t * t
+    x, rest, a = df / whole, t * t / whole, 0.5 * df  # rest is 1 - x, without its cancellation
+    front = math.exp(_log_gamma_step(a) + a * math.log(x) + 0.5 * math.log(rest)) / math.sqrt(math.pi)
+    if x < (a + 1.0) / (a + 2.5):
+        return 0.5 * front * _beta_fraction(x, a, 0.5) / a
+    return 0.5 - 0.5 * front * _beta_fraction(rest, 0.5, a) / 0.5
+
+
+def t_density(t: float, df: float) -> float:
+    """The density of Student's t at `t`."""
+    log = _log_gamma_step(0.5 * df) - 0.5 * (df + 1.0) * math.log1p(t * t / df)
+    return math.exp(log) / math.sqrt(df * math.pi)
+
+
+def _log_gamma_step(a: float) -> float:
+    """log(gamma(a + 1/2) / gamma(a)); by its series where the two logarithms would cancel."""
+    if a < 100.0:
+        return math.lgamma(a + 0.5) - math.lgamma(a)
+    return 0.5 * math.log(a) - 1.0 / (8.0 * a) + 1.0 / (192.0 * a**3) - 1.0 / (640.0 * a**5)
+
+
+def _beta_fraction(x: float, a: float, b: float) -> float:
+    """The continued fraction of the incomplete beta function, by Lentz's method."""
+    tiny = 1e-300
+    c, d = 1.0, 1.0 / (1.0 - (a + b) * x / (a + 1.0))
+    value = d
+    for m in range(1, 10_000):
+        for factor in (
+            m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
+        ):
+            d = 1.0 / (1.0 + factor * d or tiny)
+            c = 1.0 + factor / c or tiny
+            value *= c * d
+        if abs(c * d - 1.0) < 1e-15:
+            break
+    return value
+
+
+def autocorrelation_time(samples: Floats) -> Floats:
+    """The integrated autocorrelation time 1 + 2 (r1 + r2 + ...) of each column of `samples` (n, R), at least 1.
+
+    The sum ends where the next pair of correlations is not positive (Geyer's initial positive sequence), at half
+    the length at the latest. A column that does not vary has time 1.
+    """
+    n = len(samples)
+    time = np.ones(samples.shape[1:])
+    if n < 3:
+        return time
+    centred = samples - samples.mean(axis=0)
+    variance = (centred * centred).sum(axis=0)
+    active = np.flatnonzero(variance > 0.0)
+    time[active] = -1.0
+    for lag in range(0, n // 2, 2):
+        part = centred[:, active]
+        pair = sum((part[: n - k] * part[k:]).sum(axis=0) for k in (lag, lag + 1)) / variance[active]
+        positive = pair > 0.0
+        active = active[positive]
+        if not len(active):
+            break
+        time[active] += 2.0 * pair[positive]
+    return np.maximum(time, 1.0)
+
+
+def effective_samples(samples: Floats) -> Floats:
+    """How many independent samples each column of `samples` (n, R) is worth: n over the autocorrelation time."""
+    effective: Floats = len(samples) / autocorrelation_time(samples)
+    return effective
+
+
+def half_width(samples: Floats, confidence: float = CONFIDENCE) -> Floats:
+    """The half-width of each column's mean; nan for fewer than FEWEST samples, or fewer than two effective ones."""
+    n = len(samples)
+    if n < FEWEST:
+        return np.full(samples.shape[1:], np.nan)
+    effective = effective_samples(samples)
+    deviation = samples.std(axis=0, ddof=1)
+    found: Floats = _t_factors(effective, confidence) * deviation / np.sqrt(effective)
+    return found
+
+
+def ratio_half_width(numerators: Floats, denominators: Floats, confidence: float = CONFIDENCE) -> Floats:
+    """The half-width of each column's ratio of sums, sum(numerators) / sum(denominators), both (n, R).
+
+    The ratio estimator: the half-width of the mean of the residuals (y - ratio x) / mean(x), whose mean is 0.
+    nan where the denominators sum to 0.
+    """
+    total = denominators.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = numerators.sum(axis=0) / total
+        residuals = (numerators - ratio * denominators) / (total / len(denominators))
+    found = half_width(np.where(total > 0, residuals, 0.0), confidence)
+    return np.where(total > 0, found, np.nan)
+
+
+def _t_factors(effective: Floats, confidence: float) -> Floats:
+    """Student's t for each number of effective samples; nan for fewer than two."""
+    probability = 0.5 * (1.0 + confidence)
+    return np.array(
+        [t_quantile(probability, df) if (df := n - 1.0) >= 1.0 else math.nan for n in effective.ravel()]
+    ).reshape(effective.shape)

@@ -1,0 +1,94 @@
+"""A result's packed arrays as numpy arrays of the shapes that `go` laid down; or what does not fit, in a ProtocolError.
+
+Rule: whatever passes here can be merged without looking again: sizes, types, bucket ranges, and that each series'
+count is the sum of its buckets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import SERIES, Count, Moment, ThreadCount
+from ...protocol.errors import ProtocolError
+from ...protocol.histogram import BUCKETS
+from ...protocol.messages import Array, ArrayType, Result
+from .merged import NO_LEAST, Ints, Words
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unpacked:
+    """One host's subinterval."""
+
+    counts: Ints  # (instances, Count)
+    moments: Words  # (classes, SERIES, Moment)
+    spans: Ints  # (classes * SERIES, 2): first used bucket, how many
+    starts: Ints  # (classes * SERIES,) where each one's buckets begin
+    buckets: Words  # the used ranges one after the other
+
+
+def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> Unpacked:
+    """Raises ProtocolError naming host, subinterval and the array that does not fit."""
+
+    def wrong(what: str) -> ProtocolError:
+        return ProtocolError(f"{host}: the result of subinterval {result.subinterval} does not fit: {what}")
+
+    def array(name: str, packed: Array, kind: ArrayType, *shape: int) -> NDArray[Any]:
+        if packed.type is not kind:
+            raise wrong(f"{name} is of type {packed.type}, not {kind}")
+        found = np.frombuffer(packed.data, "<" + kind)
+        if len(found) != np.prod(shape):
+            raise wrong(f"{name} has {len(found)} numbers, not {' x '.join(map(str, shape))}")
+        return found.reshape(shape)
+
+    if result.length_ns <= 0:
+        raise wrong(f"its length is {result.length_ns} ns")
+    counts = array("counts", result.counts, ArrayType.I64, len(numbers), len(Count))
+    if counts.size and counts.min() < 0:
+        row, column = np.argwhere(counts < 0)[0]
+        raise wrong(f"{Count(column).name} of workload {numbers[row]} is {counts[row, column]}")
+    moments = array("moments", result.moments, ArrayType.U64, classes, SERIES, len(Moment))
+    spans = array("spans", result.spans, ArrayType.U32, classes, SERIES, 2).reshape(-1, 2).astype(np.int64)
+    ends = spans[:, 1].cumsum()
+    if len(result.buckets) != (ends[-1] if len(ends) else 0):
+        raise wrong(f"buckets has {len(result.buckets)} numbers, its spans say {ends[-1] if len(ends) else 0}")
+    if result.buckets.type is ArrayType.I64:
+        raise wrong("buckets is of type i8, not u4 or u8")
+    if spans.size and (spans[:, 0] + spans[:, 1]).max() > BUCKETS:
+        raise wrong(f"a span ends behind the last of {BUCKETS} buckets")
+    if len(result.threads) % len(ThreadCount):
+        raise wrong(f"threads has {len(result.threads)} numbers, not a multiple of {len(ThreadCount)}")
+    if result.threads.type is not ArrayType.I64:
+        raise wrong(f"threads is of type {result.threads.type}, not i8")
+    unknown = {fault.number for fault in result.faults} - set(numbers) if result.faults else ()
+    if unknown:
+        raise wrong(f"it names faults of the unknown workloads {sorted(unknown)}")
+    buckets = np.frombuffer(result.buckets.data, "<" + result.buckets.type).astype(np.uint64)
+    fault = _moments_fault(moments.reshape(-1, len(Moment)), spans[:, 1], ends, buckets)
+    if fault:
+        raise wrong(fault)
+    return Unpacked(counts, moments, spans, ends - spans[:, 1], buckets)
+
+
+def _moments_fault(moments: Words, lengths: Ints, ends: Ints, buckets: Words) -> str:
+    """Why moments and buckets contradict each other; "" if they do not."""
+    count, least, most = moments[:, Moment.COUNT], moments[:, Moment.MIN], moments[:, Moment.MAX]
+    sums = np.zeros(len(count), np.uint64)
+    used = np.flatnonzero(lengths)
+    if len(used):
+        sums[used] = np.add.reduceat(buckets, ends[used] - lengths[used])
+    bad = np.flatnonzero(sums != count)
+    if len(bad):
+        where, series = divmod(int(bad[0]), SERIES)
+        return f"series {series} of class {where} counts {count[bad[0]]}, its buckets hold {sums[bad[0]]}"
+    empty = count == 0
+    if np.any((least > most) & ~empty) or np.any((least != NO_LEAST) & empty):
+        return "a least value is above the largest"
+    return ""
+
+
+def threads_of(result: Result) -> Ints:
+    """The figures of a result's threads, shape (threads, ThreadCount)."""
+    return np.frombuffer(result.threads.data, "<i8").reshape(-1, len(ThreadCount))
