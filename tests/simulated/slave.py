@@ -7,6 +7,7 @@ controller put them, its counts add up. `Faults` stages what goes wrong.
 import asyncio
 import math
 from array import array
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -48,18 +49,28 @@ class MemoryPipe:
         self.delay_s = delay_s
         self.to_host: asyncio.Queue[bytes] = asyncio.Queue()
         self.to_controller: asyncio.Queue[bytes] = asyncio.Queue()
+        self._on_the_way: dict[asyncio.Queue[bytes], deque[bytes]] = {
+            self.to_host: deque(),
+            self.to_controller: deque(),
+        }
 
     async def read(self, n: int) -> bytes:
         return await self.to_controller.get()
 
     async def write(self, data: bytes) -> None:
-        asyncio.get_running_loop().call_later(self.delay_s, self.to_host.put_nowait, data)
+        self._send(self.to_host, data)
 
     async def close(self) -> None:
         self.to_host.put_nowait(b"")
 
     def say(self, data: bytes) -> None:
-        asyncio.get_running_loop().call_later(self.delay_s, self.to_controller.put_nowait, data)
+        self._send(self.to_controller, data)
+
+    def _send(self, queue: asyncio.Queue[bytes], data: bytes) -> None:
+        """In order: the loop may run two timers of one instant in either."""
+        way = self._on_the_way.setdefault(queue, deque())
+        way.append(data)
+        asyncio.get_running_loop().call_later(self.delay_s, lambda: queue.put_nowait(way.popleft()))
 
 
 class SimulatedSlave:

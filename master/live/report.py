@@ -1,0 +1,103 @@
+"""What the session tells whoever watches a run: plain data, and the seam that a watcher fills.
+
+Rule: a watcher only shows. It never asks the session anything, and a run without one is the same run.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..control.phase import Phase
+from ..verdicts import Finding, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class StepBegins:
+    number: int
+    name: str
+    of_steps: int
+    planned_s: float  # all subintervals, as far as is known beforehand
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Of the merged distribution, in microseconds; None where it is blank in the CSV too."""
+
+    p50_us: float | None
+    p99_us: float | None
+    max_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subinterval:
+    """One closed subinterval of `all=all`."""
+
+    utc: str
+    step: str
+    phase: Phase
+    number: int
+    target_iops: float | None  # None: max
+    iops: float | None
+    mib_per_s: float | None
+    service: Latency
+    response: Latency
+    errors: int
+    hosts_in: int
+    hosts_of: int
+    busy_percent: float | None
+    busiest_percent: float | None
+    say: str  # what control says of its progress
+    step_remaining_s: float
+    run_remaining_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnds:
+    """One row of the table at the end; `all=all`."""
+
+    number: int
+    name: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    iops: float | None
+    half_width_percent: float | None  # of IOPS, at 95 %
+    mib_per_s: float | None
+    service_mean_us: float | None
+    service: Latency
+    response_mean_us: float | None
+    response: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something that happened: a host lost, an error, a late controller."""
+
+    utc: str
+    host: str  # "" where it is of the whole run
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnds:
+    folder: str
+    steps: tuple[StepEnds, ...]
+    exit_code: int
+    words: str  # the exit code's sentence
+
+
+Report = StepBegins | Subinterval | StepEnds | Remark | RunEnds
+
+
+class Watcher(Protocol):
+    def show(self, report: Report) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Nobody:
+    """Shows nothing."""
+
+    def show(self, report: Report) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,120 @@
+"""A run as fixed columns of text: one line per subinterval, readable for hours, the same in a log as on a screen.
+
+Rule: a number keeps its unit (the header says it) and its column; nothing is scaled but by three significant
+digits of latency. A blank is a number that would not be true.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from .report import Latency, Remark, Report, RunEnds, StepBegins, StepEnds, Subinterval
+
+HEADER_EVERY: Final = 20  # lines
+HEADER: Final = (
+    f"{'UTC':8}  {'phase':9} {'#':>4} {'target':>9} {'IOPS':>10} {'MiB/s':>8}"
+    f" | {'service p50':>11} {'p99':>8} {'max us':>9} | {'response p50':>12} {'p99':>8} {'max us':>9}"
+    f" | {'hosts':>7} {'CPU%':>9}"
+)
+
+
+def microseconds(value: float | None) -> str:
+    """Latency with three significant digits, whole from 100 us on."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def count(value: float | None, digits: int = 0) -> str:
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def duration(seconds: float) -> str:
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return (
+        f"{hours}h{minutes:02}m{whole % 60:02}s" if hours else f"{minutes}m{whole % 60:02}s" if minutes else f"{whole}s"
+    )
+
+
+def _latency(latency: Latency, wide: int) -> str:
+    return f"{microseconds(latency.p50_us):>{wide}} {microseconds(latency.p99_us):>8} {microseconds(latency.max_us):>9}"
+
+
+def subinterval_line(report: Subinterval) -> str:
+    target = "max" if report.target_iops is None else count(report.target_iops)
+    cpu = "-" if report.busy_percent is None else f"{report.busy_percent:.0f}/{report.busiest_percent or 0:.0f}"
+    line = (
+        f"{report.utc[11:19]}  {report.phase:9} {report.number:>4} {target:>9} {count(report.iops):>10}"
+        f" {count(report.mib_per_s, 1):>8} | {_latency(report.service, 11)} | {_latency(report.response, 12)}"
+        f" | {f'{report.hosts_in}/{report.hosts_of}':>7} {cpu:>9}"
+    )
+    if report.errors:
+        line += f"  {report.errors:,} errors"
+    return line + (f"  {report.say}" if report.say else "")
+
+
+def step_line(report: StepBegins) -> str:
+    about = f", about {duration(report.planned_s)}" if report.planned_s else ""
+    return f"step {report.number} of 0..{report.of_steps - 1}: {report.name}{about}"
+
+
+def remark_line(report: Remark) -> str:
+    return f"{report.utc[11:19]}  {report.host + ': ' if report.host else ''}{report.text}"
+
+
+def verdict_line(report: StepEnds) -> str:
+    why = "; ".join(str(finding) for finding in report.findings)
+    return f"step {report.number} {report.name}: {report.verdict}{': ' + why if why else ''}"
+
+
+STEPS_HEADER: Final = (
+    f"{'step':24} {'verdict':8} {'IOPS':>10} {'+-':>6} {'MiB/s':>8} | {'service mean':>12} {'p50':>8} {'p99':>8}"
+    f" {'max us':>9} | {'response mean':>13} {'p50':>8} {'p99':>8} {'max us':>9}"
+)
+
+
+def steps_table(report: RunEnds) -> list[str]:
+    """The table at the end of a run, a line each, with the reasons below it."""
+    lines = [STEPS_HEADER]
+    for step in report.steps:
+        half = "-" if step.half_width_percent is None else f"{step.half_width_percent:.1f}%"
+        name = f"{step.number} {step.name}"
+        lines.append(
+            f"{name if len(name) <= 24 else name[:23] + '~':24} {step.verdict:8} {count(step.iops):>10} {half:>6}"
+            f" {count(step.mib_per_s, 1):>8}"
+            f" | {microseconds(step.service_mean_us):>12} {_latency(step.service, 8)}"
+            f" | {microseconds(step.response_mean_us):>13} {_latency(step.response, 8)}"
+        )
+    lines += [f"  {verdict_line(step)}" for step in report.steps if step.findings]
+    return lines
+
+
+class TextLines:
+    """Writes every report as plain lines."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write = write
+        self._since_header = HEADER_EVERY
+
+    def show(self, report: Report) -> None:
+        for line in self.lines(report):
+            self._write(line)
+
+    def lines(self, report: Report) -> list[str]:
+        match report:
+            case StepBegins():
+                self._since_header = HEADER_EVERY
+                return ["", step_line(report)]
+            case Subinterval():
+                header = [HEADER] if self._since_header >= HEADER_EVERY else []
+                self._since_header = 1 if header else self._since_header + 1
+                return [*header, subinterval_line(report)]
+            case Remark():
+                return [remark_line(report)]
+            case StepEnds():
+                return [verdict_line(report)]
+            case RunEnds():
+                return ["", *steps_table(report), "", report.words, report.folder]
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,409 @@
+"""One step: the subinterval cycle, from `go` to the last host's `stopped`.
+
+Rule: the controller never waits for one host beyond barrier 1's deadline, and never merges what came after it. A host
+that misses a barrier goes on under the step's commands (so that it stops), but its numbers are kept apart. All
+decisions are control's; all merging is rollup's; here is only who is asked what, when.
+
+Time: boundaries are `start + (k + 1) x length` on the controller's clock. The decision on subinterval k is taken
+while k + 1 runs; with it goes the place of the boundary that ends k + 2.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from ...protocol.errors import ProtocolError
+from ...protocol.messages import (
+    Array,
+    ArrayType,
+    Continue,
+    Cooldown,
+    DyingWords,
+    EditWorkloads,
+    Go,
+    Halt,
+    Remark,
+    Result,
+    Setting,
+    Stop,
+    Stopped,
+    StopReason,
+)
+from ...protocol.parameters import Parameters
+from ...protocol.states import State as HostState
+from ..control.decide import State, decide, opening
+from ..control.decision import Decision, Measured
+from ..control.interval import Interval as Seen
+from ..control.phase import Phase
+from ..hosts.clock import Offset
+from ..hosts.driver import Driver, Event, Lost, barrier
+from ..rollup.instances import Rollups
+from ..rollup.merge import Interval, Merger
+from ..verdicts import Finding, Reason
+from .fleet import Fleet, ask_in_parts
+
+LEAD_S: Final = 0.3  # from `go` to the start: for the message, the threads, and a busy controller
+LEAD_PER_HOST_S: Final = 0.001
+BARRIER_1: Final = 0.75  # of a subinterval, after its end
+HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
+CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
+NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
+MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
+
+
+@dataclass(frozen=True, slots=True)
+class HostTiming:
+    """One host in one subinterval, on the controller's clock."""
+
+    boundary_ns: int  # where its subinterval really ended
+    skew_ns: int  # that, minus where it should have
+    arrived_ns: int  # its result; 0 if none came
+    acknowledged_ns: int  # its answer to what barrier 1 decided; 0 if none was asked
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The controller's side of one subinterval, on its own clock."""
+
+    planned_end_ns: int
+    barrier_1_ns: int  # all results in, or declared missing
+    decided_ns: int  # merged and decided
+    barrier_2_ns: int  # all acknowledged
+    next_end_ns: int  # when the subinterval that runs meanwhile ends
+    hosts: Mapping[str, HostTiming]
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """One subinterval, closed: everything that is kept of it."""
+
+    number: int
+    phase: Phase
+    start_ns: int  # controller's clock
+    interval: Interval
+    decision: Decision
+    timing: Timing
+    parameters: Mapping[tuple[str, int], Parameters]  # in force at its end
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a step ended."""
+
+    measured: tuple[Measured, ...]
+    findings: tuple[Finding, ...]  # of the whole step
+    stopped: Mapping[str, Stopped]
+    interrupted: bool
+
+
+class Keeper(Protocol):
+    """Whoever keeps what a step yields: files, and eyes."""
+
+    async def closed(self, closed: Closed) -> None: ...
+
+    def late(self, host: str, result: Result) -> None: ...
+
+    def event(self, host: str, kind: str, text: str) -> None: ...
+
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
+        """What control may see of a subinterval."""
+        ...
+
+
+@dataclass(slots=True)
+class _Hosts:
+    """Who is still to deliver, and who is only to be stopped."""
+
+    live: set[Driver]  # deliver into the merge
+    late: set[Driver] = field(default_factory=set)  # missed a barrier: commanded, not merged
+
+
+class StepSequence:
+    """Remembers one running step. `run` it once."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        rollups: Rollups,
+        parameters: Mapping[tuple[str, int], Parameters],
+        control: State,
+        length_s: float,
+        cooldown: int,
+        keeper: Keeper,
+        stop_on_error: bool,
+    ) -> None:
+        self._fleet = fleet
+        self._rollups = rollups
+        self._parameters = dict(parameters)
+        self._control = control
+        self._length_ns = round(length_s * 1e9)
+        self._cooldown = cooldown
+        self._keeper = keeper
+        self._stop_on_error = stop_on_error
+        self._findings: list[Finding] = []
+        self._measured: list[Measured] = []
+        self._stopped: dict[str, Stopped] = {}
+        self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}
+        self._placed: dict[Driver, int] = {}  # the local boundary that was placed last
+        self._edits = 0
+        self._halted_ns: int | None = None
+        self._stopping = False  # stop or halt was sent
+
+    async def run(self) -> Ended:
+        start_ns, hosts = await self._go()
+        k, phase, seen_hosts = 0, opening(self._control).next_phase, frozenset(d.name for d in hosts.live)
+        state = self._control
+        while hosts.live:
+            interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
+            if not interval.hosts:
+                break
+            whole = interval.hosts == seen_hosts and not interval.uncovered()
+            seen_hosts = interval.hosts
+            decision = Decision(Phase.COOLDOWN)
+            if not self._stopping:
+                start_s = k * self._length_ns / 1e9
+                seen = self._keeper.see(interval, k, start_s, phase, whole, edited=False)
+                state, decision = decide(state, seen)
+                self._measured += decision.measured
+            decided_ns = self._fleet.now_ns()
+            acknowledged = await self._command(k, start_ns, decision, hosts)
+            timing = self._timing(k, start_ns, interval, arrived, acknowledged, barrier_1_ns, decided_ns)
+            await self._keeper.closed(
+                Closed(k, phase, start_ns + k * self._length_ns, interval, decision, timing, dict(self._parameters))
+            )
+            hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}
+            phase = decision.next_phase
+            k += 1
+        if not hosts.live and not self._stopping and not self._measured:
+            self._findings.append(Finding(Reason.INTERRUPTED, "no host was left"))
+        await self._wait_until_stopped()
+        interrupted = self._halted_ns is not None
+        if interrupted:
+            self._findings.append(Finding(Reason.INTERRUPTED))
+        return Ended(tuple(self._measured), tuple(self._findings), self._stopped, interrupted)
+
+    async def _go(self) -> tuple[int, _Hosts]:
+        """Start all hosts at one instant. Those that are not ready in time are not part of the step."""
+        order = {name: self._rollups.order(name) for name in self._rollups.hosts()}
+        drivers = [driver for driver in self._fleet.alive if driver.name in order and driver.state is HostState.IDLE]
+        lead_ns = round((LEAD_S + LEAD_PER_HOST_S * len(drivers)) * 1e9)
+        start_ns = self._fleet.now_ns() + lead_ns
+
+        async def go(driver: Driver) -> None:
+            classes = self._rollups.classes(driver.name)
+            self._placed[driver] = driver.clock.to_local(start_ns)
+            await driver.ask(
+                Go, start_ns=self._placed[driver], length_ns=self._length_ns,
+                order=_u32(classes.order), classes=_u32(classes.of),
+            )  # fmt: skip
+            self._placed[driver] += 2 * self._length_ns  # the end of subinterval 1; that of 2 is the first to be placed
+
+        deadline = asyncio.get_running_loop().time() + lead_ns / 1e9
+        ready, failed = await barrier(drivers, go, deadline)
+        for driver, reason in failed.items():
+            self._miss(driver, f"not ready at the start: {reason}")
+        absent = [name for name in order if name not in {driver.name for driver in drivers}]
+        for name in absent:
+            self._findings.append(Finding(Reason.HOST_LOST, f"{name} did not take part"))
+        self._merger = Merger(self._rollups, {name: order[name] for name in order})
+        return start_ns, _Hosts(set(ready), set(failed))
+
+    # Barrier 1: results.
+
+    async def _barrier_1(self, k: int, start_ns: int, hosts: _Hosts) -> tuple[Interval, dict[Driver, int], int]:
+        """Merge every live host's result k; whoever has not delivered at the deadline is late."""
+        self._merger.open(k)
+        arrived: dict[Driver, int] = {}
+        for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
+            self._merge(driver, result, arrived_ns, arrived, hosts)
+        deadline_ns = start_ns + round((k + 1 + BARRIER_1) * self._length_ns)
+        while hosts.live - arrived.keys():
+            if self._fleet.interrupted.is_set() and self._halted_ns is None:
+                deadline_ns = min(deadline_ns, await self._halt(hosts) + round(HOLD_HALT_S * 1e9))
+            event = await self._next_event(deadline_ns)
+            if event is not None:
+                self._take(*event, k, arrived, hosts)
+            elif self._fleet.now_ns() >= deadline_ns:
+                break
+        for driver in hosts.live - arrived.keys():
+            self._miss(driver, f"no result of subinterval {k} by barrier 1")
+            hosts.late.add(driver)
+        hosts.live = hosts.live & arrived.keys()
+        return self._merger.close(), arrived, self._fleet.now_ns()
+
+    async def _next_event(self, deadline_ns: int) -> "tuple[Driver, Event] | None":
+        """What happens next; None at the deadline, or at the first interrupt."""
+        inbox = asyncio.ensure_future(self._fleet.inbox.get())
+        waits: set[asyncio.Future[Any]] = {inbox}
+        if self._halted_ns is None:
+            waits.add(asyncio.ensure_future(self._fleet.interrupted.wait()))
+        wait_s = max((deadline_ns - self._fleet.now_ns()) / 1e9, 0.0)
+        try:
+            await asyncio.wait(waits, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            return inbox.result() if inbox.done() else None
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int], hosts: _Hosts) -> None:
+        now_ns = self._fleet.now_ns()
+        match event:
+            case Result() if driver in hosts.late or event.subinterval < k:
+                self._keeper.late(driver.name, event)
+                self._keeper.event(driver.name, "late", f"result of subinterval {event.subinterval}: kept apart")
+            case Result() if event.subinterval > k:
+                self._early.setdefault(event.subinterval, {})[driver] = (event, now_ns)
+            case Result():
+                self._merge(driver, event, now_ns, arrived, hosts)
+            case Stopped():
+                self._stopped[driver.name] = event
+                if event.reason is not StopReason.COMMANDED:
+                    words = {StopReason.LEASE: "its lease ran out", StopReason.DIED: "a workload thread died"}
+                    self._drop(driver, hosts, Reason.HOST_LOST, words[event.reason])
+                elif driver not in arrived:
+                    hosts.live.discard(driver)
+            case DyingWords():
+                self._keeper.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
+            case Remark():
+                self._keeper.event(driver.name, "remark", event.text)
+            case Lost():
+                self._drop(driver, hosts, Reason.HOST_LOST, event.reason)
+
+    def _merge(self, driver: Driver, result: Result, now_ns: int, arrived: dict[Driver, int], hosts: _Hosts) -> None:
+        if driver not in hosts.live:
+            return
+        try:
+            self._merger.add(driver.name, result)
+        except ProtocolError as error:
+            driver.lose(f"protocol error: {error}")
+            return
+        arrived[driver] = now_ns
+        if result.faults and self._stop_on_error:
+            self._keeper.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
+            self._fleet.interrupted.set()
+
+    def _miss(self, driver: Driver, why: str) -> None:
+        self._findings.append(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"))
+        self._keeper.event(driver.name, "late", why)
+
+    def _drop(self, driver: Driver, hosts: _Hosts, reason: Reason, why: str) -> None:
+        if driver in hosts.live or driver in hosts.late:
+            self._findings.append(Finding(reason, f"{driver.name}: {why}"))
+        self._keeper.event(driver.name, "lost", why)
+        hosts.live.discard(driver)
+        hosts.late.discard(driver)
+
+    # Barrier 2: commands.
+
+    async def _command(self, k: int, start_ns: int, decision: Decision, hosts: _Hosts) -> dict[Driver, int]:
+        """Tell every host what follows from subinterval k, and wait for all until k + 1 ends."""
+        if self._stopping:
+            return {}
+        last = k + 1 + self._cooldown
+
+        async def tell(driver: Driver) -> int:
+            if decision.done and self._cooldown:
+                await driver.ask(Cooldown, subinterval=k + 2)
+            if decision.done:
+                await driver.ask(Stop, last=last)
+            elif driver in self._placed:
+                await driver.ask(Continue, subinterval=k + 2, boundary_ns=self._boundary(driver, k + 2, start_ns))
+            return self._fleet.now_ns()
+
+        self._stopping = decision.done
+        running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
+        loop = asyncio.get_running_loop()
+        left_s = (start_ns + (k + 2) * self._length_ns - self._fleet.now_ns()) / 1e9
+        answers, failed = await barrier(running, tell, loop.time() + max(left_s, 0.1))
+        for driver, reason in failed.items():
+            self._keeper.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
+        return answers
+
+    def _boundary(self, driver: Driver, k: int, start_ns: int) -> int:
+        """Where subinterval k ends on the host's clock: as its offset says, moved no further than is allowed."""
+        wanted = driver.clock.to_local(start_ns + (k + 1) * self._length_ns)
+        even = self._placed[driver] + self._length_ns
+        most = round(self._length_ns * MOST_MOVED)
+        self._placed[driver] = min(max(wanted, even - most), even + most)
+        return self._placed[driver]
+
+    async def edit(self, settings: Mapping[tuple[str, int], Parameters]) -> dict[Driver, int]:
+        """New live settings, to all hosts at once. Returns when each took effect, on the controller's clock."""
+        self._edits += 1
+        by_host: dict[str, list[Setting]] = {}
+        for (host, number), parameters in settings.items():
+            by_host.setdefault(host, []).append(Setting(number, parameters))
+
+        async def one(driver: Driver) -> int:
+            answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=self._edits)
+            return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
+
+        chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
+        deadline = asyncio.get_running_loop().time() + max(self._length_ns / 1e9, 1.0)
+        answers, failed = await barrier(chosen, one, deadline)
+        for driver, reason in failed.items():
+            self._keeper.event(driver.name, "edit", f"edit {self._edits} failed: {reason}")
+        self._parameters.update((key, value) for key, value in settings.items())
+        return answers
+
+    async def _halt(self, hosts: _Hosts) -> int:
+        """Submit nothing more from now, on all hosts at once. Returns when that was."""
+        halted_ns = self._halted_ns = self._fleet.now_ns()
+        self._stopping = True
+        self._keeper.event("", "halt", "nothing more is submitted; catching what is in flight")
+        running = [d for d in (*hosts.live, *hosts.late) if d.state in (HostState.RUNNING, HostState.ENDING)]
+        deadline = asyncio.get_running_loop().time() + 1.0
+        _, failed = await barrier(running, lambda driver: driver.ask(Halt), deadline)
+        for driver, reason in failed.items():
+            self._drop(driver, hosts, Reason.HOST_LOST, f"not halted: {reason}")
+        return halted_ns
+
+    async def _wait_until_stopped(self) -> None:
+        """Wait for every host's `stopped`, for a bounded time; later steps do without those that give none."""
+        patience_s = HOLD_HALT_S if self._halted_ns is not None else CATCH_S
+        since_ns = self._halted_ns if self._halted_ns is not None else self._fleet.now_ns()
+        deadline_ns = since_ns + round(patience_s * 1e9)
+        nobody = _Hosts(set())
+        while any(d.state in (HostState.RUNNING, HostState.ENDING) for d in self._fleet.alive):
+            if self._fleet.interrupted.is_set() and self._halted_ns is None:
+                self._halted_ns = self._fleet.now_ns()
+                deadline_ns = min(deadline_ns, self._halted_ns + round(HOLD_HALT_S * 1e9))
+            event = await self._next_event(deadline_ns)
+            if event is not None:
+                self._take(*event, NEVER, {}, nobody)
+            elif self._fleet.now_ns() >= deadline_ns:
+                break
+        for driver in self._fleet.alive:
+            if driver.state in (HostState.RUNNING, HostState.ENDING):
+                self._keeper.event(driver.name, "hung", "it has not stopped; later steps are without it")
+        while not self._fleet.inbox.empty():
+            self._take(*self._fleet.inbox.get_nowait(), NEVER, {}, nobody)
+
+    def _timing(
+        self, k: int, start_ns: int, interval: Interval, arrived: Mapping[Driver, int],
+        acknowledged: Mapping[Driver, int], barrier_1_ns: int, decided_ns: int,
+    ) -> Timing:  # fmt: skip
+        planned = start_ns + (k + 1) * self._length_ns
+        hosts = {}
+        for driver, arrived_ns in arrived.items():
+            result = interval.results[driver.name]
+            boundary = driver.clock.to_controller(result.start_ns + result.length_ns)
+            hosts[driver.name] = HostTiming(
+                boundary, boundary - planned, arrived_ns, acknowledged.get(driver, 0), driver.clock.at(arrived_ns)
+            )
+        return Timing(
+            planned,
+            barrier_1_ns,
+            decided_ns,
+            max(acknowledged.values(), default=decided_ns),
+            planned + self._length_ns,
+            hosts,
+        )
+
+
+def _u32(numbers: Sequence[int]) -> Array:
+    packed = array("I", numbers)
+    return Array(ArrayType.U32, packed.tobytes())

@@ -1,0 +1,223 @@
+"""The subinterval cycle on simulated time: who is merged, who is late, and how a step ends, whatever a host does."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from ivypy.master.control.decide import State
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.interval import Interval as Seen
+from ivypy.master.control.phase import Phase
+from ivypy.master.hosts.driver import Driver, Event
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.merge import Interval
+from ivypy.master.session.fleet import Fleet
+from ivypy.master.session.step import Closed, Ended, StepSequence
+from ivypy.master.verdicts import Reason
+from ivypy.protocol import messages as m
+from ivypy.protocol.counters import Count
+from ivypy.protocol.parameters import Parameters
+from tests.simulated.loop import simulate
+from tests.simulated.slave import Faults, SimulatedSlave
+
+
+@dataclass
+class Notebook:
+    """Keeps what a step yields."""
+
+    kept: list[Closed] = field(default_factory=list)
+    apart: list[tuple[str, int]] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+
+    async def closed(self, closed: Closed) -> None:
+        self.kept.append(closed)
+
+    def late(self, host: str, result: m.Result) -> None:
+        self.apart.append((host, result.subinterval))
+
+    def event(self, host: str, kind: str, text: str) -> None:
+        self.events.append((host, kind, text))
+
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
+        return Seen(number, start_s, 5.0, phase, whole, edited)
+
+    @property
+    def phases(self) -> list[str]:
+        return [str(closed.phase) for closed in self.kept]
+
+    def hosts(self) -> list[set[str]]:
+        return [set(closed.interval.hosts) for closed in self.kept]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    ended: Ended
+    book: Notebook
+    slaves: Mapping[str, SimulatedSlave]
+    seconds: float
+
+    def reasons(self) -> list[Reason]:
+        return [finding.reason for finding in self.ended.findings]
+
+
+PARAMETERS = Parameters(iops=1000.0, maxtags=4)
+
+
+async def a_step(
+    slaves: list[SimulatedSlave], control: State, length_s: float, cooldown: int, interrupt_after: float | None
+) -> Outcome:
+    loop = asyncio.get_running_loop()
+    now_ns = lambda: int(loop.time() * 1e9)  # noqa: E731
+    fleet = Fleet(now_ns)
+    inbox: asyncio.Queue[tuple[Driver, Event]] = fleet.inbox
+    async with AsyncExitStack() as stack:
+        tasks = []
+        for slave in slaves:
+            driver = fleet.drivers[slave.name] = Driver(slave.name, slave.pipe, inbox, now_ns)
+            tasks += [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
+            for task in tasks:
+                stack.callback(task.cancel)
+        for driver in fleet.drivers.values():
+            await driver.greeted()
+            await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", False, PARAMETERS, 4)
+            await driver.ask(m.CreateWorkloads, workloads=(created,))
+        await asyncio.sleep(2.0)  # a few probes
+        instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
+        book = Notebook()
+        parameters = {(slave.name, 0): PARAMETERS for slave in slaves}
+        sequence = StepSequence(
+            fleet, Rollups.build(instances, []), parameters, control, length_s, cooldown, book, stop_on_error=False
+        )
+        if interrupt_after is not None:
+            loop.call_later(interrupt_after, fleet.interrupted.set)
+        began = loop.time()
+        ended = await sequence.run()
+        return Outcome(ended, book, {slave.name: slave for slave in slaves}, loop.time() - began)
+
+
+def step(
+    *slaves: SimulatedSlave,
+    control: State | None = None,
+    length_s: float = 5.0,
+    cooldown: int = 0,
+    interrupt_after: float | None = None,
+) -> Outcome:
+    return simulate(a_step(list(slaves), control or Fixed(1, 4), length_s, cooldown, interrupt_after))
+
+
+def hosts(count: int, **faulty: Faults) -> list[SimulatedSlave]:
+    """Hosts whose clocks agree on nothing."""
+    return [
+        SimulatedSlave(
+            f"h{i}",
+            clock_offset_s=1000.0 * i,
+            drift_ppm=20.0 * i,
+            delay_s=0.0002 * (i + 1),
+            faults=faulty.get(f"h{i}", Faults()),
+        )
+        for i in range(count)
+    ]
+
+
+def test_a_step_is_warmup_measurement_and_a_tail() -> None:
+    outcome = step(*hosts(3))
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail"]
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 6
+    assert [(m.first, m.last) for m in outcome.ended.measured] == [(1, 4)]
+    assert outcome.ended.findings == () and not outcome.ended.interrupted
+    assert outcome.ended.stopped.keys() == {"h0", "h1", "h2"}
+    for closed in outcome.book.kept:
+        assert closed.interval.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 5000, abs=3)
+
+
+def test_cooldown_runs_at_zero_iops_behind_the_tail() -> None:
+    outcome = step(*hosts(2), cooldown=2)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown", "cooldown"]
+    completed = [int(closed.interval.merged.counts[0, Count.COMPLETED]) for closed in outcome.book.kept]
+    assert completed[5] == pytest.approx(10_000, abs=2) and completed[6:] == [0, 0]
+
+
+def test_hosts_whose_clocks_drift_stay_in_step() -> None:
+    """40 ppm are 36 ms after a quarter of an hour; the boundaries follow the hosts' clocks and stay within their bounds."""
+    outcome = step(*hosts(3), control=Fixed(1, 178), length_s=5.0)
+    last = outcome.book.kept[-1].timing
+    for name, host in last.hosts.items():
+        assert abs(host.skew_ns) < 1_000_000, name
+    assert outcome.ended.findings == ()
+
+
+def test_a_late_result_is_kept_apart_and_its_host_left_out() -> None:
+    outcome = step(*hosts(3, h1=Faults(late={2: 4.5})))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 2
+    assert outcome.book.apart[0] == ("h1", 2)
+    assert Reason.HOST_LATE in outcome.reasons()
+    assert [(m.first, m.last) for m in outcome.ended.measured] == [(1, 1)]
+    assert Reason.HOSTS_CHANGED in [f.reason for m in outcome.ended.measured for f in m.findings]
+    assert outcome.ended.stopped.keys() == {"h0", "h1", "h2"}, "the late host was stopped too"
+
+
+def test_a_result_late_within_the_barrier_is_merged() -> None:
+    outcome = step(*hosts(3, h1=Faults(late={2: 3.0})))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 6
+    assert outcome.ended.findings == ()
+
+
+@pytest.mark.parametrize(
+    "faults, says",
+    [
+        (Faults(die_at=2), "it closed the connection"),
+        (Faults(half_line_at=2), "the stream ended inside a line of 500 bytes"),
+        (Faults(garbage_at=2), "protocol error: a line is not JSON"),
+        (Faults(silent_from=2), "it did not answer for 3 s (3 probes)"),
+    ],
+)
+def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> None:
+    outcome = step(*hosts(3, h1=faults))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 2
+    lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
+    assert (lost and lost[0].startswith(says)) or any(says in text for text in lost)
+    assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()
+
+
+def test_when_no_host_is_left_the_step_ends() -> None:
+    outcome = step(*hosts(2, h0=Faults(die_at=2), h1=Faults(die_at=3)))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}]
+    assert outcome.seconds < 25
+
+
+def test_a_host_that_is_not_ready_takes_no_part() -> None:
+    outcome = step(*hosts(3, h2=Faults(refuse={"go": "a thread did not start"})))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 6
+    assert any("a thread did not start" in finding.detail for finding in outcome.ended.findings)
+
+
+def test_an_interrupt_halts_all_and_keeps_the_cut_subinterval() -> None:
+    outcome = step(*hosts(3), length_s=60.0, interrupt_after=100.0)
+    assert outcome.ended.interrupted and Reason.INTERRUPTED in outcome.reasons()
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2
+    cut = outcome.book.kept[-1].interval
+    assert cut.last and cut.merged.presence.length_s[0] == pytest.approx(100.0 - 60.0 - 0.303, abs=0.01)
+    assert outcome.seconds == pytest.approx(100.0, abs=0.1)
+    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.slaves.values())
+
+
+def test_an_interrupt_does_not_wait_for_a_host_that_is_gone() -> None:
+    outcome = step(*hosts(3, h1=Faults(silent_from=1)), length_s=60.0, interrupt_after=121.0)
+    assert outcome.ended.interrupted and outcome.seconds < 121.0 + 5.0
+
+
+def test_every_subinterval_but_the_last_two_is_placed_by_continue() -> None:
+    outcome = step(*hosts(1))
+    places = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Continue)]
+    assert [c.subinterval for c in places] == [2, 3, 4, 5]
+    stops = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Stop)]
+    assert [c.last for c in stops] == [5]
+
+
+def test_thousands_of_subintervals_take_no_time() -> None:
+    outcome = step(*hosts(3), control=Fixed(0, 300), length_s=1.0)
+    assert len(outcome.book.kept) == 301 and outcome.ended.findings == ()
