@@ -1,0 +1,252 @@
+# ruff: noqa: UP031
+"""The first program on a test host: sent on its command line, it says what it lacks, or becomes the slave.
+
+    python3 -I -c LOADER <bundle's hash> <payload's size> <processor> [<cache directory>]
+
+It says lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload, after `run` one
+byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but `note` is its last.
+
+Rule: Python 3.4 parses this file, so that an old Python can say that it is too old. Nothing runs from the cache that
+was not read and hashed in this process, as an exact set of files. A bundle in use carries a shared lock, which the
+slave inherits without knowing it; who removes a bundle takes that lock exclusively.
+"""
+
+import errno
+import fcntl
+import hashlib
+import importlib.machinery
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import zlib
+
+OLDEST = (3, 11)
+KEPT = 5  # bundles that stay in the cache, whatever their age
+TRIES = 50  # to replace a damaged bundle: 20 to 90 ms each
+OLD_S = 24 * 3600  # locks do not reach across hosts that share a home directory, so what was used today stays too
+
+
+def main(digest: str, size: str, machine: str, cache: str = "") -> None:
+    if sys.version_info[:2] < OLDEST:
+        last("old", "%d.%d.%d" % tuple(sys.version_info[:3]))
+    if os.uname().machine != machine:
+        last("machine", os.uname().machine)
+    home = os.path.abspath(os.path.expanduser(cache) or default_cache())
+    try:
+        open_cache(home)
+        place = os.path.join(home, digest)
+        held = hold(place, digest)
+        if held is None:
+            held = install(home, digest, receive(digest, int(size)))
+            sweep(home, time.time())
+        os.utime(place)
+        os.set_inheritable(held, True)
+    except OSError as error:
+        last("os-error", home, error.strerror or str(error))
+    for path in sorted(hashes(place)):
+        if path.endswith(".so"):
+            load(place, path)
+    say("run")
+    if os.read(0, 1):
+        os.execv(sys.executable, [sys.executable, "-I", "-B", place])
+
+
+def say(*words: str) -> None:
+    """One line; the newline before it ends whatever a login script may have left without one."""
+    fields = [" ".join(word.split()) for word in words]
+    os.write(1, ("\nivypy-boot " + "\t".join(fields) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def last(*words: str) -> None:
+    say(*words)
+    raise SystemExit(1)
+
+
+def default_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "ivypy")
+
+
+def open_cache(home: str) -> None:
+    """Make the cache directory, or see that it is ours alone."""
+    os.makedirs(os.path.dirname(home), exist_ok=True)
+    try:
+        os.mkdir(home, 0o700)
+    except OSError as error:
+        if error.errno != errno.EEXIST:
+            raise
+    found = os.stat(home)
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    if found.st_uid != os.geteuid():
+        last("open-cache", home, "belongs to uid %d, not to uid %d" % (found.st_uid, os.geteuid()))
+    if found.st_mode & 0o077:
+        last("open-cache", home, "is open to others (mode %04o)" % stat.S_IMODE(found.st_mode))
+
+
+def digest_of(found: "dict[str, str]") -> str:
+    """A bundle's name: sha256 of its sorted lines `path hash`."""
+    lines = ["%s %s\n" % (path, found[path]) for path in sorted(found)]
+    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def hashes(place: str) -> "dict[str, str]":
+    """sha256 of every file below `place`; a link or device is there too, with a hash that no file has."""
+    found = {}
+    for folder, folders, names in os.walk(place):
+        for name in names + folders:
+            path = os.path.join(folder, name)
+            mode = os.lstat(path).st_mode
+            if stat.S_ISREG(mode):
+                with open(path, "rb") as file:
+                    found[os.path.relpath(path, place)] = hashlib.sha256(file.read()).hexdigest()
+            elif not stat.S_ISDIR(mode):
+                found[os.path.relpath(path, place)] = "-"
+    return found
+
+
+def hold(place: str, digest: str) -> "int | None":
+    """A descriptor that holds the bundle's lock, if the bundle is there and whole."""
+    try:
+        held = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            return None
+        raise
+    try:
+        lock(held, fcntl.LOCK_SH)
+        if os.path.samestat(os.fstat(held), os.stat(place)) and digest_of(hashes(place)) == digest:
+            return held
+    except FileNotFoundError:
+        pass  # removed while we looked
+    os.close(held)
+    return None
+
+
+def lock(held: int, how: int) -> bool:
+    """Whether the lock was had. A file system without locks has none to give: then age alone protects."""
+    try:
+        fcntl.flock(held, how)
+    except OSError:
+        return False
+    return True
+
+
+def receive(digest: str, size: int) -> "dict[str, bytes]":
+    """Ask for the payload and read exactly it: zlib of, for each file, `<path> <size>` newline and its bytes."""
+    say("send")
+    pieces = []
+    while size:
+        piece = os.read(0, min(size, 1 << 16))
+        if not piece:
+            raise SystemExit("the transfer ended %d bytes short" % size)
+        pieces.append(piece)
+        size -= len(piece)
+    try:
+        files = unpack(zlib.decompress(b"".join(pieces)))
+    except (ValueError, zlib.error):
+        files = {}
+    if digest_of({path: hashlib.sha256(data).hexdigest() for path, data in files.items()}) != digest:
+        last("damaged")
+    return files
+
+
+def unpack(data: bytes) -> "dict[str, bytes]":
+    files = {}
+    at = 0
+    while at < len(data):
+        end = data.index(b"\n", at)
+        path, size = data[at:end].decode().rsplit(" ", 1)
+        at = end + 1 + int(size)
+        files[path] = data[end + 1 : at]
+    return files
+
+
+def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
+    """Put the bundle in its place, whole or not at all; returns its lock. Several may do so at once: one wins."""
+    place = os.path.join(home, digest)
+    fresh = tempfile.mkdtemp(prefix=".new-", dir=home)
+    try:
+        for path, data in files.items():
+            target = os.path.join(fresh, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(data)
+        held = hold(fresh, digest)  # locked before anyone else can see it
+        if held is None:
+            raise OSError(errno.EIO, "what is written there does not read back the same")
+        for _ in range(TRIES):
+            try:
+                os.rename(fresh, place)
+                return held
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                    raise
+            theirs = hold(place, digest)
+            if theirs is not None:
+                os.close(held)
+                return theirs
+            if remove_unused(place):
+                say("note", "the bundle in the cache was not as it was sent; it is replaced")
+            else:
+                time.sleep(0.02 + os.getpid() % 8 * 0.01)  # others look at it too, and hold its lock while they do
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    raise OSError(errno.EBUSY, "the bundle %s in it was changed while it is in use" % digest[:12])
+
+
+def sweep(home: str, now: float) -> None:
+    """Remove what nobody uses: bundles that are neither among the newest, nor locked, nor used today; and leftovers."""
+    ages = {}
+    for name in os.listdir(home):
+        try:
+            ages[name] = now - os.lstat(os.path.join(home, name)).st_mtime
+        except OSError:
+            pass  # another sweeps too
+    bundles = sorted((name for name in ages if len(name) == 64 and name.isalnum()), key=lambda name: ages[name])
+    leftovers = [name for name in ages if name.startswith((".new-", ".old-"))]
+    for name in bundles[KEPT:] + leftovers:
+        if ages[name] > OLD_S:
+            remove_unused(os.path.join(home, name))
+
+
+def remove_unused(path: str) -> bool:
+    """Out of the way at once, by a rename, then gone; unless someone holds its lock. Whether it was done."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if not (lock(held, fcntl.LOCK_EX | fcntl.LOCK_NB) and os.path.samestat(os.fstat(held), os.stat(path))):
+                return False
+            folder = tempfile.mkdtemp(prefix=".old-", dir=os.path.dirname(path))
+            os.rename(path, os.path.join(folder, "bundle"))
+            shutil.rmtree(folder, ignore_errors=True)
+            return True
+        finally:
+            os.close(held)
+    except OSError:
+        return False  # another was quicker; or it stays, and does no harm
+
+
+def load(place: str, path: str) -> None:
+    """See that a compiled module finds what it needs on this machine; after `run` it is too late to explain."""
+    name = os.path.basename(path).split(".")[0]
+    file = os.path.join(place, path)
+    loader = importlib.machinery.ExtensionFileLoader(name, file)
+    try:
+        loader.create_module(importlib.machinery.ModuleSpec(name, loader, origin=file))
+    except (ImportError, OSError) as error:
+        last("native", path, libc(), str(error))
+
+
+def libc() -> str:
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or "unknown"
+    except (ValueError, OSError):
+        return "not glibc"
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

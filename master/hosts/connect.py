@@ -1,0 +1,59 @@
+"""From a host's specification to a pipe on which its slave is about to say hello.
+
+Rule: all launchers take the same way: a command line that gives a pipe, then the first contact over it.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from ..errors import HostFault
+from . import contact, process, ssh
+from .bundle import Bundle
+from .contact import Damaged
+from .errors import HostUnusable
+from .gate import LoginGate
+from .pipe import Pipe
+from .spec import HostSpec, Launcher
+
+TRANSFERS: Final = 2  # a damaged one is tried again, once
+
+
+async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+    """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
+
+    `host.connect_timeout_s` is the patience for the login, and again for every answer of the bootstrap. `log` gets a
+    line for each thing said (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
+    """
+    for _ in range(TRANSFERS):
+        pipe = await _launch(host, bundle, gate, log)
+        try:
+            await contact.make(pipe, host, bundle, log)
+            return pipe
+        except Damaged:
+            await pipe.close()
+        except BaseException:
+            await pipe.close()
+            raise
+    what = f"the bundle arrived damaged, {TRANSFERS} times"
+    remedy = "its pipe changes bytes: give it no terminal (docker exec -i, not -it); its login scripts may read nothing"
+    raise HostUnusable(HostFault(host.name, what, remedy))
+
+
+async def _launch(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+    words = contact.words(_python(host), bundle, host.cache_dir)
+    log("-> " + " ".join([*host.command, *words]).replace(contact.loader(), "<bootstrap>"))
+    match host.launcher:
+        case Launcher.SSH:
+            return await ssh.start(host, words, gate, log)
+        case Launcher.LOCAL:
+            return await process.start(host.name, words, log)
+        case Launcher.COMMAND:
+            return await process.start(host.name, [*host.command, *words], log)
+
+
+def _python(host: HostSpec) -> tuple[str, ...]:
+    """The words that start Python. On this machine `python3` is the one that runs the controller."""
+    if host.launcher is not Launcher.LOCAL:
+        return host.python
+    return tuple(sys.executable if word == "python3" else word for word in host.python)

@@ -1,0 +1,113 @@
+"""Pipes to subprocesses of this machine: the launchers `local` and `command`.
+
+Rule: the child has a process session of its own, so that the terminal's Ctrl-C reaches only the controller, and so
+that whatever it started can be killed with it.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ..errors import HostFault
+from .errors import HostUnusable
+from .pipe import PipeLost
+from .stderr import Stderr
+
+GRACE_S: Final = 2.0  # for the far process to exit once its input has ended
+BUFFER: Final = 1 << 18  # bytes read ahead, at most twice this
+
+
+class ProcessPipe:
+    """A child's standard streams. Made by `start`."""
+
+    def __init__(self, process: Process, transport: asyncio.SubprocessTransport, log: Callable[[str], None]) -> None:
+        assert process.stdin and process.stdout and process.stderr
+        self._process = process
+        self._transport = transport
+        self._input, self._output = process.stdin, process.stdout
+        self._reading = asyncio.Lock()
+        self._stderr = Stderr(log)
+        self._errors = asyncio.create_task(self._stderr.follow(process.stderr.read))
+
+    async def read(self, n: int) -> bytes:
+        async with self._reading:
+            data = await self._output.read(n)
+        return data or await self._end()
+
+    async def write(self, data: bytes) -> None:
+        try:
+            self._input.write(data)
+            await self._input.drain()
+        except (OSError, RuntimeError) as error:  # RuntimeError: after close
+            raise PipeLost(f"it reads no more ({error or type(error).__name__})") from None
+
+    async def close(self) -> None:
+        self._input.close()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(GRACE_S):
+                    await self._drain()
+                    await self._process.wait()
+        finally:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+            self._errors.cancel()
+            self._transport.close()
+        await asyncio.gather(self._errors, return_exceptions=True)
+        await self._process.wait()
+
+    async def _drain(self) -> None:
+        """Read what nobody wants any more: a child that cannot write cannot exit."""
+        async with self._reading:
+            while await self._output.read(BUFFER):
+                pass
+
+    async def _end(self) -> bytes:
+        """How the child ended: b"" if it did so in peace."""
+        try:
+            async with asyncio.timeout(GRACE_S):
+                status = await self._process.wait()
+                await asyncio.wait([self._errors])
+        except TimeoutError:
+            if self._process.returncode is None:
+                raise PipeLost("it closed its output but goes on running", None, self._stderr.words) from None
+            status = self._process.returncode
+        if status == 0:
+            return b""
+        raise ended(status, self._stderr.words)
+
+
+def ended(status: int, words: tuple[str, ...]) -> PipeLost:
+    """What to say of a process that ended with `status` (negative: by that signal)."""
+    how = f"it was killed by {signal_name(-status)}" if status < 0 else f"it exited with status {status}"
+    return PipeLost(f"{how} ({words[-1]})" if words else how, status, words)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+async def start(host: str, words: Sequence[str], log: Callable[[str], None]) -> ProcessPipe:
+    """Run a command line of this machine. Raises HostUnusable if it cannot be started."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, protocol = await loop.subprocess_exec(
+            lambda: SubprocessStreamProtocol(limit=BUFFER, loop=loop),
+            *words,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        what = f'"{words[0]}" cannot be started on this machine ({error.strerror})'
+        raise HostUnusable(HostFault(host, what, "mend the words of command: or python:")) from None
+    return ProcessPipe(Process(transport, protocol, loop), transport, log)

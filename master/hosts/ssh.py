@@ -1,0 +1,113 @@
+"""Pipes through sshd: the launcher `ssh`.
+
+Rule: asyncssh ends here. Whatever it raises becomes HostUnusable while the pipe is made and PipeLost afterwards. Its
+silent one too: an exit status of None means that the connection was lost.
+"""
+
+import asyncio
+import contextlib
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import asyncssh
+
+from ..errors import HostFault
+from .errors import HostUnusable
+from .gate import LoginGate
+from .login import log_in
+from .pipe import PipeLost
+from .process import GRACE_S, ended
+from .spec import HostSpec
+from .stderr import Stderr
+
+READ_BYTES: Final = 1 << 16
+LOST: Final = "the ssh connection was lost"
+
+Streams = tuple["asyncssh.SSHWriter[bytes]", "asyncssh.SSHReader[bytes]", "asyncssh.SSHReader[bytes]"]
+
+
+class SshPipe:
+    """A process at the far end of an ssh connection of its own. Made by `start`."""
+
+    def __init__(self, connection: asyncssh.SSHClientConnection, streams: Streams, log: Callable[[str], None]) -> None:
+        self._connection = connection
+        self._input, self._output, errors = streams
+        self._stderr = Stderr(log)
+        self._errors = asyncio.create_task(self._follow(errors))
+
+    async def read(self, n: int) -> bytes:
+        with _as_lost():
+            data = await self._output.read(n)
+        return data or await self._end()
+
+    async def write(self, data: bytes) -> None:
+        with _as_lost():
+            self._input.write(data)
+            await self._input.drain()
+
+    async def close(self) -> None:
+        try:
+            with contextlib.suppress(TimeoutError, PipeLost), _as_lost():
+                async with asyncio.timeout(GRACE_S):
+                    self._input.write_eof()
+                    while await self._output.read(READ_BYTES):
+                        pass  # what nobody wants any more: a process that cannot write cannot exit
+                    await self._input.channel.wait_closed()
+        finally:
+            self._errors.cancel()
+            self._connection.abort()
+        await asyncio.gather(self._errors, return_exceptions=True)
+        await self._connection.wait_closed()
+
+    async def _follow(self, errors: "asyncssh.SSHReader[bytes]") -> None:
+        with contextlib.suppress(PipeLost), _as_lost():
+            await self._stderr.follow(errors.read)
+
+    async def _end(self) -> bytes:
+        """How the far process ended: b"" if it did so in peace."""
+        channel = self._input.channel
+        assert isinstance(channel, asyncssh.SSHClientChannel)
+        try:
+            async with asyncio.timeout(GRACE_S):
+                await channel.wait_closed()
+                await asyncio.wait([self._errors])
+        except TimeoutError:
+            raise PipeLost("it closed its output but goes on running", None, self._stderr.words) from None
+        status, by_signal = channel.get_exit_status(), channel.get_exit_signal()
+        if status == 0:
+            return b""
+        if by_signal is not None:
+            raise PipeLost(f"it was killed by SIG{by_signal[0]}", None, self._stderr.words)
+        if status is None:
+            raise PipeLost(LOST, None, self._stderr.words)
+        raise ended(status, self._stderr.words)
+
+
+@contextlib.contextmanager
+def _as_lost() -> Iterator[None]:
+    try:
+        yield
+    except TimeoutError:
+        raise  # ours
+    except (asyncssh.Error, OSError) as error:
+        raise PipeLost(f"{LOST} ({error})" if str(error) else LOST) from None
+
+
+async def start(host: HostSpec, words: Sequence[str], gate: LoginGate, log: Callable[[str], None]) -> SshPipe:
+    """Log in and run a command line, each word quoted for the login shell. Raises HostUnusable."""
+    connection = await log_in(host, gate, log)
+    try:
+        async with asyncio.timeout(host.connect_timeout_s):
+            streams = await connection.open_session(
+                shlex.join(words), encoding=None, request_pty=False, x11_forwarding=False
+            )
+    except (asyncssh.Error, OSError) as error:
+        connection.abort()
+        what = f"it lets us in, but starts no process ({str(error) or 'no answer'})"
+        remedy = "its sshd log says why (MaxSessions, the user's shell)"
+        raise HostUnusable(HostFault(host.name, what, remedy)) from None
+    except BaseException:
+        connection.abort()
+        raise
+    return SshPipe(connection, streams, log)
