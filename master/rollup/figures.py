@@ -1,0 +1,165 @@
+"""Figures of all rows at once, worked out from merged arrays: latencies of a category, percentiles, rates.
+
+Rule: a figure is an array with a number per row, nan where there is none: nothing was counted, or too little for the
+figure to mean anything. A category is a sum of some of the four kinds of I/O. Categories that come to the same sum,
+because the other kinds saw no I/O, are worked out once.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
+from ...protocol.histogram import lower_edges
+from .merged import NO_LEAST, Buckets, Floats, Merged, Words, integers, reals, sum_of
+
+CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
+    "overall": tuple(Kind),
+    "random": (Kind.RANDOM_READ, Kind.RANDOM_WRITE),
+    "sequential": (Kind.SEQUENTIAL_READ, Kind.SEQUENTIAL_WRITE),
+    "read": (Kind.RANDOM_READ, Kind.SEQUENTIAL_READ),
+    "write": (Kind.RANDOM_WRITE, Kind.SEQUENTIAL_WRITE),
+    "random_read": (Kind.RANDOM_READ,),
+    "random_write": (Kind.RANDOM_WRITE,),
+    "sequential_read": (Kind.SEQUENTIAL_READ,),
+    "sequential_write": (Kind.SEQUENTIAL_WRITE,),
+}
+PERCENTILES: Final[dict[str, int]] = {  # name: ten-thousandths
+    "p50": 5000,
+    "p90": 9000,
+    "p95": 9500,
+    "p99": 9900,
+    "p99_9": 9990,
+    "p99_99": 9999,
+}
+FEWEST_BEYOND: Final = 10  # samples beyond a percentile; with fewer, it is noise
+
+_EDGES: Final = np.array(lower_edges(), np.float64)
+_MIDDLES: Final = (_EDGES[:-1] + _EDGES[1:] - 1) / 2  # of the whole nanoseconds that a bucket holds
+
+
+class Latency:
+    """The distribution of one sum of series, for all rows; times in microseconds."""
+
+    def __init__(self, merged: Merged, series: Sequence[int]) -> None:
+        self._rows = len(merged.counts)
+        self._limbs = merged.moments.limbs[:, list(series)].sum(axis=1, dtype=np.uint64)
+        self._least = merged.moments.least[:, list(series)].min(axis=1, initial=NO_LEAST)
+        self._most = merged.moments.most[:, list(series)].max(axis=1, initial=0)
+        self._parts = [merged.buckets[one] for one in series]
+
+    @cached_property
+    def count(self) -> Floats:
+        """Samples; exact up to 2**53."""
+        return reals(self._limbs, Moment.COUNT)
+
+    @cached_property
+    def mean(self) -> Floats:
+        total, blank = reals(self._limbs, Moment.SUM) * 1e-3, np.full(self._rows, np.nan)
+        found: Floats = np.divide(total, self.count, out=blank, where=self.count > 0)
+        return found
+
+    @cached_property
+    def sd(self) -> Floats:
+        """Sample standard deviation. In whole numbers: n x sum of squares - square of the sum loses no digit."""
+        found = np.full(self._rows, np.nan)
+        some = np.flatnonzero(self.count > 1)
+        n, total, squares = (
+            integers(self._limbs[some], moment) for moment in (Moment.COUNT, Moment.SUM, Moment.SQUARES_LOW)
+        )
+        found[some] = np.sqrt(((n * squares - total * total) / (n * (n - 1))).astype(np.float64)) / 1e3
+        return found
+
+    @cached_property
+    def min(self) -> Floats:
+        return np.where(self.count > 0, self._least / 1e3, np.nan)
+
+    @cached_property
+    def max(self) -> Floats:
+        return np.where(self.count > 0, self._most / 1e3, np.nan)
+
+    @cached_property
+    def buckets(self) -> Buckets:
+        return sum_of(self._parts, self._rows)
+
+    def percentile(self, name: str) -> Floats:
+        """One of PERCENTILES; nan where fewer than FEWEST_BEYOND samples lie beyond it."""
+        found: Floats = self._percentiles[list(PERCENTILES).index(name)]
+        return found
+
+    @cached_property
+    def _percentiles(self) -> Floats:
+        """(len(PERCENTILES), R)"""
+        found: Floats = percentiles(self.buckets, self._least, self._most, list(PERCENTILES.values())) * 1e-3
+        return found
+
+
+def percentiles(buckets: Buckets, least: Words, most: Words, shares: Sequence[int]) -> Floats:
+    """Percentiles of each row's histogram in nanoseconds, shape (len(shares), R); shares in ten-thousandths.
+
+    The sample of rank ceil(share x n), counted from the shortest, lies in the bucket that is found; its middle is
+    taken, within [least, most]. nan where fewer than FEWEST_BEYOND samples lie beyond that rank.
+    """
+    rows, width = buckets.counts.shape
+    if width == 0:
+        return np.full((len(shares), rows), np.nan)
+    # One running total over all rows: a rank within a row is a place in it, which a binary search finds.
+    running = np.cumsum(buckets.counts.reshape(-1), dtype=np.int64)
+    ends = running[width - 1 :: width]
+    before = np.concatenate(([0], ends[:-1]))
+    counts = ends - before
+    ranks = np.array([-(-counts * share // 10_000) for share in shares])
+    places = np.searchsorted(running, np.where(ranks > 0, before + ranks, 1))
+    middles = _MIDDLES[np.minimum(places % width + buckets.low, len(_MIDDLES) - 1)]
+    clamped = np.clip(middles, least.astype(np.float64), most.astype(np.float64))
+    return np.where(counts - ranks >= FEWEST_BEYOND, clamped, np.nan)
+
+
+class Figures:
+    """The latencies and rates of one merged subinterval or window. Worked out when first asked for, then kept."""
+
+    def __init__(self, merged: Merged, response: NDArray[np.bool_]) -> None:
+        """`response` (R,): rows whose response times may be shown: all instances paced, and the target reached."""
+        self.merged = merged
+        self._response = response
+        self._latencies: dict[tuple[int, ...], Latency] = {}
+
+    def service(self, category: str) -> Latency:
+        return self._latency(SERVICE, category)
+
+    def response(self, category: str) -> Latency:
+        return self._latency(RESPONSE, category)
+
+    def lateness(self) -> Latency:
+        return self._of((LATENESS,))
+
+    def has_response(self, category: str) -> NDArray[np.bool_]:
+        """Rows where the response time of a category has a meaning: where it was recorded for each and every I/O."""
+        found: NDArray[np.bool_] = self._response & (self.response(category).count == self.service(category).count)
+        return found
+
+    def rate(self, category: str, column: int) -> Floats:
+        """Per second: I/Os (column 0) or bytes (column 1)."""
+        found: Floats = self.merged.rates[:, list(CATEGORIES[category]), column].sum(axis=1)
+        return found
+
+    def counter(self, *columns: int) -> Floats:
+        """The sum of some columns of Count."""
+        found: Floats = self.merged.counts[:, list(columns)].sum(axis=1).astype(np.float64)
+        return found
+
+    def _latency(self, first: int, category: str) -> Latency:
+        kinds = [kind for kind in CATEGORIES[category] if self._used(kind)]
+        return self._of(tuple(first + kind for kind in kinds) or (first + CATEGORIES[category][0],))
+
+    def _used(self, kind: Kind) -> bool:
+        """Whether any row has I/O of that kind."""
+        return bool(self.merged.buckets[SERVICE + kind].counts.shape[1])
+
+    def _of(self, series: tuple[int, ...]) -> Latency:
+        if series not in self._latencies:
+            self._latencies[series] = Latency(self.merged, series)
+        return self._latencies[series]

@@ -1,0 +1,173 @@
+"""Every metric, once: name, unit, meaning, and how it is worked out for all rows at once.
+
+Rule: a metric is a CSV column, a line of docs/columns.md, and what a plan may call a focus metric, all from this
+table. Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99`). nan is printed blank.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+from .figures import CATEGORIES, FEWEST_BEYOND, PERCENTILES, Figures, Latency
+from .merged import Floats
+
+Compute = Callable[[Figures], Floats]  # a value per row
+Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row
+Statistic = Callable[[Latency], Floats]
+
+
+class Precision(Enum):
+    """How much of a number is printed: a %-format."""
+
+    WHOLE = "%.0f"  # counts: exact
+    TIME = "%.9g"  # times that are whole or half nanoseconds
+    REAL = "%.7g"  # everything else
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric."""
+
+    name: str
+    unit: str
+    meaning: str
+    precision: Precision
+    compute: Compute
+
+
+def _counted(name: str, meaning: str, *columns: Count) -> Metric:
+    return Metric(name, "I/Os", meaning, Precision.WHOLE, lambda figures: figures.counter(*columns))
+
+
+def _age(name: str, meaning: str, column: Count) -> Metric:
+    return Metric(name, "ms", meaning, Precision.REAL, lambda figures: figures.counter(column) / 1e6)
+
+
+LOAD: Final = (
+    _counted("due", "fell due; where iops is max: were submitted", Count.DUE),
+    _counted("backlog", "at the end: due, not submitted", Count.BACKLOG),
+    _counted("unfinished", "at the end: due, not completed (backlog and in flight)", Count.BACKLOG, Count.IN_FLIGHT),
+    _counted("errors", "ended with an error or a short transfer; they are in no latency", Count.ERRORS),
+    _counted("short_transfers", "of the errors: transferred fewer bytes than asked", Count.SHORT),
+    _counted("dropped", "were due and have been given up", Count.DROPPED),
+    _counted("queue_limited", "were held back because the device's own queue was full", Count.QUEUE_LIMITED),
+    _counted("submissions_returned", "were given back by the kernel (EAGAIN) and submitted again", Count.AGAIN),
+    _age("oldest_in_flight_ms", "at the end: time since submission of the oldest in flight", Count.OLDEST_IN_FLIGHT_NS),
+    _age("oldest_unfinished_ms", "at the end: time since the oldest not completed fell due", Count.OLDEST_OWED_NS),
+)
+
+HOSTS: Final = (
+    Metric(
+        "cpu_busy_percent", "%", "busy share of the cores, mean over cores and hosts",
+        Precision.REAL, lambda figures: figures.merged.presence.cpu_percent,
+    ),
+    Metric(
+        "busiest_core_percent", "%", "busy share of the busiest core of any host",
+        Precision.REAL, lambda figures: figures.merged.presence.busiest_core_percent,
+    ),
+)  # fmt: skip
+
+
+def _percentile(name: str) -> tuple[str, Precision, Statistic]:
+    share = f"{PERCENTILES[name] / 100:g} %"
+    words = f"{share} were at most so long, within 1/128; blank with fewer than {FEWEST_BEYOND} beyond"
+    return words, Precision.TIME, lambda latency: latency.percentile(name)
+
+
+_STATISTICS: Final[dict[str, tuple[str, Precision, Statistic]]] = {
+    "mean": ("mean", Precision.REAL, lambda latency: latency.mean),
+    "sd": ("standard deviation (of a sample: n - 1)", Precision.REAL, lambda latency: latency.sd),
+    "min": ("shortest, exact", Precision.TIME, lambda latency: latency.min),
+    **{name: _percentile(name) for name in PERCENTILES},
+    "max": ("longest, exact", Precision.TIME, lambda latency: latency.max),
+}
+
+
+def _what(category: str) -> str:
+    """A category in words: `random_read` is "random reads"."""
+    words = category.replace("_", " ")
+    return {"overall": "all I/O", "random": "random I/O", "sequential": "sequential I/O"}.get(category, words + "s")
+
+
+def _throughput(category: str) -> Iterator[Metric]:
+    what = _what(category)
+
+    def iops(figures: Figures) -> Floats:
+        return figures.rate(category, 0)
+
+    def bytes_per_s(figures: Figures) -> Floats:
+        return figures.rate(category, 1)
+
+    def blocksize(figures: Figures) -> Floats:
+        per_io = np.full(len(iops(figures)), np.nan)
+        np.divide(bytes_per_s(figures), iops(figures), out=per_io, where=iops(figures) > 0)
+        return per_io / 1024
+
+    def depth(figures: Figures) -> Floats:
+        in_flight: Floats = iops(figures) * np.nan_to_num(figures.service(category).mean) * 1e-6
+        return in_flight
+
+    real = Precision.REAL
+    yield Metric(f"{category}_iops", "1/s", f"completed per second, {what}; a sum over hosts", real, iops)
+    yield Metric(
+        f"{category}_mib_per_s", "MiB/s", f"transferred per second, {what}", real, lambda f: bytes_per_s(f) / 2**20
+    )
+    yield Metric(f"{category}_blocksize_kib_mean", "KiB", f"mean size, {what}", real, blocksize)
+    yield Metric(
+        f"{category}_queue_depth_mean", "I/Os", f"mean in flight, {what}: iops x mean service time", real, depth
+    )
+
+
+def _latency(category: str, kind: str, meaning: str, of: Callable[[Figures], Latency], shown: Mask) -> Iterator[Metric]:
+    """A count, and the statistics of one time; blank in rows where `shown` is false."""
+
+    def blanked(read: Statistic) -> Compute:
+        return lambda figures: np.where(shown(figures), read(of(figures)), np.nan)
+
+    yield Metric(
+        f"{category}_{kind}_count",
+        "I/Os",
+        f"{meaning}: how many",
+        Precision.WHOLE,
+        blanked(lambda latency: latency.count),
+    )
+    for name, (words, precision, read) in _STATISTICS.items():
+        yield Metric(f"{category}_{kind}_us_{name}", "us", f"{meaning}: {words}", precision, blanked(read))
+
+
+def _of_category(category: str) -> Iterator[Metric]:
+    what = _what(category)
+    yield from _throughput(category)
+    yield from _latency(
+        category, "service", f"service time (submit to completion) of {what}",
+        lambda figures: figures.service(category), lambda figures: np.ones(len(figures.merged.counts), bool),
+    )  # fmt: skip
+    yield from _latency(
+        category, "response", f"response time (due to completion) of {what}",
+        lambda figures: figures.response(category), lambda figures: figures.has_response(category),
+    )  # fmt: skip
+
+
+LATENESS: Final = tuple(
+    metric
+    for metric in _latency(
+        "generator", "lateness", "the generator's own delay (due, or tag free if later, to submitted) of paced I/O",
+        Figures.lateness, lambda figures: figures.lateness().count > 0,
+    )
+    if metric.name.endswith(("count", "mean", "p50", "p99", "max"))
+)  # fmt: skip
+
+METRICS: Final[dict[str, Metric]] = {
+    metric.name: metric
+    for metric in (*LOAD, *HOSTS, *(m for category in CATEGORIES for m in _of_category(category)), *LATENESS)
+}
+
+
+def column(figures: Figures, name: str) -> Floats:
+    """One metric for all rows, shape (R,). Raises KeyError for a name that is none."""
+    return METRICS[name].compute(figures)

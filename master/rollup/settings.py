@@ -1,0 +1,64 @@
+"""The workload parameters in force, as rows say them.
+
+Rule: one value stands plain; several as `value(k/n) value(m/n)`, the most frequent first, each with how many of the
+row's workload instances have it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.parameters import MAX, PARAMETERS, Parameters
+from .instances import Rollups
+
+MOST_NAMED: Final = 8  # different values that are spelled out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """Parameters in force, for all R rows. Made anew at each edit."""
+
+    columns: Mapping[str, tuple[str, ...]]  # parameter: a text per row
+    paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
+    some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
+    iops: tuple[str, ...]  # total that is asked for: a number, `max`, or blank where some are paced and some not
+
+    @classmethod
+    def of(cls, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> "Settings":
+        """`parameters`: by host and workload number, of the instances that take part."""
+        members: list[list[Parameters]] = [[] for _ in rollups.rows]
+        for key, one in parameters.items():
+            for row in rollups.rows_of(*key):
+                members[row].append(one)
+        paced = np.array([bool(row) and all(p.iops != MAX for p in row) for row in members], bool)
+        some_max = np.array([any(p.iops == MAX for p in row) for row in members], bool)
+        columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
+        return cls(columns, paced, some_max, tuple(_total(row) for row in members))
+
+
+def _total(row: list[Parameters]) -> str:
+    numbers = [p.iops for p in row if p.iops != MAX]
+    if len(numbers) < len(row):
+        return "" if numbers else MAX
+    return f"{sum(map(float, numbers)):.10g}" if row else ""
+
+
+def _summary(values: list[Any]) -> str:
+    counted = Counter(values)
+    if len(counted) <= 1:
+        return "".join(text(value) for value in counted)
+    frequent = counted.most_common(MOST_NAMED)
+    said = " ".join(f"{text(value)}({count}/{len(values)})" for value, count in frequent)
+    rest = len(counted) - len(frequent)
+    return f"{said} and {rest} other values" if rest else said
+
+
+def text(value: Any) -> str:
+    """A parameter's value in a cell: numbers short, a range as `first-end` in bytes or `all`."""
+    if isinstance(value, tuple):
+        return "all" if value == (0, 0) else f"{value[0]}-{value[1]}"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
