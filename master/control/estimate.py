@@ -38,23 +38,27 @@ class Estimate:
         return self.half_width / abs(self.value) if self.value else inf
 
 
-def influences(samples: Sequence[Sample], fraction: float | None = None) -> FLOATS | None:
-    """What each subinterval adds to the window's value, one number each; None where the window has no value.
+def influences(samples: Sequence[Sample], fraction: float | None = None) -> tuple[float, FLOATS] | None:
+    """The window's value, and what each subinterval adds to it, one number each; None where the metric is blank.
 
     For a ratio: its own amount less what the window's value would give it, in the metric's unit. For a percentile:
     its share of I/Os beyond the window's percentile, which is defined however few I/Os a subinterval has.
     """
-    value = value_of(samples, fraction)
-    if value is None:
-        return None
     if fraction is None:
         amount = np.array([sample.amount for sample in samples])
         per = np.array([sample.per for sample in samples])
-        return np.asarray((amount - value * per) / per.mean(), dtype=np.float64)
+        total = float(per.sum())
+        if total <= 0:
+            return None
+        ratio = float(amount.sum()) / total
+        return ratio, (amount - ratio * per) * (len(per) / total)
+    value = value_of(samples, fraction)
+    if value is None:
+        return None
     counts = _counts(samples)
+    ios = counts.sum(axis=1)
     bucket = percentile_bucket(counts.sum(axis=0), fraction)
-    beyond = counts[:, bucket:].sum(axis=1) - (1 - fraction) * counts.sum(axis=1)
-    return np.asarray(beyond / counts.sum(axis=1).mean(), dtype=np.float64)
+    return value, (counts[:, bucket:].sum(axis=1) - (1 - fraction) * ios) / ios.mean()
 
 
 def estimate(
@@ -68,16 +72,17 @@ def estimate(
     Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
     variance itself mended for the correlation (divided by n - time, which is n - 1 without).
     """
-    series = influences(samples, fraction)
-    value = value_of(samples, fraction)
-    if series is None or value is None:
+    found = influences(samples, fraction)
+    if found is None:
         return None
+    value, series = found
     n = len(series)
     time = autocorrelation_time(series) if correction is Correction.EFFECTIVE else 1.0
     effective = n / time
     if effective <= 1.5:
         return Estimate(value, inf, n, effective)
-    quantile = t_quantile(confidence, round(effective - 1, 1)) * (1 if correction is Correction.EFFECTIVE else 2)
+    quantile = t_quantile((1 + confidence) / 2, round(effective - 1, 1))
+    quantile *= 2 if correction is Correction.FACTOR_TWO else 1
     if fraction is None:
         error = sqrt(float(series @ series) / (n - time) / effective)
         return Estimate(value, quantile * error, n, effective)

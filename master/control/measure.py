@@ -1,0 +1,221 @@
+"""Measure: run until the focus metric of every instance is known as accurately as asked.
+
+Rule: the window is the longest since the warmup or the last change of load; its beginning is dropped only where a
+trend is found. It passes with at least 12 subintervals, 20 effective samples and every instance's half-width within
+the accuracy, on one common window. A rule that takes the shortest window that passes (the ancestor's, kept as
+`shortest`) picks the windows whose noise happens to look small, and is wrong more often than it says.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import ceil, inf
+
+from ..verdicts import Finding, Reason
+from .decision import Decision, Measured, Row
+from .estimate import Correction, Estimate, estimate, influences
+from .focus import Focus, Sample
+from .interval import Interval
+from .phase import Phase
+from .trend import trend_probability
+
+FEWEST_SUBINTERVALS = 12
+FEWEST_EFFECTIVE = 20.0
+LOOKING = 1.15  # widths are multiplied by it: who looks each subinterval and stops at the first pass, catches low noise
+TREND = 0.01  # a trend is one that noise shows so rarely, over all instances together
+_DROPS = 10  # a trend drops the beginning in tenths of the window
+
+
+class Window(StrEnum):
+    LONGEST = "longest"
+    SHORTEST = "shortest"  # the ancestor's: the shortest that passes and ends now, from two subintervals on
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """What `measure` in a plan asks for."""
+
+    focus: Focus
+    accuracy: float = 0.02  # half-width, as a fraction of the value
+    confidence: float = 0.95
+    min_s: float = 60.0
+    timeout_s: float = 900.0  # since the step, or the tread, began
+    window: Window = Window.LONGEST
+    correction: Correction = Correction.EFFECTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One subinterval's share of a window."""
+
+    number: int
+    end_s: float
+    length_s: float
+    samples: Mapping[str, Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What one window comes to."""
+
+    first: int
+    last: int
+    worst: str  # the instance that is furthest from the goal
+    estimate: Estimate | None  # of that instance; None where its metric is blank
+    shortfall: float  # its half-width / what is allowed; at most 1 is accurate
+    passing: int  # instances that are accurate, with enough effective samples
+    instances: int
+    length_s: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """State of a measurement that ends when it is accurate."""
+
+    goal: Goal
+    warmup: int = 0  # subintervals
+    since: int = 0  # the subinterval with which the step, or the tread, began
+    began_s: float | None = None
+    begin: int | None = None  # the first subinterval that may be measured, once something has moved it
+    parts: tuple[Part, ...] = ()
+    best: Judgement | None = None
+
+    @property
+    def first(self) -> int:
+        return self.since + self.warmup if self.begin is None else self.begin
+
+    def opening(self) -> Decision:
+        return Decision(self._phase(0))
+
+    def restarted(self, at: int) -> "Measure":
+        """The same goal, with what was seen before subinterval `at` forgotten; the timeout runs on."""
+        return replace(self, begin=max(at, self.first), parts=(), best=None)
+
+    def after(self, interval: Interval) -> "tuple[Measure, Decision]":
+        state = self._with(interval)
+        last = interval.number
+        judgement = state._judge() if state.parts else None
+        if judgement and (state.best is None or judgement.shortfall < state.best.shortfall):
+            state = replace(state, best=judgement)
+        rows = (Row("measure.csv", _cells(last, judgement, state)),) if judgement else ()
+        if judgement and judgement.passed:
+            measured = Measured(judgement.first, judgement.last)
+            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=_say(judgement, state))
+        if interval.end_s - (state.began_s or 0.0) >= self.goal.timeout_s:
+            return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
+        return state, Decision(state._phase(last + 1), rows=rows, say=_say(judgement, state) if judgement else "")
+
+    def _with(self, interval: Interval) -> "Measure":
+        state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
+        if interval.number < state.first:
+            return state
+        if interval.edited:
+            return state.restarted(interval.number + 1)
+        if not interval.same_hosts:
+            state = state.restarted(interval.number)
+        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[self.goal.focus])
+        return replace(state, parts=(*state.parts, part))
+
+    def _phase(self, number: int) -> Phase:
+        return Phase.WARMUP if number < self.first else Phase.RUN
+
+    def _judge(self) -> Judgement | None:
+        """The goal's window now; None while none is long enough."""
+        if self.goal.window is Window.SHORTEST:
+            judged = [self._judged(start) for start in self._suffixes()]
+            return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall, default=None))
+        start = next((start for start in self._beginnings() if not self._trending(start)), None)
+        return None if start is None else self._judged(start)
+
+    def _beginnings(self) -> Iterator[int]:
+        """Where the longest window may begin: at the first part, and later by tenths."""
+        n = len(self.parts)
+        return iter(range(0, n - FEWEST_SUBINTERVALS + 1, ceil(n / _DROPS)))
+
+    def _suffixes(self) -> Iterator[int]:
+        return iter(range(len(self.parts) - 2, -1, -1))
+
+    def _trending(self, start: int) -> bool:
+        """Some instance still rises or falls in the window from part `start` on."""
+        instances = self.parts[-1].samples
+        for instance in instances:
+            found = influences(self._samples(start, instance), self.goal.focus.fraction)
+            if found and trend_probability(found[1]) < TREND / len(instances):
+                return True
+        return False
+
+    def _samples(self, start: int, instance: str) -> list[Sample]:
+        return [part.samples[instance] for part in self.parts[start:]]
+
+    def _judged(self, start: int) -> Judgement:
+        """What the window from part `start` on comes to, every instance taken together."""
+        goal = self.goal
+        longest = goal.window is Window.LONGEST
+        worst, worst_estimate, shortfall, passing = "", None, -1.0, 0
+        for instance in self.parts[-1].samples:
+            got = estimate(self._samples(start, instance), goal.focus.fraction, goal.confidence, goal.correction)
+            if got and longest:
+                got = replace(got, half_width=got.half_width * LOOKING)
+            short = got.relative / goal.accuracy if got else inf
+            passing += short <= 1 and got is not None and (not longest or got.effective >= FEWEST_EFFECTIVE)
+            if short > shortfall:
+                worst, worst_estimate, shortfall = instance, got, short
+        length_s = sum(part.length_s for part in self.parts[start:])
+        instances = len(self.parts[-1].samples)
+        passed = passing == instances > 0 and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
+        first, last = self.parts[start].number, self.parts[-1].number
+        return Judgement(first, last, worst, worst_estimate, shortfall, passing, instances, length_s, passed)
+
+    def _timed_out(self, last: int) -> Measured:
+        best = self.best
+        if best is None:
+            begin = self.parts[0].number if self.parts else last + 1
+            why = Finding(Reason.ACCURACY_NOT_REACHED, f"no stationary window of {FEWEST_SUBINTERVALS} subintervals")
+            return Measured(begin, last, findings=(why,))
+        reached = f"+/- {best.estimate.relative:.2%}" if best.estimate else "blank"
+        detail = f"{self.goal.focus.metric} of {best.worst} {reached}, asked {self.goal.accuracy:.2%}"
+        return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, detail),))
+
+
+def remaining_s(judgement: Judgement, goal: Goal) -> float | None:
+    """Seconds until the goal at the present rate: widths shrink with the root of time; None where that is unknown."""
+    got = judgement.estimate
+    if got is None or not 0 < judgement.shortfall < inf:
+        return None
+    by_width = judgement.length_s * judgement.shortfall**2
+    by_samples = judgement.length_s * FEWEST_EFFECTIVE / got.effective if goal.window is Window.LONGEST else 0.0
+    return max(by_width, by_samples, goal.min_s) - judgement.length_s
+
+
+def _cells(subinterval: int, judgement: Judgement, state: Measure) -> dict[str, str | int | float | bool | None]:
+    got = judgement.estimate
+    finite = got is not None and got.half_width < inf
+    return {
+        "subinterval": subinterval,
+        "window": state.goal.window.value,
+        "first_subinterval": judgement.first,
+        "last_subinterval": judgement.last,
+        "dropped_for_trend": judgement.first - state.parts[0].number if state.goal.window is Window.LONGEST else None,
+        "metric": state.goal.focus.metric,
+        "worst_instance": judgement.worst,
+        "value": got.value if got else None,
+        "half_width_percent": 100 * got.relative if got and finite and got.value else None,
+        "accuracy_percent": 100 * state.goal.accuracy,
+        "confidence_percent": 100 * state.goal.confidence,
+        "effective_samples": got.effective if got else None,
+        "passing_instances": judgement.passing,
+        "instances": judgement.instances,
+        "remaining_s": remaining_s(judgement, state.goal),
+        "passed": judgement.passed,
+    }
+
+
+def _say(judgement: Judgement, state: Measure) -> str:
+    got, goal = judgement.estimate, state.goal
+    if got is None:
+        return f"{goal.focus.metric} of {judgement.worst} is blank"
+    width = f"+/- {got.relative:.2%}" if got.relative < inf else "+/- ?"
+    left = remaining_s(judgement, goal)
+    ahead = f", about {max(left, 0):.0f} s more" if left is not None and not judgement.passed else ""
+    return f"{goal.focus.metric} {width} of {goal.accuracy:.2%}, worst {judgement.worst}{ahead}"

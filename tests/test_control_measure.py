@@ -1,0 +1,159 @@
+"""Measure: what window it takes, when it passes, what it says when it does not."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.estimate import Correction
+from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.interval import Interval
+from ivypy.master.control.measure import Goal, Measure, Window
+from ivypy.master.control.phase import Phase
+from ivypy.master.verdicts import Reason
+from ivypy.protocol.histogram import BUCKETS, bucket_of
+
+FOCUS = Focus("overall_iops")
+Values = Callable[[int], Mapping[str, float]]  # subinterval -> value per instance
+
+
+def drive(
+    state: State, values: Values, most: int = 400, edited: tuple[int, ...] = (), changed: tuple[int, ...] = ()
+) -> list[Decision]:
+    """Decisions of each subinterval of 5 s, until done."""
+    phase, decisions = opening(state).next_phase, []
+    for number in range(most):
+        samples = {FOCUS: {name: Sample(value * 5.0, 5.0) for name, value in values(number).items()}}
+        interval = Interval(number, number * 5.0, 5.0, phase, number not in changed, number in edited, samples)
+        state, decision = decide(state, interval)
+        decisions.append(decision)
+        phase = decision.next_phase
+        if decision.done:
+            return decisions
+    raise AssertionError(f"not done after {most} subintervals")
+
+
+def noisy(seed: int, sd: float, mean: float = 1000.0) -> Values:
+    values = mean * (1 + sd * np.random.default_rng(seed).standard_normal(1000))
+    return lambda number: {"all=all": float(values[number])}
+
+
+def test_it_passes_at_twenty_effective_samples_where_there_is_hardly_noise() -> None:
+    decisions = drive(Measure(Goal(FOCUS), warmup=2), noisy(1, 1e-4))
+    (measured,) = decisions[-1].measured
+    assert measured.first == 2
+    assert not measured.findings
+    assert 20 <= measured.last - measured.first + 1 <= 40
+
+
+def test_min_is_a_length_in_seconds() -> None:
+    decisions = drive(Measure(Goal(FOCUS, min_s=300), warmup=1), noisy(1, 1e-4))
+    (measured,) = decisions[-1].measured
+    assert measured.last - measured.first + 1 == 60
+
+
+def test_phases_are_warmup_run_and_tail() -> None:
+    decisions = drive(Measure(Goal(FOCUS), warmup=3), noisy(1, 1e-4))
+    assert opening(Measure(Goal(FOCUS), warmup=3)).next_phase is Phase.WARMUP
+    assert [decision.next_phase for decision in decisions[:3]] == [Phase.WARMUP, Phase.WARMUP, Phase.RUN]
+    assert decisions[-1].next_phase is Phase.TAIL
+
+
+def test_more_noise_takes_a_longer_window() -> None:
+    lengths = [len(drive(Measure(Goal(FOCUS)), noisy(4, sd), 1000)) for sd in (0.02, 0.06, 0.1)]
+    assert lengths[0] < lengths[1] < lengths[2]
+
+
+def test_the_beginning_is_dropped_where_there_is_a_trend() -> None:
+    """Ten subintervals of ramp, then level: the window begins behind the ramp, and not at the shortest that passes."""
+    noise = noisy(5, 0.002)
+
+    def ramp(number: int) -> Mapping[str, float]:
+        return {"all=all": noise(number)["all=all"] * (min(number, 10) / 10 + 0.01)}
+
+    (measured,) = drive(Measure(Goal(FOCUS, min_s=150)), ramp)[-1].measured
+    assert measured.first >= 9
+    assert not measured.findings
+
+
+def test_every_instance_must_pass_on_one_window() -> None:
+    quiet, wild = noisy(1, 1e-4), noisy(2, 0.05)
+
+    def both(number: int) -> Mapping[str, float]:
+        return {"host=a": quiet(number)["all=all"], "host=b": wild(number)["all=all"]}
+
+    decisions = drive(Measure(Goal(FOCUS)), both)
+    alone = drive(Measure(Goal(FOCUS)), lambda number: {"host=b": wild(number)["all=all"]})
+    assert len(decisions) >= len(alone)
+    row = decisions[-2].rows[0].cells
+    assert row["worst_instance"] == "host=b"
+    assert (row["passing_instances"], row["instances"]) == (1, 2)
+
+
+def test_an_edit_starts_the_window_behind_it() -> None:
+    (measured,) = drive(Measure(Goal(FOCUS)), noisy(1, 1e-4), edited=(15,))[-1].measured
+    assert measured.first == 16
+
+
+def test_a_change_of_hosts_starts_the_window_with_it() -> None:
+    (measured,) = drive(Measure(Goal(FOCUS)), noisy(1, 1e-4), changed=(15,))[-1].measured
+    assert measured.first == 15
+
+
+def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
+    """Quiet at first, then wild: the best window ends before the wild part."""
+    quiet, wild = noisy(1, 0.03), noisy(2, 0.8)
+
+    def worse(number: int) -> Mapping[str, float]:
+        return quiet(number) if number < 40 else wild(number)
+
+    decisions = drive(Measure(Goal(FOCUS, accuracy=0.001, timeout_s=300)), worse)
+    assert len(decisions) == 60
+    (measured,) = decisions[-1].measured
+    assert [finding.reason for finding in measured.findings] == [Reason.ACCURACY_NOT_REACHED]
+    assert "asked 0.10%" in measured.findings[0].detail
+    assert measured.last < 45
+
+
+def test_an_instance_without_value_never_passes_and_is_named() -> None:
+    decisions = drive(Measure(Goal(FOCUS, timeout_s=120)), lambda number: {"host=a": 100.0, "host=idle": 0.0})
+    assert decisions[-2].rows[0].cells["worst_instance"] == "host=idle"
+    assert decisions[-1].measured[0].findings[0].reason is Reason.ACCURACY_NOT_REACHED
+
+
+def test_what_remains_shrinks_to_nothing() -> None:
+    decisions = drive(Measure(Goal(FOCUS)), noisy(3, 0.05))
+    left = [decision.rows[0].cells["remaining_s"] for decision in decisions if decision.rows]
+    assert isinstance(left[0], float) and left[0] > 0
+    assert isinstance(left[-1], float) and left[-1] <= 0
+    assert "s more" in decisions[-3].say
+
+
+def test_shortest_is_the_ancestors_rule_and_says_so() -> None:
+    """Two noisy halves with a quiet end: the shortest suffix that passes is taken, however short."""
+    noise = noisy(8, 0.2)
+
+    def late_luck(number: int) -> Mapping[str, float]:
+        return noise(number) if number < 10 else {"all=all": 1000.0 + number % 2}
+
+    goal = Goal(FOCUS, min_s=10, window=Window.SHORTEST, correction=Correction.FACTOR_TWO)
+    decisions = drive(Measure(goal), late_luck)
+    (measured,) = decisions[-1].measured
+    assert measured.last - measured.first + 1 == 2
+    assert decisions[-1].rows[0].cells["window"] == "shortest"
+
+
+def test_a_percentile_is_of_the_merged_window() -> None:
+    """Half the subintervals fast, half slow: the p50 of the whole lies in one of the two, not between them."""
+    focus = Focus("overall_service_us_p90", fraction=0.9)
+    fast, slow = np.zeros(BUCKETS, dtype=np.uint64), np.zeros(BUCKETS, dtype=np.uint64)
+    fast[bucket_of(100_000)] = 1000
+    slow[bucket_of(900_000)] = 500
+    state: State = Measure(Goal(focus, timeout_s=200))
+    for number in range(40):
+        samples = {focus: {"all=all": Sample(0, 0, slow if number % 2 else fast)}}
+        state, decision = decide(state, Interval(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+    value = decision.rows[0].cells["value"]
+    assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
