@@ -1,0 +1,85 @@
+"""What the hosts have, and where the plan's workloads go on it.
+
+Rule: discovery changes nothing on a host but for the files that the plan asks to be created, and those only when a run
+is about to use them; `ivypy devices` shows them as they would be.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.messages import Lun, Prepare
+from ..errors import HostFault, HostsError
+from ..hosts.driver import Driver
+from ..plan.model import Plan
+from ..rollup.instances import Rollups
+from .consent import Target
+from .fleet import Fleet, luns_of
+from .placement import Placement, created_paths, place
+from .settings import extremes
+
+CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """The plan, placed."""
+
+    placement: Placement
+    rollups: Rollups
+    ceiling: Mapping[tuple[str, int], int]  # the most tags each workload instance is ever asked for
+    writers: frozenset[tuple[str, int]]  # the workload instances that any step could make write
+
+    @property
+    def targets(self) -> list[Target]:
+        """The LUNs that any step could write."""
+        luns = {(lun.host, lun.lun.path): lun for key in self.writers for lun in [self.placement.lun_of[key]]}
+        return [Target(lun.host, lun.lun, lun.created) for lun in luns.values()]
+
+
+async def prepare(plan: Plan, fleet: Fleet) -> None:
+    """Tell every host what holds for the whole run. Raises HostsError."""
+    faults = [
+        HostFault(name, f"it cannot do backend {plan.backend}", f"`backend:` there may be: {', '.join(hello.backends)}")
+        for name, hello in fleet.hellos().items()
+        if plan.backend not in hello.backends
+    ]
+    if faults:
+        raise HostsError(faults)
+
+    async def one(driver: Driver) -> None:
+        await driver.ask(Prepare, backend=plan.backend, threads=plan.threads, lease_ns=round(plan.lease_s * 1e9))
+
+    await fleet.ask_all(dict.fromkeys(fleet.alive, one))
+
+
+async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
+    """List every host's LUNs, after creating the plan's files if `create`, and place the workloads.
+
+    Raises HostsError, PlanFaults.
+    """
+
+    async def one(driver: Driver) -> list[Lun]:
+        found = await luns_of(
+            driver,
+            blocks=plan.luns.select is not None,
+            globs=plan.luns.files,
+            create=plan.luns.create if create else (),
+        )
+        return found if create else [*found, *_to_be_created(plan, found)]
+
+    answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), CREATING_S)
+    hostnames = {name: hello.hostname for name, hello in fleet.hellos().items()}
+    placement = place(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
+    rollups = Rollups.build(placement.instances, plan.rollups)
+    return Discovered(placement, rollups, *extremes(plan, placement, rollups))
+
+
+def _to_be_created(plan: Plan, found: list[Lun]) -> list[Lun]:
+    """The plan's files as they would be once created."""
+    there = {lun.path for lun in found}
+    sizes = {f.path.replace("{}", str(i)): f.size for f in plan.luns.create for i in range(f.count)}
+    return [
+        Lun(path, "file", sizes[path], 512, {"path": path, "size": sizes[path], "kind": "file"}, (), ())
+        for path in sorted(created_paths(plan) - there)
+    ]
