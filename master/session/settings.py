@@ -6,7 +6,6 @@ and within a LUN equally over its workloads. `50% of step max` takes, for each r
 IOPS which that same instance measured.
 """
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from ...protocol.parameters import MAX, Iops, Parameters
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.parameters import OfStep, PlanParameters, Value
 from ..plan.places import Place
+from ..plan.words import suggestion
 from ..rollup.instances import ALL, RollupInstance, Rollups
 from .placement import Placement
 
@@ -66,9 +66,7 @@ def _selected(plan: Plan, edit: Edit, rollups: Rollups) -> Sequence[RollupInstan
     faults: list[tuple[Place | None, str]] = []
     for name in edit.instances:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names[:8])}"
-            faults.append((edit.place, f"rollup {edit.rollup} has no instance {name!r}; {hint}"))
+            faults.append((edit.place, f"rollup {edit.rollup} has no instance {name!r}{suggestion(name, names)}"))
     if faults:
         raise plan.faults(faults)
     return [instance for instance in rollup.instances if instance.name in edit.instances]

@@ -1,0 +1,143 @@
+"""Edits, totals and percentages of other steps become absolute numbers per workload instance."""
+
+import pytest
+
+from ivypy.master.plan.hostspec import HostSpec, Launcher
+from ivypy.master.plan.model import Edit, LunSelection, OnIoError, Plan, RollupSpec, Step, Workload
+from ivypy.master.plan.parameters import OfStep, PlanParameters, Position
+from ivypy.master.plan.places import Place, PlanFaults
+from ivypy.master.rollup.instances import RollupInstance, Rollups
+from ivypy.master.session.placement import Placement, place
+from ivypy.master.session.settings import NotMeasured, extremes, resolve
+from ivypy.protocol.messages import Attribute, Lun
+from ivypy.protocol.parameters import MAX
+
+HERE = Place("p.yaml", 3, 1)
+SIZE = 1 << 30
+
+
+def lun(path: str, **attributes: Attribute) -> Lun:
+    return Lun(path, "file", SIZE, 512, attributes, (), ())
+
+
+def host(name: str) -> HostSpec:
+    return HostSpec(name, Launcher.LOCAL, name)
+
+
+def edit(rollup: str = "all", *instances: str, **changes: object) -> Edit:
+    return Edit(rollup, instances, changes, HERE)  # type: ignore[arg-type]
+
+
+def a_step(*edits: Edit, name: str = "s") -> Step:
+    return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE)
+
+
+def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
+    one = Workload("w", None, PlanParameters(maxtags=4), HERE)
+    return Plan(
+        name="p", text="name: p\nsteps:\n  - edit\n", path=None, hosts=(host("h1"), host("h2")),
+        luns=LunSelection(None, ("/x/*",), (), HERE), attributes=(), workloads=workloads or (one,),
+        rollups=(RollupSpec(("all",)), RollupSpec(("host",)), RollupSpec(("port",))), steps=steps or (a_step(),),
+        destroy=False, lease_s=10.0, backend="null", threads=1, subinterval_s=5.0,
+        achieved_iops_tolerance=0.0025, on_io_error=OnIoError.COUNT,
+    )  # fmt: skip
+
+
+FOUND = {"h1": [lun("/x/a", port="1A"), lun("/x/b", port="2A")], "h2": [lun("/x/a", port="1A")]}
+
+
+def placed(a_plan: Plan) -> tuple[Placement, Rollups]:
+    placement = place(a_plan, FOUND, {"h1": "one", "h2": "two"})
+    return placement, Rollups.build(placement.instances, a_plan.rollups)
+
+
+def nothing(step: str, instance: RollupInstance) -> float:
+    raise NotMeasured(f"step {step} is invalid")
+
+
+def reached(**iops: float) -> object:
+    return lambda step, instance: iops[instance.name]
+
+
+def iops_of(
+    *edits: Edit, measured: object = nothing, workloads: tuple[Workload, ...] | None = None
+) -> dict[str, object]:
+    a_plan = plan(a_step(*edits), workloads=workloads)
+    placement, rollups = placed(a_plan)
+    found = resolve(a_plan, a_plan.steps[0], placement, rollups, measured)  # type: ignore[arg-type]
+    return {
+        f"{i.host}{i.lun}" + (f"+{i.workload}" if workloads else ""): found[i.host, i.number].iops
+        for i in placement.instances
+    }
+
+
+def test_a_total_is_shared_equally_over_the_luns_selected() -> None:
+    assert iops_of(edit(total_iops=900.0)) == {"h1/x/a": 300.0, "h1/x/b": 300.0, "h2/x/a": 300.0}
+    assert iops_of(edit("host", "h1", total_iops=900.0)) == {"h1/x/a": 450.0, "h1/x/b": 450.0, "h2/x/a": MAX}
+    assert iops_of(edit("host", total_iops=900.0)) == {"h1/x/a": 300.0, "h1/x/b": 300.0, "h2/x/a": 300.0}
+
+
+def test_a_luns_share_is_shared_again_over_its_workloads() -> None:
+    two = tuple(Workload(name, None, PlanParameters(), HERE) for name in ("v", "w"))
+    assert set(iops_of(edit(total_iops=600.0), workloads=two).values()) == {100.0}
+
+
+def test_a_share_of_a_step_is_of_the_same_rollup_instance() -> None:
+    half = OfStep(0.5, "max")
+    assert iops_of(edit(total_iops=half), measured=reached(all=3000.0)) == dict.fromkeys(
+        ("h1/x/a", "h1/x/b", "h2/x/a"), 500.0
+    )
+    by_host = reached(h1=4000.0, h2=1000.0)
+    assert iops_of(edit("host", total_iops=half), measured=by_host) == {
+        "h1/x/a": 1000.0, "h1/x/b": 1000.0, "h2/x/a": 500.0,
+    }  # fmt: skip
+    assert iops_of(edit("host", iops=half), measured=by_host) == {"h1/x/a": 1000.0, "h1/x/b": 1000.0, "h2/x/a": 500.0}
+
+
+def test_the_latest_edit_holds() -> None:
+    edits = (edit(iops=100.0), edit("port", "1A", iops=MAX), edit("host", "h2", iops=7.0))
+    assert iops_of(*edits) == {"h1/x/a": MAX, "h1/x/b": 100.0, "h2/x/a": 7.0}
+
+
+def test_a_step_that_is_not_valid_has_no_share() -> None:
+    with pytest.raises(NotMeasured, match="step max is invalid"):
+        iops_of(edit(total_iops=OfStep(0.5, "max")))
+
+
+def test_an_edit_of_what_is_not_there_names_what_is() -> None:
+    with pytest.raises(PlanFaults) as error:
+        iops_of(edit("port", "1a", "9Z", iops=1.0))
+    assert str(error.value).splitlines()[0] == "p.yaml:3:1: rollup port has no instance '1a'; did you mean '1A'?"
+    assert "rollup port has no instance '9Z'; there are 1A and 2A" in str(error.value)
+
+
+def test_a_range_is_in_whole_blocks_of_its_lun() -> None:
+    half = (Position(fraction=0.0), Position(fraction=0.5))
+    a_plan = plan(a_step(edit(range=half, blocksize=3 * 4096)))
+    placement, rollups = placed(a_plan)
+    parameters = resolve(a_plan, a_plan.steps[0], placement, rollups, nothing)["h1", 0]
+    blocks = SIZE // (3 * 4096)
+    assert parameters.range == (0, blocks // 2 * 3 * 4096)
+
+
+def test_the_extremes_are_over_all_steps() -> None:
+    a_plan = plan(
+        a_step(edit(maxtags=2)), a_step(edit("host", "h1", maxtags=64, total_iops=OfStep(0.5, "s"))),
+        a_step(edit("port", "2A", fraction_read=0.9)),
+    )  # fmt: skip
+    ceiling, writers = extremes(a_plan, *placed(a_plan))
+    assert ceiling == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
+    assert writers == {("h1", 1)}
+
+
+def test_what_selects_nothing_is_a_fault_of_the_plan() -> None:
+    from ivypy.master.plan.conditions import condition
+    from ivypy.master.plan.selection import Select
+
+    nowhere = Workload("v", Select(({"port": (condition("port", "9Z"),)},)), PlanParameters(), Place("p.yaml", 2, 1))
+    with pytest.raises(PlanFaults, match="workload v selects none of the 3 LUNs of the plan"):
+        place(plan(workloads=(nowhere,)), FOUND, {})
+    with pytest.raises(PlanFaults, match="no LUN is selected on h2; `ivypy devices PLAN` shows what there is"):
+        place(plan(), {"h1": FOUND["h1"], "h2": []}, {})
+    with pytest.raises(PlanFaults, match="no LUN is selected on any host"):
+        place(plan(), {}, {})
