@@ -1,0 +1,55 @@
+"""The slave's process: `python -m ivypy.slave`, or the folder of a bundle, at the end of a pipe.
+
+Rule: the link owns the output. A private copy of descriptor 1 is kept for it and descriptor 1 is pointed at stderr, so
+that a stray print of any library cannot break a line. The process ends with `_exit`: nothing may wait for a thread
+that the kernel holds.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import traceback
+
+from .engine._engine import now_ns
+from .link import Link, unfit
+from .obey import Exit, Slave
+
+INPUT, OUTPUT, ERRORS = 0, 1, 2
+
+
+def main() -> None:
+    """Serve the controller at standard input and output; does not return."""
+    code: int = Exit.FAILED
+    try:
+        reasons = [r for r in (unfit(INPUT, "standard input"), unfit(OUTPUT, "standard output")) if r]
+        if reasons:
+            print("\n".join(f"ivypy: {reason}" for reason in reasons), file=sys.stderr)
+            code = Exit.UNFIT
+        else:
+            code = asyncio.run(serve())
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+async def serve() -> int:
+    """Take the descriptors and signals over, and obey until the end."""
+    outward = os.dup(OUTPUT)
+    os.dup2(ERRORS, OUTPUT)
+    slave = Slave(Link(INPUT, outward, now_ns))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, end_by_signal, slave, number)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the controller's to judge
+    return await slave.serve()
+
+
+def end_by_signal(slave: Slave, number: signal.Signals) -> None:
+    slave.end(Exit.SIGNAL + number, f"ended by {number.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""The kernel's small files: /proc and /sys, a word or a number each.
+
+Rule: what cannot be read is absent ("" or None), never an exception: half of these files exist only on some
+machines, and a device may go while it is being looked at.
+"""
+
+import os
+
+Place = str | os.PathLike[str]
+
+
+def first_line(path: Place) -> str:
+    """The first line of a file, stripped; "" where it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.readline().decode("utf-8", "replace").strip(" \t\r\n\0")
+    except OSError:
+        return ""
+
+
+def number_in(path: Place) -> int | None:
+    """The whole number in a file; None where there is none."""
+    try:
+        return int(first_line(path))
+    except ValueError:
+        return None
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """The kernel's way to write sets of cores: "0-2,8" is (0, 1, 2, 8)."""
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found.extend(range(int(first), int(last or first) + 1))
+    return tuple(found)

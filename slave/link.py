@@ -1,0 +1,197 @@
+"""The way to the controller: bytes in, commands out; sayings in, bytes out.
+
+Rule: never blocked by either direction, and always reading: what the far end does not take waits here, in order. Who
+produces much (results) looks at `results_held` and holds back; against a controller that asks and asks but never
+listens, reading pauses once MOST_HELD bytes wait. The slave's own state is kept here, since it is a function of
+what was said.
+"""
+
+import asyncio
+import os
+import select
+import stat
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from ..protocol.errors import ProtocolError
+from ..protocol.lines import LineReader, line, message
+from ..protocol.messages import COMMANDS, Command, Result, Saying, word
+from ..protocol.states import State, after
+
+READ_BYTES: Final = 1 << 18
+MOST_HELD: Final = 64 << 20  # bytes
+
+
+class Listener(Protocol):
+    """Who obeys."""
+
+    def heard(self, command: Command, received_ns: int) -> None: ...
+    def drained(self) -> None: ...
+    def closed(self) -> None: ...
+    def garbled(self, error: ProtocolError) -> None: ...
+
+
+@dataclass(slots=True)
+class _Line:
+    rest: memoryview  # what is not written of it
+    result: bool = False
+    make: Callable[[], bytes] | None = None  # makes `rest` when its turn comes
+
+
+def unfit(fd: int, name: str) -> str | None:
+    """Why a file descriptor cannot be one side of the link; None if it can: asyncio waits for pipes and sockets."""
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        return None
+    what = "a terminal" if os.isatty(fd) else "a device" if stat.S_ISCHR(mode) else "a file"
+    return f"{name} is {what}, not a pipe: a slave is started by a controller, with `ivypy run` or `ivypy devices`"
+
+
+class Link:
+    """Remembers what is half read and what is not yet written, and the state that this comes to."""
+
+    def __init__(self, inward: int, outward: int, now_ns: Callable[[], int]) -> None:
+        self.state = State.CONNECTING
+        self.results_held = 0  # results that are not wholly written
+        self._in, self._out = inward, outward
+        self._now_ns = now_ns
+        self._reader = LineReader()
+        self._lines: deque[_Line] = deque()
+        self._held = 0  # bytes in _lines
+        self._writing = self._reading = False
+        self._deaf = self._over = False  # nothing is read any more; nor written
+        os.set_blocking(inward, False)
+        os.set_blocking(outward, False)
+
+    def open(self, loop: asyncio.AbstractEventLoop, listener: Listener) -> None:
+        """Begin to listen; `loop` is the one that runs."""
+        self._loop, self._listener = loop, listener
+        self._read_on()
+
+    def say(self, saying: Saying) -> None:
+        """Have a saying written as soon as the far end takes it.
+
+        Raises ProtocolError where our own state does not allow it: a bug of ours, found before it is on the wire.
+        """
+        self.state = after(self.state, saying)
+        self._enqueue(_Line(memoryview(line(saying)), isinstance(saying, Result)))
+
+    def say_late(self, make: Callable[[], Saying]) -> None:
+        """Have a saying made when its turn has come, so that it can tell the time at which it left.
+
+        It must be one that leaves the state as it is.
+        """
+        self._enqueue(_Line(memoryview(b""), make=lambda: line(make())))
+
+    def flush(self, timeout_s: float) -> None:
+        """Write what waits, blocking, for so long at most. For last words."""
+        deadline = time.monotonic() + timeout_s
+        poll = select.poll()
+        poll.register(self._out, select.POLLOUT)
+        while self._lines and not self._over and (left := deadline - time.monotonic()) > 0:
+            poll.poll(left * 1000)
+            self._write()
+
+    def close_input(self) -> None:
+        """Listen no more."""
+        if self._reading:
+            self._loop.remove_reader(self._in)
+        self._reading, self._deaf = False, True
+
+    def close(self) -> None:
+        """Listen and write no more."""
+        self.close_input()
+        if self._writing:
+            self._loop.remove_writer(self._out)
+        self._writing, self._over = False, True
+
+    def _enqueue(self, entry: _Line) -> None:
+        self._lines.append(entry)
+        self._held += len(entry.rest)
+        self.results_held += entry.result
+        if not self._writing:
+            self._write()
+
+    def _write(self) -> None:
+        """Write as much as the far end takes now, and wait for its readiness while something is left."""
+        try:
+            while self._lines and not self._over:
+                first = self._lines[0]
+                if first.make is not None:
+                    first.rest, first.make = memoryview(first.make()), None
+                    self._held += len(first.rest)
+                written = os.write(self._out, first.rest)
+                first.rest = first.rest[written:]
+                self._held -= written
+                if not first.rest:
+                    self._lines.popleft()
+                    self.results_held -= first.result
+        except BlockingIOError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            self._lines.clear()
+            self._closed()
+            return
+        self._wait_for_room(bool(self._lines))
+        if not self._over and self._held < MOST_HELD // 2:
+            self._read_on()
+
+    def _write_on(self) -> None:
+        """The far end has taken something. Only here is `drained` called: never in the middle of a `say`."""
+        before = self.results_held
+        self._write()
+        if self.results_held < before:
+            self._listener.drained()
+
+    def _wait_for_room(self, wait: bool) -> None:
+        if wait and not self._writing and not self._over:
+            self._loop.add_writer(self._out, self._write_on)
+        elif not wait and self._writing:
+            self._loop.remove_writer(self._out)
+        self._writing = wait and not self._over
+
+    def _read_on(self) -> None:
+        if not self._reading and not self._deaf:
+            self._loop.add_reader(self._in, self._read)
+            self._reading = True
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._in, READ_BYTES)
+        except BlockingIOError:
+            return
+        except ConnectionResetError:
+            data = b""
+        received_ns = self._now_ns()
+        try:
+            if not data:
+                self._reader.close()
+                self._closed()
+                return
+            for found in self._reader.feed(data):
+                self._listener.heard(command(found), received_ns)
+                if self._deaf:
+                    return
+        except ProtocolError as error:
+            self.close_input()
+            self._listener.garbled(error)
+            return
+        if self._held > MOST_HELD and self._reading:
+            self._loop.remove_reader(self._in)
+            self._reading = False
+
+    def _closed(self) -> None:
+        if not self._over:
+            self.close()
+            self._loop.call_soon(self._listener.closed)  # not in the middle of what was being said
+
+
+def command(data: bytes) -> Command:
+    """The command that a line says. Raises ProtocolError where it says anything else."""
+    heard = message(data)
+    if not isinstance(heard, COMMANDS):
+        raise ProtocolError(f"{word(type(heard))!r} is no command")
+    return heard

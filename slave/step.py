@@ -1,0 +1,114 @@
+"""One step on this host: from `go` to `stopped`.
+
+Rule: a finished subinterval is collected at once, which frees its buffers, put into one `result` and handed to the
+link. While MOST_HELD results wait there unread, nothing more is collected: then the engine finds no free buffer and
+says so as overruns, instead of this process growing. A thread that has not handed over its buffer some time after a
+boundary (max(a quarter of the length, 0.5 s)) is left out of that result and named in it.
+"""
+
+import asyncio
+from typing import Final
+
+from ..protocol.messages import Array, ArrayType, Continue, Fault, Go, Result, Stopped, StopReason
+from .cpu import CpuMeter
+from .engine._engine import Collected, Ended, Engine, now_ns
+from .link import Link
+
+MOST_HELD: Final = 2  # results that the far end has not taken
+PATIENCE_NS: Final = 500_000_000
+
+
+class Step:
+    """Remembers when the next result is expected; `over` once `stopped` was said."""
+
+    def __init__(self, engine: Engine, link: Link, cores: tuple[int, ...], go: Go) -> None:
+        self.over = False
+        self._engine, self._link = engine, link
+        self._cpu = CpuMeter(cores)
+        self._length_ns = go.length_ns
+        self._next, self._next_start_ns = 0, go.start_ns  # the subinterval that is expected, and its start
+        self._placed: dict[int, int] = {}  # subinterval -> its end, where a `continue` said so
+        self._cut_ns: int | None = None  # when the running subinterval was cut short
+        self._complete = False  # the last result was delivered
+        self._loop = asyncio.get_running_loop()
+        self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._cpu.busy)
+        self._watch = self._loop.call_later(self._wait_s(), self._late)
+
+    def place_boundary(self, command: Continue) -> None:
+        self._engine.place_boundary(command.subinterval, command.boundary_ns)
+        self._placed[command.subinterval] = command.boundary_ns
+
+    def halt(self) -> None:
+        """Submit nothing more, and deliver the subinterval that is cut by this."""
+        self._engine.halt()
+        self._cut_ns = now_ns()
+        self._watch_anew()
+
+    def poll(self, force: bool = False) -> None:
+        """Deliver what is finished, and `stopped` behind the last. `force`: without the threads that are late."""
+        while self._link.results_held < MOST_HELD and (found := self._engine.collect(force)) is not None:
+            force = False
+            self._deliver(found)
+        if self._link.results_held < MOST_HELD and (ended := self._engine.ended()) is not None:
+            self.over = True
+            self.close()
+            self._link.say(stopped(ended))
+
+    def close(self) -> None:
+        """Expect nothing more."""
+        self._start.cancel()
+        self._watch.cancel()
+
+    def _deliver(self, found: Collected) -> None:
+        self._link.say(result(found, self._cpu.busy()))
+        for placed in [k for k in self._placed if k <= found.subinterval]:
+            del self._placed[placed]
+        self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
+        self._complete = found.last
+        self._watch_anew()
+
+    def _watch_anew(self) -> None:
+        self._watch.cancel()
+        self._watch = self._loop.call_later(self._wait_s(), self._late)
+
+    def _wait_s(self) -> float:
+        """Seconds from now until a result that has not come is late."""
+        patience_ns = max(self._length_ns // 4, PATIENCE_NS)
+        end_ns = self._cut_ns or self._placed.get(self._next, self._next_start_ns + self._length_ns)
+        return (max(end_ns, now_ns()) + patience_ns - now_ns()) / 1e9
+
+    def _late(self) -> None:
+        self.poll(force=not self._complete)
+        if not self.over:
+            self._watch_anew()
+
+
+def result(found: Collected, cpu: tuple[float, ...]) -> Result:
+    """What the engine collected, as it travels."""
+    return Result(
+        subinterval=found.subinterval,
+        start_ns=found.start_ns,
+        length_ns=found.length_ns,
+        last=found.last,
+        collected_ns=now_ns(),
+        cpu=cpu,
+        counts=Array(ArrayType.I64, found.counts),
+        moments=Array(ArrayType.U64, found.moments),
+        spans=Array(ArrayType.U32, found.spans),
+        buckets=Array(ArrayType.U32 if found.bucket_size == ArrayType.U32.size else ArrayType.U64, found.buckets),
+        threads=Array(ArrayType.I64, found.threads),
+        faults=tuple(Fault(*fault) for fault in found.faults),
+        missing=tuple(found.missing),
+    )
+
+
+def stopped(ended: Ended) -> Stopped:
+    """How the engine says that a step ended, as it travels."""
+    return Stopped(
+        StopReason(ended.reason),
+        ended.caught,
+        ended.uncaught,
+        ended.oldest_uncaught_ns,
+        ended.longest_caught_ns,
+        ended.dropped,
+    )

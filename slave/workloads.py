@@ -1,0 +1,240 @@
+"""The workload instances of this host: which there are, which LUNs they have open, which thread drives each.
+
+Rule: a list is created whole or not at all, and every reason against it is told at once. A LUN is opened once per
+consent: read-only unless the user agreed to writing, so that the kernel enforces it. Before it is opened for writing
+the gate judges it anew, behind an exclusive claim, which is kept as long as the LUN is open: nobody mounts it
+in between, or while it is written.
+"""
+
+import errno
+import os
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadToCreate
+from ..protocol.parameters import MAX, Parameters
+from . import checks
+from .blocks import ROOT
+from .deal import deal
+from .engine._engine import Engine, Fields
+from .gate import Surroundings, claim, judge
+from .host import aio_left
+from .targets import NotDrivable, Target, target
+
+Key = tuple[str, bool]  # a LUN's real path, and whether it may be written
+
+
+@dataclass(slots=True)
+class OpenLun:
+    handle: int  # the engine's
+    claim: int  # a file descriptor, or -1
+    users: int = 0  # instances
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    workload: WorkloadToCreate
+    lun: Key
+    thread: int
+    parameters: Parameters  # in force
+
+
+class Workloads:
+    """Remembers the instances; every method that changes them leaves engine and memory agreeing."""
+
+    def __init__(self, engine: Engine, backend: str, threads: int, root: Path = ROOT) -> None:
+        self._engine = engine
+        self._limited = backend == "libaio"  # by fs.aio-max-nr
+        self._threads = threads
+        self._root = root
+        self._instances: dict[int, Instance] = {}
+        self._luns: dict[Key, OpenLun] = {}
+
+    def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
+        """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
+        targets, refusals = self._check(workloads)
+        refusals += self._check_tags(workloads)
+        if not refusals:
+            refusals += self._open({(_real(t), w.consent): t for w, t in zip(workloads, targets, strict=True)})
+        if not refusals:
+            refusals += self._place(workloads, targets)
+        if refusals:
+            self._close_unused()
+        return refusals
+
+    def delete(self, numbers: Sequence[int]) -> list[Refusal]:
+        """Delete all of these, or none and say why."""
+        refusals = self._unknown(numbers)
+        if not refusals:
+            for number in dict.fromkeys(numbers):
+                self._forget(number)
+            self._close_unused()
+        return refusals
+
+    def check_edit(self, command: EditWorkloads) -> list[Refusal]:
+        """Why these settings cannot be taken; empty if they can."""
+        counted = Counter(setting.number for setting in command.settings)
+        refusals = self._unknown(counted)
+        refusals += [
+            Refusal(self._name(number), "it is edited twice at once: send one setting for each")
+            for number, count in counted.items()
+            if count > 1
+        ]
+        for setting in command.settings:
+            if (instance := self._instances.get(setting.number)) is not None:
+                consent = instance.workload.consent
+                reasons = checks.of_edit(instance.parameters, setting.parameters, consent)
+                refusals += [Refusal(instance.workload.instance, reason) for reason in reasons]
+        return refusals
+
+    def edited(self, command: EditWorkloads) -> None:
+        """Remember settings that every thread has taken."""
+        for setting in command.settings:
+            old = self._instances[setting.number]
+            self._instances[setting.number] = Instance(old.workload, old.lun, old.thread, setting.parameters)
+
+    def check_go(self, go: Go) -> str | None:
+        """Why a `go` cannot name these instances and classes; None if it can."""
+        if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
+            return "its order and classes are not arrays of u32"
+        return checks.of_order(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
+
+    def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[Target], list[Refusal]]:
+        """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
+        around = Surroundings.read(self._root)
+        counted = Counter(workload.number for workload in workloads)
+        gated: dict[str, tuple[str, ...]] = {}
+        targets, refusals = [], []
+        for workload in workloads:
+            name = workload.instance
+            if workload.number in self._instances or counted[workload.number] > 1:
+                refusals.append(Refusal(name, f"its number {workload.number} is another instance's: number it anew"))
+            try:
+                lun = target(workload.lun, around, self._root)
+            except NotDrivable as error:
+                refusals.append(Refusal(name, f"{workload.lun}: {error}"))
+                continue
+            targets.append(lun)
+            reasons = checks.of_workload(workload, lun)
+            if workload.consent and (_real(lun), True) not in self._luns:
+                if lun.path not in gated:
+                    gated[lun.path] = self._gate(lun, around)
+                reasons += gated[lun.path]
+            refusals += [Refusal(name, reason) for reason in reasons]
+        return targets, refusals
+
+    def _gate(self, lun: Target, around: Surroundings) -> tuple[str, ...]:
+        """Why a LUN must not be written, whatever the controller says."""
+        try:
+            refusals = judge(lun.evidence(around))
+        except OSError as error:
+            refusals = (f"it cannot be looked at: {error.strerror}",)
+        return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
+
+    def _check_tags(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
+        """Whether the kernel has room for so many I/Os prepared at once."""
+        needed, left = sum(workload.ceiling for workload in workloads), aio_left()
+        if not self._limited or needed <= left:
+            return []
+        return [
+            Refusal(
+                f"{len(workloads)} workload instances",
+                f"they may have {needed:,} I/Os in flight together, and fs.aio-max-nr leaves {left:,}:"
+                " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
+            )
+        ]
+
+    def _open(self, wanted: dict[Key, Target]) -> list[Refusal]:
+        """Open the LUNs that are not open yet; what cannot be opened is refused."""
+        refusals = []
+        for key, lun in wanted.items():
+            if key in self._luns:
+                continue
+            held = -1
+            try:
+                if key[1] and lun.kind == "block":
+                    held = claim(lun.path)
+                self._luns[key] = OpenLun(self._engine.open_lun(lun.path, key[1]), held)
+            except OSError as error:
+                if held >= 0:
+                    os.close(held)
+                refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
+        return refusals
+
+    def _place(self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target]) -> list[Refusal]:
+        """Deal the instances to threads and create them; on a refusal none of them is left."""
+        threads = deal(self._loads(), [workload.ceiling for workload in workloads])
+        for workload, lun, thread in zip(workloads, targets, threads, strict=True):
+            key = (_real(lun), workload.consent)
+            opened = self._luns[key]
+            try:
+                settings = fields_of(workload.parameters)
+                self._engine.create(workload.number, opened.handle, thread, workload.ceiling, settings)
+            except OSError as error:
+                for created in workloads[: workloads.index(workload)]:
+                    self._forget(created.number)
+                return [Refusal(workload.instance, f"the engine cannot drive it: {error.strerror}")]
+            opened.users += 1
+            self._instances[workload.number] = Instance(workload, key, thread, workload.parameters)
+        return []
+
+    def _loads(self) -> list[tuple[int, int]]:
+        loads = [(0, 0)] * self._threads
+        for instance in self._instances.values():
+            tags, count = loads[instance.thread]
+            loads[instance.thread] = (tags + instance.workload.ceiling, count + 1)
+        return loads
+
+    def _forget(self, number: int) -> None:
+        self._engine.delete(number)
+        self._luns[self._instances.pop(number).lun].users -= 1
+
+    def _close_unused(self) -> None:
+        for key, lun in list(self._luns.items()):
+            if lun.users == 0:
+                del self._luns[key]
+                self._engine.close_lun(lun.handle)
+                if lun.claim >= 0:
+                    os.close(lun.claim)
+
+    def _unknown(self, numbers: Sequence[int] | Counter[int]) -> list[Refusal]:
+        return [Refusal(self._name(n), "there is no such instance") for n in numbers if n not in self._instances]
+
+    def _name(self, number: int) -> str:
+        instance = self._instances.get(number)
+        return instance.workload.instance if instance else f"workload instance number {number}"
+
+
+def fields_of(parameters: Parameters) -> Fields:
+    """The parameters as the engine takes them."""
+    return {
+        "iosequencer": str(parameters.iosequencer),
+        "blocksize": parameters.blocksize,
+        "fraction_read": parameters.fraction_read,
+        "maxtags": parameters.maxtags,
+        "iops": -1.0 if parameters.iops == MAX else float(parameters.iops),
+        "range": parameters.range,
+        "seed": parameters.seed,
+    }
+
+
+def _real(lun: Target) -> str:
+    """One name for a LUN that has several."""
+    return os.path.realpath(lun.path)
+
+
+def _why_not_opened(error: OSError, lun: Target) -> str:
+    """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
+    match error.errno:
+        case errno.EINVAL if lun.kind == "file":
+            return f"{lun.filesystem} on {lun.mount} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
+        case errno.EACCES | errno.EPERM:
+            return f"it cannot be opened ({error.strerror}): run the slave as root, or as a user who may"
+        case errno.EBUSY:
+            return "another program has opened it exclusively: find it with fuser -v, and end it"
+        case errno.EROFS:
+            return "it cannot be opened for writing: it is read-only"
+    return f"it cannot be opened: {error.strerror}"
