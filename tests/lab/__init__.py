@@ -286,4 +286,4 @@ def may_make_namespaces(prefix: str) -> bool:
 
 
 def run(*words: str) -> str:
-    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE).stdout
+    return subprocess.run(words, check=True, text=True, capture_output=True).stdout
