@@ -82,6 +82,7 @@ class Reason(Enum):
     ACCURACY_NOT_REACHED = Weight.INVALID, "The measurement timed out before it was as accurate as asked; the window is the best that was seen."
     STEADY_NOT_REACHED = Weight.INVALID, "The step timed out before a steady state was attained, or before it had held."
     STEADY_LOST = Weight.INVALID, "A steady state was attained and then left: the step's end is not like its beginning."
+    STEADY_LEFT = Weight.NOTE, "The steady state was left during the measurement; the plan asked to note it and go on."
     STEADY_RESTARTED = Weight.NOTE, "A steady state was attained, lost while it was to hold, and attained again."
     TARGET_NOT_HELD = Weight.INVALID, "Feedback control did not bring the metric to its target, or was at a bound of its range."
     SEARCH_UNBOUNDED = Weight.INVALID, "The search found no load that meets its target, or none that fails it: there is no bracket."

@@ -6,7 +6,7 @@ the accuracy, on one common window. A rule that takes the shortest window that p
 `shortest`) picks the windows whose noise happens to look small, and is wrong more often than it says.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import ceil, inf
@@ -21,7 +21,7 @@ from .trend import trend_probability
 
 FEWEST_SUBINTERVALS = 12
 FEWEST_EFFECTIVE = 20.0
-LOOKING = 1.15  # widths are multiplied by it: who looks each subinterval and stops at the first pass, catches low noise
+LOOKING = 1.2  # widths are multiplied by it: who looks each subinterval and stops at the first pass, catches low noise
 TREND = 0.01  # a trend is one that noise shows so rarely, over all instances together
 _DROPS = 10  # a trend drops the beginning in tenths of the window
 
@@ -95,7 +95,7 @@ class Measure:
     def after(self, interval: Interval) -> "tuple[Measure, Decision]":
         state = self._with(interval)
         last = interval.number
-        judgement = state._judge() if state.parts else None
+        judgement = judge(self.goal, state.parts)
         if judgement and (state.best is None or judgement.shortfall < state.best.shortfall):
             state = replace(state, best=judgement)
         rows = (Row("measure.csv", _cells(last, judgement, state)),) if judgement else ()
@@ -120,53 +120,6 @@ class Measure:
     def _phase(self, number: int) -> Phase:
         return Phase.WARMUP if number < self.first else Phase.RUN
 
-    def _judge(self) -> Judgement | None:
-        """The goal's window now; None while none is long enough."""
-        if self.goal.window is Window.SHORTEST:
-            judged = [self._judged(start) for start in self._suffixes()]
-            return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall, default=None))
-        start = next((start for start in self._beginnings() if not self._trending(start)), None)
-        return None if start is None else self._judged(start)
-
-    def _beginnings(self) -> Iterator[int]:
-        """Where the longest window may begin: at the first part, and later by tenths."""
-        n = len(self.parts)
-        return iter(range(0, n - FEWEST_SUBINTERVALS + 1, ceil(n / _DROPS)))
-
-    def _suffixes(self) -> Iterator[int]:
-        return iter(range(len(self.parts) - 2, -1, -1))
-
-    def _trending(self, start: int) -> bool:
-        """Some instance still rises or falls in the window from part `start` on."""
-        instances = self.parts[-1].samples
-        for instance in instances:
-            found = influences(self._samples(start, instance), self.goal.focus.fraction)
-            if found and trend_probability(found[1]) < TREND / len(instances):
-                return True
-        return False
-
-    def _samples(self, start: int, instance: str) -> list[Sample]:
-        return [part.samples[instance] for part in self.parts[start:]]
-
-    def _judged(self, start: int) -> Judgement:
-        """What the window from part `start` on comes to, every instance taken together."""
-        goal = self.goal
-        longest = goal.window is Window.LONGEST
-        worst, worst_estimate, shortfall, passing = "", None, -1.0, 0
-        for instance in self.parts[-1].samples:
-            got = estimate(self._samples(start, instance), goal.focus.fraction, goal.confidence, goal.correction)
-            if got and longest:
-                got = replace(got, half_width=got.half_width * LOOKING)
-            short = got.relative / goal.accuracy if got else inf
-            passing += short <= 1 and got is not None and (not longest or got.effective >= FEWEST_EFFECTIVE)
-            if short > shortfall:
-                worst, worst_estimate, shortfall = instance, got, short
-        length_s = sum(part.length_s for part in self.parts[start:])
-        instances = len(self.parts[-1].samples)
-        passed = passing == instances > 0 and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
-        first, last = self.parts[start].number, self.parts[-1].number
-        return Judgement(first, last, worst, worst_estimate, shortfall, passing, instances, length_s, passed)
-
     def _timed_out(self, last: int) -> Measured:
         best = self.best
         if best is None:
@@ -176,6 +129,49 @@ class Measure:
         reached = f"+/- {best.estimate.relative:.2%}" if best.estimate else "blank"
         detail = f"{self.goal.focus.metric} of {best.worst} {reached}, asked {self.goal.accuracy:.2%}"
         return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, detail),))
+
+
+def judge(goal: Goal, parts: tuple[Part, ...]) -> Judgement | None:
+    """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
+    if goal.window is Window.SHORTEST:
+        judged = [judged_from(goal, parts, start) for start in range(len(parts) - 2, -1, -1)]
+        return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall, default=None))
+    starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS) or 1)
+    start = next((start for start in starts if not _trending(goal, parts, start)), None)
+    return None if start is None else judged_from(goal, parts, start)
+
+
+def _trending(goal: Goal, parts: tuple[Part, ...], start: int) -> bool:
+    """Some instance still rises or falls in the window from part `start` on."""
+    instances = parts[-1].samples
+    for instance in instances:
+        found = influences(_samples(parts, start, instance), goal.focus.fraction)
+        if found and trend_probability(found[1]) < TREND / len(instances):
+            return True
+    return False
+
+
+def _samples(parts: tuple[Part, ...], start: int, instance: str) -> list[Sample]:
+    return [part.samples[instance] for part in parts[start:]]
+
+
+def judged_from(goal: Goal, parts: tuple[Part, ...], start: int) -> Judgement:
+    """What the window from part `start` on comes to, every instance taken together."""
+    longest = goal.window is Window.LONGEST
+    worst, worst_estimate, shortfall, passing = "", None, -1.0, 0
+    instances = len(parts[-1].samples)
+    for instance in parts[-1].samples:
+        got = estimate(_samples(parts, start, instance), goal.focus.fraction, goal.confidence, goal.correction)
+        if got and longest:
+            got = replace(got, half_width=got.half_width * LOOKING)
+        short = got.relative / goal.accuracy if got else inf
+        passing += short <= 1 and got is not None and (not longest or got.effective >= FEWEST_EFFECTIVE)
+        if short > shortfall:
+            worst, worst_estimate, shortfall = instance, got, short
+    length_s = sum(part.length_s for part in parts[start:])
+    passed = passing == instances > 0 and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
+    first, last = parts[start].number, parts[-1].number
+    return Judgement(first, last, worst, worst_estimate, shortfall, passing, instances, length_s, passed)
 
 
 def remaining_s(judgement: Judgement, goal: Goal) -> float | None:

@@ -1,0 +1,203 @@
+"""Steady-state criteria: what a window of values is compared with, and the score that results.
+
+Rule: fio's meaning with its faults mended. A deviation is the largest distance from the window's mean; a slope is
+least squares per second of real time; a relative limit is a percentage of the mean. A limit is met at equality. The
+arithmetic knows nothing of subinterval numbers or rollups, so it serves a running test and finished data alike.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import inf, sqrt
+
+import numpy as np
+
+from ..rollup.statistics import t_quantile
+from .correlation import FLOATS, autocorrelation_time
+from .focus import Focus
+from .trend import line
+
+SNIA_ROUNDS = 5
+SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
+SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
+FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
+_DRIFT_PROBABILITY = 0.95
+
+
+class Rule(StrEnum):
+    DEVIATION = "deviation"
+    SLOPE = "slope"
+    SNIA = "snia"  # five rounds, excursion and slope
+    T = "t"  # measure's rule: known to an accuracy, with no trend
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """What steady means for one test. `limit` is in the metric's unit or in percent of the mean; a slope's, per second.
+
+    For `t` it is the accuracy in percent; snia's limits are SNIA's.
+    """
+
+    rule: Rule
+    focus: Focus
+    window: int  # subintervals, at least 2; for snia a multiple of 5
+    limit: float = 2.0
+    relative: bool = True
+    no_drift: bool = False  # also ask that the window's own trend, carried on for one more window, stays in the limit
+
+    def __str__(self) -> str:
+        unit = "%" if self.relative else ""
+        per = "/s" if self.rule is Rule.SLOPE else ""
+        return f"{self.rule} of {self.focus.metric} within {self.limit:g}{unit}{per}"
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How one window stands. `value` is compared with the criterion's limit, in the limit's unit."""
+
+    value: float
+    attained: bool
+    mean: float
+    deviation: float  # largest distance from the mean, in the metric's unit
+    slope: float  # per second, in the metric's unit
+    drift: float | None = None  # upper bound of the move over one more window, in the metric's unit; None: not asked
+
+
+_FIO = {
+    "iops": (Rule.DEVIATION, "overall_iops"),
+    "iops_slope": (Rule.SLOPE, "overall_iops"),
+    "bw": (Rule.DEVIATION, "overall_mib_per_s"),
+    "bw_slope": (Rule.SLOPE, "overall_mib_per_s"),
+    "latency": (Rule.DEVIATION, "overall_service_us_"),
+    "latency_slope": (Rule.SLOPE, "overall_service_us_"),
+}
+CRITERIA = (*_FIO, Rule.SNIA.value, Rule.T.value)
+
+
+def criterion_named(
+    name: str, window: int, limit: float = 2.0, relative: bool = True, rollup: str = "all", latency: str = "mean"
+) -> Criterion:
+    """One of fio's six by its name; `latency` is mean, p50 ... p99_9, of the service time as in fio."""
+    rule, metric = _FIO[name]
+    if not metric.endswith("_"):
+        return Criterion(rule, Focus(metric, rollup), window, limit, relative)
+    fraction = None if latency == "mean" else float(latency[1:].replace("_", ".")) / 100
+    return Criterion(rule, Focus(metric + latency, rollup, fraction), window, limit, relative)
+
+
+def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOATS) -> Score:
+    """Score the last `criterion.window` of the values; earlier ones serve only a drift over a very short window.
+
+    `times_s` are the middles of the subintervals. There must be at least `criterion.window` values, none blank.
+    """
+    n = criterion.window
+    times, lengths, window = times_s[-n:], lengths_s[-n:], values[-n:]
+    mean = float(window @ lengths) / float(lengths.sum())
+    deviation = float(np.abs(window - mean).max())
+    slope = line(times, window).slope
+    if criterion.rule is Rule.SNIA:
+        return _snia(lengths, window, mean, deviation, slope)
+    size = deviation if criterion.rule is Rule.DEVIATION else slope
+    unit = abs(mean) / 100 if criterion.relative else 1.0
+    value = size / unit if unit else (0.0 if size == 0 else inf)
+    attained = abs(value) <= criterion.limit
+    if not criterion.no_drift:
+        return Score(value, attained, mean, deviation, slope)
+    length_s = float(lengths.sum())
+    wide = max(n, FEWEST_FOR_DRIFT)
+    drift = drift_bound(times_s[-wide:], values[-wide:]) * length_s
+    allowed = criterion.limit * unit * (length_s if criterion.rule is Rule.SLOPE else 1.0)
+    return Score(value, attained and drift <= allowed, mean, deviation, slope, drift)
+
+
+def drift_bound(times_s: FLOATS, values: FLOATS) -> float:
+    """What the slope per second of the values stays below with 95 % probability, in size; infinite for too few."""
+    if len(values) < FEWEST_FOR_DRIFT:
+        return inf
+    found = line(times_s, values)
+    error = found.error * sqrt(autocorrelation_time(found.residuals))
+    return abs(found.slope) + t_quantile(_DRIFT_PROBABILITY, len(values) - 2) * error
+
+
+def _snia(lengths: FLOATS, values: FLOATS, mean: float, deviation: float, slope: float) -> Score:
+    """SNIA's PTS: over five rounds, excursion at most 20 % of the mean and the line's rise at most 10 %.
+
+    Its value is the excursion in percent of its limit's 20, or the rise's share of 10 where that is larger, so that
+    20 is the limit of both.
+    """
+    rounds = [
+        float(v @ w) / float(w.sum())
+        for v, w in zip(np.split(values, SNIA_ROUNDS), np.split(lengths, SNIA_ROUNDS), strict=True)
+    ]
+    if mean == 0:
+        return Score(0.0 if deviation == 0 else inf, deviation == 0, mean, deviation, slope)
+    excursion = 100 * (max(rounds) - min(rounds)) / abs(mean)
+    rise = (
+        100
+        * abs(line(np.arange(SNIA_ROUNDS, dtype=np.float64), np.array(rounds)).slope)
+        * (SNIA_ROUNDS - 1)
+        / abs(mean)
+    )
+    value = max(excursion, rise * SNIA_EXCURSION_PERCENT / SNIA_SLOPE_PERCENT)
+    return Score(value, value <= SNIA_EXCURSION_PERCENT, mean, deviation, slope)
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """Where finished data first met a criterion."""
+
+    first: int  # index of the window's first value
+    last: int  # and of its last: a test would have stopped at its end
+    second: float  # the end of that value, in the series' own time
+    score: Score
+
+
+def first_attained(
+    criterion: Criterion,
+    starts_s: Sequence[float],
+    lengths_s: Sequence[float],
+    values: Sequence[float | None],
+    ramp_s: float = 0.0,
+    breaks: Sequence[int] = (),
+) -> Attained | None:
+    """The first window of finished data that meets the criterion; None if none does.
+
+    Values that start before `ramp_s`, blank ones, and windows across an index in `breaks` (the first value after an
+    edit or a change of hosts) are not used. Not for the rule `t`, which has no fixed window.
+    """
+    begins = np.asarray(starts_s, dtype=np.float64)
+    lengths = np.asarray(lengths_s, dtype=np.float64)
+    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    first = int(np.searchsorted(begins, ramp_s))
+    for last in range(len(numbers)):
+        if last in breaks:
+            first = max(first, last)
+        if np.isnan(numbers[last]):
+            first = max(first, last + 1)
+        if last - first + 1 < criterion.window:
+            continue
+        part = slice(first, last + 1)
+        got = score(criterion, begins[part] + lengths[part] / 2, lengths[part], numbers[part])
+        if got.attained:
+            return Attained(last - criterion.window + 1, last, float(begins[last] + lengths[last]), got)
+    return None
+
+
+def fio_block(
+    criterion: Criterion, got: Score, duration_s: float, columns: dict[str, list[float]]
+) -> dict[str, object]:
+    """A JSON block like fio's `steadystate`; `columns` holds the window's values by name, oldest first."""
+    unit = "%" if criterion.relative else ""
+    name = {Rule.DEVIATION: "", Rule.SLOPE: "_slope"}.get(criterion.rule, f"_{criterion.rule}")
+    return {
+        "ss": f"{criterion.focus.metric}{name}:{criterion.limit:f}{unit}",
+        "duration": duration_s,
+        "attained": int(got.attained),
+        "criterion": f"{got.value:f}{unit}",
+        "max_deviation": got.deviation,
+        "slope": got.slope,
+        "data": {
+            **{f"{name}_mean": sum(column) / len(column) for name, column in columns.items() if column},
+            **columns,
+        },
+    }

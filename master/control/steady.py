@@ -1,0 +1,213 @@
+"""Steady state: run until every instance of a rollup meets a criterion, then, if asked, hold for a window that counts.
+
+Rule: a window holds only complete subintervals with one set of hosts and no edit, else it starts again. Without
+`hold` the window that met the criterion is the measurement, as fio has it; such a window was picked for being calm.
+With `hold`, what follows it is the measurement, and it is judged on every subinterval: `on_leave` says what happens
+when it is left.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+
+import numpy as np
+
+from ..verdicts import Finding, Reason
+from .criteria import Criterion, Rule, Score, score
+from .decision import Cell, Decision, Measured, Row
+from .focus import value_of
+from .interval import Interval
+from .measure import Goal, Judgement, Part, judge
+from .phase import Phase
+
+
+class OnLeave(StrEnum):
+    NOTE = "note"
+    RESTART = "restart"
+    STOP = "stop"
+
+
+class Stage(StrEnum):
+    SEEKING = "seeking"
+    HOLDING = "holding"
+    ATTAINED = "attained"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a criterion stands over all instances: the worst one's score."""
+
+    instance: str
+    score: Score | None  # None: its metric is blank, or no window is complete
+    attained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """State of a step that waits for a steady state."""
+
+    criterion: Criterion
+    warmup: int = 0  # subintervals of `ramp`
+    hold: int = 0  # subintervals to hold after attaining; 0: the attained window is the measurement
+    on_leave: OnLeave = OnLeave.RESTART
+    timeout_s: float = 900.0  # since the step began
+    confidence: float = 0.95  # of the rule t
+    since: int = 0
+    began_s: float | None = None
+    begin: int | None = None  # the first subinterval that may be judged, once something has moved it
+    parts: tuple[Part, ...] = ()
+    attained: int | None = None  # the subinterval with which the criterion was met; None while seeking
+    left: tuple[int, ...] = ()  # subintervals in which a steady state was left
+
+    @property
+    def first(self) -> int:
+        return self.since + self.warmup if self.begin is None else self.begin
+
+    def opening(self) -> Decision:
+        return Decision(Phase.WARMUP if self.warmup else Phase.RUN)
+
+    def restarted(self, at: int) -> "Steady":
+        """The same criterion, with what was seen before subinterval `at` forgotten; the timeout runs on."""
+        return replace(self, begin=max(at, self.first), parts=(), attained=None)
+
+    def after(self, interval: Interval) -> "tuple[Steady, Decision]":
+        state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
+        if interval.number >= state.first:
+            state = state._with(interval)
+        standing = state.standing()
+        stage, state, measured = state._stage(interval.number, standing)
+        late = interval.end_s - (state.began_s or 0.0) >= self.timeout_s
+        if not measured and late:
+            measured = (state._timed_out(interval.number, standing),)
+        row = Row("steady.csv", state._cells(interval, stage, standing))
+        phase = Phase.TAIL if measured else Phase.WARMUP if interval.number + 1 < state.first else Phase.RUN
+        return state, Decision(phase, rows=(row,), measured=measured, say=state._say(stage, standing))
+
+    def standing(self) -> Standing:
+        """The criterion's present value, of the instance that is furthest from it."""
+        if self.criterion.rule is Rule.T:
+            return self._standing_by_t()
+        if len(self.parts) < self.criterion.window:
+            return Standing("", None, False)
+        worst = Standing("", None, True)
+        for instance in self.parts[-1].samples:
+            got = self._score(instance)
+            if got is None:
+                return Standing(instance, None, False)
+            attained = worst.attained and got.attained
+            if worst.score is None or _distance(got, self.criterion) > _distance(worst.score, self.criterion):
+                worst = Standing(instance, got, attained)
+            else:
+                worst = replace(worst, attained=attained)
+        return worst
+
+    def _score(self, instance: str) -> Score | None:
+        parts = self.parts[-max(self.criterion.window, 5) :]
+        values = [value_of([part.samples[instance]], self.criterion.focus.fraction) for part in parts]
+        if any(value is None for value in values):
+            return None
+        lengths = np.array([part.length_s for part in parts])
+        ends = np.array([part.end_s for part in parts])
+        # Once attained, the criterion alone decides: the drift was asked so as not to attain too early.
+        criterion = self.criterion if self.attained is None else replace(self.criterion, no_drift=False)
+        return score(criterion, ends - lengths / 2, lengths, np.array(values, dtype=np.float64))
+
+    def _standing_by_t(self) -> Standing:
+        goal = Goal(self.criterion.focus, self.criterion.limit / 100, self.confidence, min_s=0.0)
+        found = judge(goal, self.parts)
+        if found is None or found.estimate is None:
+            return Standing("", None, False)
+        return Standing(found.worst, _score_by_t(found), found.passed)
+
+    def _with(self, interval: Interval) -> "Steady":
+        if interval.edited:
+            return self.restarted(interval.number + 1)
+        state = self if interval.same_hosts else self.restarted(interval.number)
+        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[self.criterion.focus])
+        return replace(state, parts=(*state.parts, part))
+
+    def _stage(self, now: int, standing: Standing) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
+        if self.attained is None:
+            if not standing.attained:
+                return Stage.SEEKING, self, ()
+            state = replace(self, attained=now)
+            return Stage.ATTAINED, state, () if self.hold else (state._measurement(self._window_first(), now),)
+        if not standing.attained:
+            return self._lost(now)
+        if now - self.attained >= self.hold:
+            return Stage.HOLDING, self, (self._measurement(self.attained + 1, now),)
+        return Stage.HOLDING, self, ()
+
+    def _lost(self, now: int) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
+        assert self.attained is not None
+        state = replace(self, left=(*self.left, now))
+        if self.on_leave is OnLeave.RESTART:
+            return Stage.LOST, state.restarted(now + 1), ()
+        stopping = self.on_leave is OnLeave.STOP
+        if stopping or now - self.attained >= self.hold:
+            return Stage.LOST, state, (state._measurement(self.attained + 1, now),)
+        return Stage.LOST, state, ()
+
+    def _window_first(self) -> int:
+        size = len(self.parts) if self.criterion.rule is Rule.T else self.criterion.window
+        return self.parts[-size].number
+
+    def _measurement(self, first: int, last: int) -> Measured:
+        if not self.left:
+            return Measured(first, last)
+        reason = {
+            OnLeave.NOTE: Reason.STEADY_LEFT,
+            OnLeave.RESTART: Reason.STEADY_RESTARTED,
+            OnLeave.STOP: Reason.STEADY_LOST,
+        }[self.on_leave]
+        where = ", ".join(str(number) for number in self.left)
+        return Measured(first, last, findings=(Finding(reason, f"{self.criterion}, left in subinterval {where}"),))
+
+    def _timed_out(self, now: int, standing: Standing) -> Measured:
+        first = self.parts[-min(len(self.parts), self.criterion.window)].number if self.parts else now + 1
+        if self.attained is not None:
+            why = f"attained in subinterval {self.attained}, held {now - self.attained} of {self.hold} subintervals"
+        elif standing.score is None:
+            why = "no complete window"
+        else:
+            why = f"{self.criterion}; {standing.instance} is at {standing.score.value:.4g}"
+        return Measured(first, now, findings=(Finding(Reason.STEADY_NOT_REACHED, why),))
+
+    def _cells(self, interval: Interval, stage: Stage, standing: Standing) -> dict[str, Cell]:
+        got = standing.score
+        value = got.value if got and abs(got.value) < inf else None
+        return {
+            "subinterval": interval.number,
+            "end_s": interval.end_s,
+            "stage": stage.value,
+            "criterion": self.criterion.rule.value,
+            "metric": self.criterion.focus.metric,
+            "limit": self.criterion.limit,
+            "limit_unit": "percent" if self.criterion.relative else "absolute",
+            "worst_instance": standing.instance,
+            "value": value,
+            "mean": got.mean if got else None,
+            "max_deviation": got.deviation if got else None,
+            "slope_per_s": got.slope if got else None,
+            "drift_bound": got.drift if got and got.drift is not None and got.drift < inf else None,
+            "attained": standing.attained,
+            "complete_subintervals": len(self.parts),
+            "times_left": len(self.left),
+        }
+
+    def _say(self, stage: Stage, standing: Standing) -> str:
+        if standing.score is None:
+            return f"{stage}: {len(self.parts)} of {self.criterion.window} subintervals for a window"
+        return f"{stage}: {self.criterion}; now {standing.score.value:.4g} ({standing.instance})"
+
+
+def _distance(got: Score, criterion: Criterion) -> float:
+    """How far from attaining; an instance that attained is nearer than any that did not."""
+    return abs(got.value) if got.attained else abs(got.value) + criterion.limit + 1e-300
+
+
+def _score_by_t(found: Judgement) -> Score:
+    assert found.estimate is not None
+    got = found.estimate
+    return Score(100 * got.relative, found.passed, got.value, got.half_width, 0.0)
