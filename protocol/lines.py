@@ -113,7 +113,7 @@ def _no_constant(text: str) -> Any:
 def _plain(value: Any) -> Any:
     """A value as json.dumps takes it."""
     if isinstance(value, Array):
-        return {"t": value.type, "n": len(value), "z": base64.b64encode(zlib.compress(value.data, 1)).decode()}
+        return {"t": value.type, "n": len(value), "z": base64.b64encode(value.stream).decode()}
     if is_dataclass(value):
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
@@ -243,9 +243,10 @@ def _read_array(value: Any, path: str) -> Array:
         if not 0 <= size <= LARGEST_ARRAY:
             raise ProtocolError(f"{path}: {size} bytes are no size for an array")
         inflate = zlib.decompressobj()
-        data = inflate.decompress(base64.b64decode(value["z"], validate=True), size + 1)
+        packed = base64.b64decode(value["z"], validate=True)
+        data = inflate.decompress(packed, size + 1)
     except (ValueError, TypeError, binascii.Error, zlib.error) as error:
         raise ProtocolError(f"{path}: damaged array ({error})") from None
     if len(data) != size or not inflate.eof or inflate.unused_data:
         raise ProtocolError(f"{path}: the array does not inflate to the {size} bytes that it announces")
-    return Array(kind, data)
+    return Array(kind, data, packed)

@@ -5,6 +5,7 @@ another shape ever becomes a message. Commands go to the far process and carry a
 number in `re`. Times are nanoseconds; `local` ones are on the far machine's monotonic clock.
 """
 
+import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -40,9 +41,15 @@ class Array:
 
     type: ArrayType
     data: bytes = field(repr=False)
+    packed: bytes = field(default=b"", repr=False, compare=False)  # the zlib stream that it came in, if it came in one
 
     def __len__(self) -> int:
         return len(self.data) // self.type.size
+
+    @property
+    def stream(self) -> bytes:
+        """It, compressed: as it came, else level 1, which is dense enough and three times as fast as the default."""
+        return self.packed or zlib.compress(self.data, 1)
 
 
 @dataclass(frozen=True, slots=True)
