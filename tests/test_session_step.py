@@ -60,7 +60,7 @@ class Outcome:
     seconds: float
 
     def reasons(self) -> list[Reason]:
-        return [finding.reason for finding in self.ended.findings]
+        return [outside.finding.reason for outside in self.ended.findings]
 
 
 PARAMETERS = Parameters(iops=1000.0, maxtags=4)
@@ -192,7 +192,7 @@ def test_when_no_host_is_left_the_step_ends() -> None:
 def test_a_host_that_is_not_ready_takes_no_part() -> None:
     outcome = step(*hosts(3, h2=Faults(refuse={"go": "a thread did not start"})))
     assert outcome.book.hosts() == [{"h0", "h1"}] * 6
-    assert any("a thread did not start" in finding.detail for finding in outcome.ended.findings)
+    assert any("a thread did not start" in outside.finding.detail for outside in outcome.ended.findings)
 
 
 def test_an_interrupt_halts_all_and_keeps_the_cut_subinterval() -> None:

@@ -41,6 +41,7 @@ from ..hosts.clock import Offset
 from ..hosts.driver import Driver, Event, Lost, barrier
 from ..rollup.instances import Rollups
 from ..rollup.merge import Interval, Merger
+from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .fleet import Fleet, ask_in_parts
 
@@ -94,7 +95,7 @@ class Ended:
     """How a step ended."""
 
     measured: tuple[Measured, ...]
-    findings: tuple[Finding, ...]  # of the whole step
+    findings: tuple[Outside, ...]  # of the whole step
     stopped: Mapping[str, Stopped]
     interrupted: bool
 
@@ -143,7 +144,7 @@ class StepSequence:
         self._cooldown = cooldown
         self._keeper = keeper
         self._stop_on_error = stop_on_error
-        self._findings: list[Finding] = []
+        self._findings: list[Outside] = []
         self._measured: list[Measured] = []
         self._stopped: dict[str, Stopped] = {}
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}
@@ -178,11 +179,11 @@ class StepSequence:
             phase = decision.next_phase
             k += 1
         if not hosts.live and not self._stopping and not self._measured:
-            self._findings.append(Finding(Reason.INTERRUPTED, "no host was left"))
+            self._findings.append(Outside(Finding(Reason.INTERRUPTED, "no host was left")))
         await self._wait_until_stopped()
         interrupted = self._halted_ns is not None
         if interrupted:
-            self._findings.append(Finding(Reason.INTERRUPTED))
+            self._findings.append(Outside(Finding(Reason.INTERRUPTED)))
         return Ended(tuple(self._measured), tuple(self._findings), self._stopped, interrupted)
 
     async def _go(self) -> tuple[int, _Hosts]:
@@ -207,7 +208,7 @@ class StepSequence:
             self._miss(driver, f"not ready at the start: {reason}")
         absent = [name for name in order if name not in {driver.name for driver in drivers}]
         for name in absent:
-            self._findings.append(Finding(Reason.HOST_LOST, f"{name} did not take part"))
+            self._findings.append(Outside(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
         self._merger = Merger(self._rollups, {name: order[name] for name in order})
         return start_ns, _Hosts(set(ready), set(failed))
 
@@ -286,12 +287,12 @@ class StepSequence:
             self._fleet.interrupted.set()
 
     def _miss(self, driver: Driver, why: str) -> None:
-        self._findings.append(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"))
+        self._findings.append(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name))
         self._keeper.event(driver.name, "late", why)
 
     def _drop(self, driver: Driver, hosts: _Hosts, reason: Reason, why: str) -> None:
         if driver in hosts.live or driver in hosts.late:
-            self._findings.append(Finding(reason, f"{driver.name}: {why}"))
+            self._findings.append(Outside(Finding(reason, f"{driver.name}: {why}"), driver.name))
         self._keeper.event(driver.name, "lost", why)
         hosts.live.discard(driver)
         hosts.late.discard(driver)
