@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
+from typing import Final
 
 from ...protocol.messages import Attribute, FileToCreate
 from .hostspec import HostSpec
@@ -17,7 +18,10 @@ from .parameters import PlanParameters, Value
 from .places import Fault, Place, PlanFaults
 from .selection import Select
 
-TOTAL_IOPS = "total_iops"  # an edit's change beside the workload parameters: shared equally over the LUNs it selects
+ALL: Final = "all"  # the rollup type that always is, and its only instance
+TOTAL_IOPS: Final = (
+    "total_iops"  # an edit's change beside the workload parameters: shared equally over the LUNs it selects
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class Step:
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
+    notes: tuple[str, ...] = ()  # what a person should know of how it differs from what was written
 
     @property
     def warmup_subintervals(self) -> int:

@@ -1,8 +1,8 @@
 """`select`: which LUNs are meant, by their attributes.
 
-Rule: within a clause every attribute must match (AND), an attribute matches if one of its conditions does (OR);
-a select of several clauses matches if one clause does. Text is compared without case. An attribute that a LUN
-does not have matches nothing but `not`.
+Rule: within a clause every attribute must match (AND); an attribute matches if one of its plain conditions does
+(OR), and none of its negated ones; a select of several clauses matches if one clause does. An attribute that a
+LUN does not have matches only `none` and `not`.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,8 @@ class Condition:
     """One condition on one attribute's value."""
 
     text: str  # as written, for describing it
-    test: Callable[[Attribute | None], bool]  # None: the LUN has no such attribute
+    test: Callable[[Attribute | None], bool]  # without the `not`; None: the LUN has no such attribute
+    negated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,14 @@ class Select:
 
     def matches(self, attributes: Attributes) -> bool:
         return any(
-            all(any(c.test(attributes.get(name)) for c in conditions) for name, conditions in clause.items())
+            all(_holds(conditions, attributes.get(name)) for name, conditions in clause.items())
+            for clause in self.clauses
+        )
+
+    def allows(self, known: Attributes) -> bool:
+        """Whether a LUN of which only `known` is known could match."""
+        return any(
+            all(_holds(conditions, known[name]) for name, conditions in clause.items() if name in known)
             for clause in self.clauses
         )
 
@@ -40,3 +48,10 @@ class Select:
             ", ".join(f"{name}: {' | '.join(c.text for c in conditions)}" for name, conditions in clause.items())
             for clause in self.clauses
         )
+
+
+def _holds(conditions: tuple[Condition, ...], value: Attribute | None) -> bool:
+    plain = [c for c in conditions if not c.negated]
+    if plain and not any(c.test(value) for c in plain):
+        return False
+    return not any(c.test(value) for c in conditions if c.negated)

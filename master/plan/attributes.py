@@ -1,0 +1,57 @@
+"""The attributes that LUNs have, in one place: what `select` and rollups may name.
+
+Rule: a host's discovery finds those of the LUN; the controller adds what only it knows (host, lun, workload, all);
+a plan may add its own. An attribute that a LUN does not have is absent: as a rollup's value, `none`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Holds(StrEnum):
+    """What an attribute's values are; decides how a condition on it is read."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BYTES = "bytes"
+    FLAG = "flag"  # 0 or 1
+
+
+@dataclass(frozen=True, slots=True)
+class AboutAttribute:
+    holds: Holds
+    doc: str
+    selectable: bool = True  # False: known only once workloads are placed
+
+
+_TEXT, _NUMBER, _BYTES, _FLAG = Holds.TEXT, Holds.NUMBER, Holds.BYTES, Holds.FLAG
+
+ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
+    "all": AboutAttribute(_TEXT, "`all`, for everything.", selectable=False),
+    "host": AboutAttribute(_TEXT, "The host's name in the plan; as a condition, ranges like lab[01-16] are allowed."),
+    "hostname": AboutAttribute(_TEXT, "The name that the machine gives itself."),
+    "lun": AboutAttribute(_TEXT, "host:path.", selectable=False),
+    "workload": AboutAttribute(_TEXT, "The workload's name in the plan.", selectable=False),
+    "kind": AboutAttribute(_TEXT, "block or file."),
+    "path": AboutAttribute(_TEXT, "/dev/nvme0n1, /data/file.1 ..."),
+    "name": AboutAttribute(_TEXT, "The kernel's name: nvme0n1, sdb, dm-3 ..."),
+    "vendor": AboutAttribute(_TEXT, "As the device says it, without trailing spaces."),
+    "model": AboutAttribute(_TEXT, "As the device says it, without trailing spaces."),
+    "serial": AboutAttribute(_TEXT, "The device's serial number."),
+    "wwn": AboutAttribute(_TEXT, "World-wide name: naa, eui or uuid."),
+    "size": AboutAttribute(_BYTES, "Size of the LUN."),
+    "logical_block_size": AboutAttribute(_BYTES, "The unit of I/O."),
+    "physical_block_size": AboutAttribute(_BYTES, "The unit in which the device really writes."),
+    "rotational": AboutAttribute(_FLAG, "true for disks that turn."),
+    "scheduler": AboutAttribute(_TEXT, "The kernel's I/O scheduler: none, mq-deadline ..."),
+    "nr_requests": AboutAttribute(_NUMBER, "Length of the device's queue in the kernel."),
+    "numa_node": AboutAttribute(_NUMBER, "The NUMA node that the device hangs on."),
+    "transport": AboutAttribute(_TEXT, "nvme, sata, sas, fc, iscsi, usb, virtio, loop, zram ..."),
+    "by_id": AboutAttribute(_TEXT, "A name of the device in /dev/disk/by-id."),
+    "multipath": AboutAttribute(_TEXT, "The multipath map's name."),
+    "read_only": AboutAttribute(_FLAG, "true where the kernel refuses writes."),
+    "filesystem": AboutAttribute(_TEXT, "Of a file: the type of its filesystem."),
+    "mount": AboutAttribute(_TEXT, "Of a file: where its filesystem is mounted."),
+    "partition_of": AboutAttribute(_TEXT, "Of a partition: the whole device's name."),
+}

@@ -1,0 +1,233 @@
+"""YAML text as a tree of texts, each with its place.
+
+Rule: nothing is typed here. YAML 1.1's guesses (1:30 is 90, 010 is 8, yes is true, 1e3 is text) never happen,
+since every scalar stays text until the field that it is given to reads it. What YAML allows but a plan does not
+need is refused with its place: duplicate keys, tags, merge keys, keys that are not text, recursive aliases.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import yaml
+
+from .places import Fault, Place, PlanFaults
+
+LONGEST: Final = 16 << 20  # characters of a plan
+MOST_VALUES: Final = 500_000  # with aliases written out
+Path = tuple[str | int, ...]  # keys and positions from the root
+
+_LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolves no types
+_PLAIN_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
+
+
+@dataclass(slots=True)
+class Node:
+    """A scalar (None: nothing was given), a list, or a mapping; line and column from 1."""
+
+    value: "str | list[Node] | dict[str, Node] | None"
+    line: int
+    column: int
+    quoted: bool = False
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)  # of a mapping: where each key stands
+
+
+@dataclass(slots=True)
+class Document:
+    """A plan's text, its tree, and what was wrong with it as YAML."""
+
+    name: str
+    text: str
+    root: Node
+    faults: list[Fault]
+
+    def find(self, path: Path) -> tuple[Node, Path]:
+        """The node at `path`, or the deepest above it that stands in the text; and the rest of the path."""
+        node = self.root
+        for depth, part in enumerate(path):
+            below = None
+            if isinstance(node.value, dict) and isinstance(part, str):
+                below = node.value.get(part)
+            elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
+                below = node.value[part]
+            if below is None:
+                return node, path[depth:]
+            node = below
+        return node, ()
+
+    def place(self, path: Path) -> Place:
+        """Where the value at `path` stands; of a value that is not there, its key or the nearest thing above it."""
+        node, rest = self.find(path)
+        if not rest and node.value is None and path and isinstance(path[-1], str):
+            return self.key_place(path)
+        return Place(self.name, node.line, node.column)
+
+    def key_place(self, path: Path) -> Place:
+        """Where the key that ends `path` stands."""
+        above, _ = self.find(path[:-1])
+        line, column = above.keys.get(str(path[-1]), (above.line, above.column)) if path else (1, 1)
+        return Place(self.name, line, column)
+
+    def keys(self, path: Path) -> list[str]:
+        """The keys of the mapping at `path`, in the order of the text."""
+        node, rest = self.find(path)
+        return list(node.value) if not rest and isinstance(node.value, dict) else []
+
+
+class Faults:
+    """Gathers faults by the path of what they are about."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.found: list[Fault] = []
+        self.sections: set[str] = set()  # that have faults
+
+    def add(self, path: Path, text: str) -> None:
+        """A fault of the value at `path`."""
+        self._note(path, self.document.place(path), text)
+
+    def add_key(self, path: Path, text: str) -> None:
+        """A fault of the key that ends `path`."""
+        self._note(path, self.document.key_place(path), text)
+
+    def _note(self, path: Path, place: Place, text: str) -> None:
+        self.found.append(Fault(place, text))
+        self.sections.update(str(part) for part in path[:1])
+
+
+def parse(text: str, name: str) -> Document:
+    """Raises PlanFaults where `text` is not YAML at all; other faults are listed in the document."""
+    if len(text) > LONGEST:
+        raise PlanFaults([Fault(Place(name, 1, 1), f"the plan is longer than {LONGEST >> 20} MiB")], "")
+    try:
+        composed = yaml.compose(text, Loader=_LOADER)
+    except yaml.YAMLError as error:
+        raise PlanFaults([_syntax_fault(error, text, name)], text) from None
+    if composed is None:
+        raise PlanFaults([Fault(Place(name, 1, 1), "the plan is empty; `ivypy schema` says what it may hold")], text)
+    document = Document(name, text, Node(None, 1, 1), [])
+    document.root = _Builder(document).build(composed)
+    if not isinstance(document.root.value, dict):
+        document.faults.append(Fault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)"))
+        raise PlanFaults(document.faults, text)
+    return document
+
+
+class _Builder:
+    """Turns the parser's nodes into ours, noting what a plan may not have."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.made: dict[int, Node] = {}  # by the identity of the parser's node: an alias is the same node
+        self.open: set[int] = set()
+        self.size: dict[int, int] = {}  # values in a node, aliases written out
+
+    def fault(self, node: yaml.Node, text: str) -> None:
+        self.document.faults.append(Fault(self.place(node), text))
+
+    def place(self, node: yaml.Node) -> Place:
+        return Place(self.document.name, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def build(self, node: yaml.Node) -> Node:
+        known = self.made.get(id(node))
+        if known is not None:
+            return known
+        built = Node(None, node.start_mark.line + 1, node.start_mark.column + 1)
+        if id(node) in self.open:
+            self.fault(node, "an alias inside what it stands for would never end; write it out")
+            return built
+        self.open.add(id(node))
+        if node.tag not in _PLAIN_TAGS:
+            word = node.tag.replace("tag:yaml.org,2002:", "!!")
+            self.fault(node, f"{word!r} is a YAML tag, which plans do not have; if it is text, put it in quotes")
+        children = self.fill(built, node)
+        self.size[id(node)] = 1 + sum(self.size.get(id(child), 1) for child in children)
+        if self.size[id(node)] > MOST_VALUES:
+            self.fault(node, f"with its aliases written out, this holds more than {MOST_VALUES:,} values")
+            raise PlanFaults(self.document.faults, self.document.text)
+        self.open.discard(id(node))
+        self.made[id(node)] = built
+        return built
+
+    def fill(self, built: Node, node: yaml.Node) -> list[yaml.Node]:
+        if isinstance(node, yaml.ScalarNode):
+            built.quoted = node.style in ("'", '"', "|", ">")
+            empty = not built.quoted and node.value in ("", "~")
+            built.value = None if empty else node.value
+            return []
+        if isinstance(node, yaml.SequenceNode):
+            built.value = [self.build(child) for child in node.value]
+            return list(node.value)
+        built.value = dict(self.entries(built, node))
+        return [value for _, value in node.value]
+
+    def entries(self, built: Node, node: yaml.Node) -> Iterator[tuple[str, Node]]:
+        for key, value in node.value:
+            child = self.build(value)
+            place = self.place(key)
+            if not isinstance(key, yaml.ScalarNode):
+                self.fault(key, "a key must be text; what begins with { or [ needs quotes to be text")
+            elif key.value == "<<" and not key.style:
+                self.fault(key, "plans have no merge keys (<<); write the settings out, or alias the whole mapping")
+            elif key.value in built.keys:
+                line, column = built.keys[key.value]
+                self.fault(key, f"the key {key.value!r} stands twice, first in line {line}, column {column}")
+            else:
+                built.keys[key.value] = (place.line, place.column)
+                yield key.value, child
+
+
+def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position]
+        place = Place(name, before.count("\n") + 1, error.position - before.rfind("\n"))
+        return Fault(place, f"a character that text cannot have: #x{error.character:04x}; remove it")
+    error = _better_told(error, text)
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error)
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    lines = text.split("\n")
+    if line >= len(lines) or (line == len(lines) - 1 and not lines[line] and line > 0):  # the end of the text
+        line, column = max(0, len(lines) - 2), len(lines[max(0, len(lines) - 2)])
+    return Fault(Place(name, line + 1, column + 1), _remedy(problem, lines[line], column))
+
+
+def _better_told(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
+    """The pure parser's word on the same line, which says what it found there."""
+    try:
+        yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as told:
+        ours, theirs = getattr(error, "problem_mark", None), told.problem_mark
+        if ours and theirs and ours.line == theirs.line:
+            return told
+    except (yaml.YAMLError, RecursionError):
+        pass
+    return error
+
+
+# The parser's words, and the line with @ where the fault is -> what to do about it. The first row that fits.
+_REMEDIES: Final[tuple[tuple[str, str, str], ...]] = (
+    ("", r"@\t", "a tab stands where YAML wants spaces; indent with spaces"),
+    ("", r"\$@\{", 'inside { } and [ ], ${...} needs quotes: "${name}"'),
+    ("expected ',' or", r"[\w.=+-]@[\[{]", "inside { } and [ ], text with { } [ ] or a comma in it needs quotes"),
+    ("expected ',' or", r"", "a { or [ is not closed, or a comma is missing"),
+    ("block scalar", r"", 'text that begins with > or | needs quotes: ">= 100GiB"'),
+    ("chomping", r"", 'text that begins with > or | needs quotes: ">= 100GiB"'),
+    ("undefined alias", r"", "text that begins with * needs quotes"),
+    ("cannot start any token", r"", "text that begins with this character needs quotes"),
+    ("mapping values are not", r"", "text with a colon and a space in it needs quotes; or the indentation is wrong"),
+    ("block end", r"", "the indentation does not fit the lines above"),
+    ("could not find expected ':'", r"", "a key needs a colon and a space behind it"),
+    ("unexpected end of stream", r"", "a quote is not closed"),
+    ("unknown escape character", r"", "write it in single quotes, where a backslash is only a backslash"),
+    ("another document", r"", "a plan is one document; remove the line ---"),
+)
+
+
+def _remedy(problem: str, line: str, column: int) -> str:
+    marked = f"{line[:column]}@{line[column:]}"
+    for words, looks, remedy in _REMEDIES:
+        if words in problem and re.search(looks, marked):
+            return f"not YAML: {problem}; {remedy}"
+    return f"not YAML: {problem}"

@@ -1,0 +1,52 @@
+"""A plan from its file or text: the whole way, in five stages, with every fault of all of them at once.
+
+text -> places and texts (document) -> parameters put in (substitute) -> models (syntax, explain)
+     -> sections resolved and compared (resolve) -> Plan
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from ..errors import PlanError
+from .document import Faults, parse
+from .explain import validated
+from .model import Plan
+from .places import PlanFaults
+from .resolve import resolved
+from .substitute import substitute
+
+NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def load(path: Path, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
+    """The plan in a file. `defines`: values for its parameters, as from -D.
+
+    Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
+    """
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror or error}; a plan is a YAML file") from None
+    return _read(text, str(path), defines, path)
+
+
+def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
+    """The plan in a text; `name` is what faults call it. Raises PlanFaults."""
+    return _read(text, name, defines, None)
+
+
+def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None) -> Plan:
+    document = parse(text.replace("\r\n", "\n"), name)
+    faults = Faults(document)
+    faults.found += document.faults
+    substituted = substitute(document, defines)
+    faults.found += substituted.faults
+    doc, removed = validated(substituted.data, faults)
+    plan = resolved(doc, removed, substituted.values, path, faults)
+    if plan is None:
+        raise PlanFaults(faults.found, document.text)
+    return plan

@@ -1,0 +1,97 @@
+"""Which reads and writes the instances of a workload may be asked for in a step, known before there are any instances.
+
+Rule: an edit of some rollup instances divides a workload into those that it reaches and those that it does not.
+What divides it is remembered, so that two edits of different hosts are never thought to meet in one instance.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ...protocol.parameters import Iosequencer
+from .model import ALL, Edit, Workload
+
+HOST, WORKLOAD = "host", "workload"
+DECIDES: Final = ("iosequencer", "fraction_read")
+MOST_PARTS: Final = 256  # parts of one workload that are told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a rollup type's instances: these, or all but these."""
+
+    names: frozenset[str]
+    inside: bool
+
+    def within(self, names: frozenset[str]) -> "Part":
+        return Part(self.names & names, True) if self.inside else Part(names - self.names, True)
+
+    def without(self, names: frozenset[str]) -> "Part":
+        return Part(self.names - names, True) if self.inside else Part(self.names | names, False)
+
+    def exists(self, universe: Collection[str] | None) -> bool:
+        """Whether anything is left; `universe` are all instances there are, where that is known."""
+        if self.inside:
+            return bool(self.names)
+        return universe is None or not self.names >= set(universe)
+
+
+EVERYTHING: Final = Part(frozenset(), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    iosequencer: Iosequencer
+    fraction_read: float
+    edited: bool = False  # differs from the workload as it was created
+    parts: Mapping[str, Part] = field(default_factory=dict)  # rollup type -> the instances that have this mix
+
+    @property
+    def allowed(self) -> bool:
+        return self.iosequencer is not Iosequencer.SEQUENTIAL or self.fraction_read in (0.0, 1.0)
+
+
+def mixes(workload: Workload, edits: Iterable[Edit], hosts: Collection[str]) -> list[Mix]:
+    """Every mix that instances of `workload` may have once `edits` have been made, in order."""
+    start = workload.parameters
+    found = [Mix(start.iosequencer, start.fraction_read)]
+    for edit in edits:
+        changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
+        if changes and len(found) <= MOST_PARTS:
+            names = _reached(edit, workload.name)
+            found = [after for mix in found for after in _edited(mix, edit.rollup, names, changes, hosts)]
+    return found
+
+
+def _reached(edit: Edit, workload: str) -> frozenset[str] | None:
+    """The rollup instances through which an edit reaches `workload`; None for all of them."""
+    if edit.rollup == ALL or not edit.instances:
+        return None
+    by = edit.rollup.split("+")
+    if WORKLOAD not in by:
+        return frozenset(edit.instances)
+    reached = frozenset(name for name in edit.instances if value_of(name, by, WORKLOAD) in (workload, None))
+    return None if by == [WORKLOAD] and reached else reached
+
+
+def value_of(instance: str, by: list[str], attribute: str) -> str | None:
+    """The value of one attribute in a rollup instance's name; None if the name does not have that many values."""
+    values = instance.split("+") if len(by) > 1 else [instance]
+    if len(values) != len(by):
+        return None
+    value = values[by.index(attribute)]
+    return value.replace("%2B", "+").replace("%25", "%") if len(by) > 1 else value
+
+
+def _edited(
+    mix: Mix, rollup: str, names: frozenset[str] | None, changes: Mapping[str, Any], hosts: Collection[str]
+) -> Iterator[Mix]:
+    if names is None:
+        yield replace(mix, edited=True, **changes)
+        return
+    universe = hosts if rollup == HOST else None
+    part = mix.parts.get(rollup, EVERYTHING)
+    if (reached := part.within(names)).exists(universe):
+        yield replace(mix, edited=True, parts={**mix.parts, rollup: reached}, **changes)
+    if (rest := part.without(names)).exists(universe):
+        yield replace(mix, parts={**mix.parts, rollup: rest})

@@ -1,0 +1,167 @@
+"""From the plan as written to the plan as the controller works with it.
+
+Rule: each section is resolved by itself, then they are compared; every fault is noted at its place, and a plan comes
+out only if there was none.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path as FilePath
+from typing import Final
+
+from ...protocol.messages import FileToCreate
+from .attributes import ATTRIBUTES
+from .check import Known, check_edits, check_mixes, check_names, check_presence, check_references
+from .document import Faults, Path
+from .hosts import hosts_of
+from .model import ALL, AttributeRule, LunSelection, Plan, RollupSpec, Workload
+from .parameters import PlanParameters
+from .selects import read_select
+from .steps import TIMES, given, steps_of
+from .syntax import CreateDoc, PlanDoc
+from .words import suggestion
+
+_WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
+_ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def resolved(
+    doc: PlanDoc, removed: Collection[Path], values: Mapping[str, str], path: FilePath | None, faults: Faults
+) -> Plan | None:
+    """The plan, or None where `faults` has any. `removed`: what was taken out of it for faults of its own."""
+    own = _own_attributes(doc, faults)
+    hosts = hosts_of(doc, faults)
+    luns = _luns(doc, own, faults)
+    rules = tuple(_rule(doc, i, own, faults) for i in range(len(doc.attributes)))
+    workloads = tuple(_workload(doc, name, own, faults) for name in doc.workloads)
+    rollups = _rollups(doc, own, faults)
+    numbered = steps_of(doc, faults)
+    lost = _lost(removed, faults)
+    names = [host.name for host in hosts]
+    known = Known(
+        hosts=None if "hosts" in lost else names,
+        workloads=None if "workloads" in lost else doc.workloads.keys(),
+        rollups=None if "rollups" in lost else [rollup.name for rollup in rollups],
+        attributes=[*ATTRIBUTES, *own],
+    )
+    check_presence(doc, lost, faults)
+    check_names(numbered, faults)
+    check_edits(doc, known, faults)
+    check_references(doc, numbered, "steps" not in lost, faults)
+    check_mixes(workloads, numbered, luns, doc.destroy, names, faults)
+    name = _name(doc, faults)
+    if faults.found:
+        return None
+    return Plan(
+        name=name,
+        text=faults.document.text,
+        path=path,
+        hosts=hosts,
+        luns=luns,
+        attributes=tuple(rule for rule in rules if rule),
+        workloads=workloads,
+        rollups=rollups,
+        steps=tuple(step for _, step in numbered),
+        destroy=doc.destroy,
+        lease_s=doc.lease,
+        backend=doc.backend,
+        threads=doc.threads,
+        subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
+        achieved_iops_tolerance=doc.achieved_iops_tolerance,
+        on_io_error=doc.on_io_error,
+        parameters=values,
+    )
+
+
+def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
+    """The sections of which a whole entry was taken out or is in doubt, so that names in them may be missing."""
+    lost = {str(gone[0]) for gone in removed if len(gone) <= 2}
+    lost |= {"steps" for gone in removed if gone[0] == "steps" and len(gone) == 3 and gone[2] != "edit"}
+    return lost | (faults.sections & {"hosts", "rollups"})
+
+
+def _name(doc: PlanDoc, faults: Faults) -> str:
+    name = doc.name or FilePath(faults.document.name).stem or "plan"
+    if "/" in name or name.startswith("."):
+        faults.add(("name",), f"{name!r} cannot be a plan's name: its run folders are called after it")
+    return name
+
+
+def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:
+    own: list[str] = []
+    for i, entry in enumerate(doc.attributes):
+        if not entry.set:
+            faults.add(("attributes", i, "set"), "set is empty; it needs names and values, like port: 1A")
+        for name in entry.set:
+            path = ("attributes", i, "set", name)
+            if name in ATTRIBUTES:
+                faults.add_key(path, f"the attribute {name!r} is found on the host; give yours another name")
+            elif not _ATTRIBUTE_NAME.fullmatch(name):
+                faults.add_key(path, f"{name!r} cannot be an attribute's name; use a-z, 0-9 and _")
+            own.append(name)
+    return own
+
+
+def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
+    place = faults.document.key_place(("luns",))
+    section = doc.luns
+    if section is None:
+        return LunSelection(None, (), (), place)
+    select = None
+    if section.select is not None and section.paths:
+        text = "paths and select cannot both be given; put the paths into the select: { path: [...] }"
+        faults.add_key(("luns", "paths"), text)
+    elif section.select is not None:
+        select = read_select(section.select, ("luns", "select"), faults, own)
+    elif section.paths:
+        select = read_select({"path": section.paths}, ("luns", "paths"), faults, own)
+    create = tuple(_file(entry, ("luns", "create", i), faults) for i, entry in enumerate(section.create))
+    twice = {file.path for i, file in enumerate(create) if file.path in {f.path for f in create[:i]}}
+    for path in sorted(twice):
+        faults.add(("luns", "create"), f"{path!r} would be created twice")
+    if not (section.model_fields_set & {"select", "paths", "files", "create"}):
+        faults.add_key(("luns",), "luns names nothing to drive; it needs select, paths, files or create")
+    return LunSelection(select, tuple(section.files), create, place)
+
+
+def _file(doc: CreateDoc, path: Path, faults: Faults) -> FileToCreate:
+    if doc.count > 1 and "{}" not in doc.path:
+        faults.add((*path, "path"), f"{doc.count} files need {{}} in their path, which becomes the file's number")
+    return FileToCreate(doc.path, doc.size, doc.count, doc.keep)
+
+
+def _rule(doc: PlanDoc, i: int, own: Collection[str], faults: Faults) -> AttributeRule | None:
+    entry = doc.attributes[i]
+    select = read_select(entry.match, ("attributes", i, "match"), faults, own)
+    return AttributeRule(select, entry.set, faults.document.place(("attributes", i))) if select else None
+
+
+def _workload(doc: PlanDoc, name: str, own: Collection[str], faults: Faults) -> Workload:
+    path: Path = ("workloads", name)
+    if not _WORKLOAD_NAME.fullmatch(name):
+        faults.add_key(path, f"{name!r} cannot be a workload's name; use letters, digits, dots, - and _")
+    settings = given(doc.workloads[name])
+    raw = settings.pop("select", None)
+    select = None if raw is None else read_select(raw, (*path, "select"), faults, own)
+    return Workload(name, select, PlanParameters(**settings), faults.document.key_place(path))
+
+
+def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[RollupSpec, ...]:
+    """The plan's rollup types; `all` first, whether it is named or not."""
+    found: dict[str, RollupSpec] = {ALL: RollupSpec((ALL,))}
+    named: dict[str, int] = {}
+    known = [*ATTRIBUTES, *own]
+    for i, entry in enumerate(doc.rollups):
+        path: Path = ("rollups", i, "by")
+        for j, attribute in enumerate(entry.by):
+            if attribute not in known:
+                faults.add(path, f"LUNs have no attribute {attribute!r}{suggestion(attribute, known)}")
+            elif attribute in entry.by[:j]:
+                faults.add(path, f"{attribute!r} stands twice in the rollup")
+        spec = RollupSpec(entry.by, entry.quantity, entry.max_droop, entry.csv, faults.document.place(("rollups", i)))
+        if spec.name in named:
+            line = faults.document.place(("rollups", named[spec.name])).line
+            faults.add(("rollups", i), f"the rollup {spec.name!r} is named twice, first in line {line}")
+        found[spec.name] = spec
+        named[spec.name] = i
+    return tuple(found.values())

@@ -1,0 +1,178 @@
+"""From `steps:` to the steps that run: loops expanded, edits in force gathered, times made whole subintervals.
+
+Rule: an edit holds from where it stands to the end of the plan, or until a later one overrides it. What a loop
+sets, it sets for its own passes only. Every pass of a loop is a step of its own, with the values in its name.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any, Final
+
+from .document import Faults, Path
+from .fields import written
+from .model import ALL, TOTAL_IOPS, Edit, Step
+from .parameters import Value
+from .syntax import EditDoc, GoDoc, PlanDoc, TimesDoc
+from .units import format_duration
+
+MOST_STEPS: Final = 10_000
+TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}  # seconds
+
+
+def steps_of(doc: PlanDoc, faults: Faults) -> list[tuple[int, Step]]:
+    """Every step of the plan in the order in which they run, each with the number of its entry under `steps:`."""
+    in_force: tuple[Edit, ...] = ()
+    steps: list[tuple[int, Step]] = []
+    last_edit: Path | None = None
+    for i, entry in enumerate(doc.steps):
+        path: Path = ("steps", i)
+        if (entry.go is None) == (entry.edit is None):
+            which = "both 'go' and 'edit'; make it two" if entry.go else "neither 'go' nor 'edit'"
+            faults.add(path, f"a step has {which}")
+        elif entry.edit is not None:
+            in_force = with_edit(in_force, _edit(entry.edit, (*path, "edit"), faults))
+            last_edit = path
+        elif entry.go is not None:
+            last_edit = None
+            for step in _passes(entry.go, (*path, "go"), doc.defaults, in_force, faults):
+                steps.append((i, replace(step, number=len(steps))))
+                if len(steps) > MOST_STEPS:
+                    faults.add(path, f"with its loops written out, the plan has more than {MOST_STEPS:,} steps")
+                    return steps
+    if last_edit is not None:
+        faults.add(last_edit, "this edit is never in force: no 'go' follows it")
+    return steps
+
+
+def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:
+    """`edits`, then `new`, without what `new` overrides."""
+    overridden = {_overrides(name) for name in new.changes}
+    kept: list[Edit] = []
+    for old in edits:
+        if _covers(new, old):
+            rest = {name: value for name, value in old.changes.items() if _overrides(name) not in overridden}
+            if not rest:
+                continue
+            if len(rest) < len(old.changes):
+                old = replace(old, changes=rest)
+        kept.append(old)
+    return (*kept, new)
+
+
+def _overrides(name: str) -> str:
+    """`iops` and `total_iops` set the same thing."""
+    return "iops" if name == TOTAL_IOPS else name
+
+
+def _covers(new: Edit, old: Edit) -> bool:
+    """Whether `new` selects everything that `old` does."""
+    if new.rollup == ALL:
+        return True
+    inside = not new.instances or (bool(old.instances) and set(old.instances) <= set(new.instances))
+    return new.rollup == old.rollup and inside
+
+
+def _edit(doc: EditDoc, path: Path, faults: Faults) -> Edit:
+    changes = given(doc.set)
+    if not changes:
+        faults.add((*path, "set"), "set is empty; it needs settings, like iops: 1000")
+    if "iops" in changes and TOTAL_IOPS in changes:
+        faults.add_key((*path, "set", TOTAL_IOPS), "iops and total_iops set the same thing; remove one")
+    try:
+        rollup, instances = clause(doc.rollup)
+    except ValueError as error:
+        faults.add((*path, "rollup"), f"rollup: {error}")
+        rollup, instances = ALL, ()
+    return Edit(rollup, instances, changes, faults.document.key_place(path))
+
+
+def given(section: Any) -> dict[str, Any]:
+    """The parameters that a section states, in the order of the table."""
+    return {name: getattr(section, name) for name in type(section).model_fields if name in section.model_fields_set}
+
+
+def clause(text: str) -> tuple[str, tuple[str, ...]]:
+    """`host={h1,h2}`, `host=h1`, `all=all`, `host`: a rollup type and its instances; () for all of them."""
+    example = "write for example all=all, host=h1 or host={h1,h2}"
+    rollup, equals, which = (part.strip() for part in text.partition("="))
+    if not rollup or (equals and not which):
+        raise ValueError(f"{text!r} does not say which instances; {example}")
+    if not which.startswith("{"):
+        return rollup, (which,) if which else ()
+    names = tuple(name.strip() for name in which[1:-1].split(","))
+    if not which.endswith("}") or not all(names):
+        raise ValueError(f"{text!r} is not a list of instances; {example}")
+    return rollup, names
+
+
+def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...], faults: Faults) -> Iterator[Step]:
+    """A step for each combination of the loop's values; one if there is no loop. Their numbers are all 0."""
+    times, notes = _times(go, path, defaults, faults)
+    place = faults.document.key_place(path)
+    for values in _combinations(go, path, faults):
+        edits = with_edit(in_force, Edit(ALL, (ALL,), values, place)) if values else in_force
+        name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
+        yield Step(0, name, edits, **times, loop=values, place=place, notes=notes)
+
+
+def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str, Value]]:
+    looped = (*path, "loop")
+    if go.loop is None:
+        yield {}
+        return
+    keys = [key for key in faults.document.keys(looped) if key in go.loop.model_fields_set]  # the order of the text
+    if "iops" in keys and TOTAL_IOPS in keys:
+        faults.add_key((*looped, TOTAL_IOPS), "iops and total_iops set the same thing; remove one")
+    choices: list[list[Value]] = []
+    for key in keys:
+        values = getattr(go.loop, key)
+        texts = [written(key, value) for value in values]
+        for i, text in enumerate(texts):
+            if text in texts[:i]:
+                faults.add((*looped, key, i), f"{key}: {text} stands twice in the loop")
+        if not values:
+            faults.add((*looped, key), f"{key} is an empty list; a loop needs values")
+        choices.append(values)
+    if not keys:
+        faults.add(looped, "loop is empty; it needs a parameter and its values, like blocksize: [4KiB, 8KiB]")
+    if math.prod(map(len, choices)) > MOST_STEPS:
+        faults.add(looped, f"the loop has more than {MOST_STEPS:,} combinations")
+        return
+    for values in product(*choices):
+        yield dict(zip(keys, values, strict=True))
+
+
+def _times(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[dict[str, float], tuple[str, ...]]:
+    """The step's times in seconds, whole subintervals each; and a note for each that had to be rounded up."""
+    asked = {key: _time(key, go, defaults) for key in TIMES}
+    subinterval = asked["subinterval"]
+    if asked["measure"] <= 0:
+        own = go.measure is not None
+        faults.add((*path, "measure") if own else ("defaults", "measure"), "measure: a measurement cannot be empty")
+    times = {"subinterval_s": subinterval}
+    notes = []
+    for key in ("warmup", "measure", "cooldown"):
+        whole = _whole(asked[key], subinterval)
+        times[f"{key}_s"] = whole
+        if whole != asked[key]:
+            notes.append(
+                f"{key} {format_duration(asked[key])} becomes {format_duration(whole)}: "
+                f"whole subintervals of {format_duration(subinterval)}"
+            )
+    return times, tuple(notes)
+
+
+def _time(key: str, go: GoDoc, defaults: TimesDoc) -> float:
+    for source in (go, defaults):
+        if (value := getattr(source, key)) is not None:
+            return float(value.time if key == "measure" else value)
+    return TIMES[key]
+
+
+def _whole(seconds: float, subinterval: float) -> float:
+    """`seconds` rounded up to a multiple of `subinterval`, both taken as the decimals that they were written as."""
+    unit = Fraction(repr(subinterval))
+    return float(math.ceil(Fraction(repr(seconds)) / unit) * unit)

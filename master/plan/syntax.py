@@ -1,0 +1,268 @@
+"""The plan as it is written: one pydantic model per section, the source of the JSON schema and of docs/plan.md.
+
+Rule: a model knows its own keys and nothing of other sections; what one section says of another is looked at when
+the plan is resolved. Workload parameters come from the table in protocol/parameters.py. Short forms are rewritten
+to long ones before the model sees them.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from .fields import (
+    ABSOLUTE,
+    CHANGES,
+    FLAG,
+    TEXT,
+    TEXT_SCHEMA,
+    WORDS,
+    Reads,
+    choice_field,
+    count_field,
+    duration_field,
+    fraction_field,
+    parameter,
+    scalar,
+    size_field,
+)  # fmt: skip
+from .hostspec import Launcher
+from .model import TOTAL_IOPS, OnIoError
+
+BACKENDS: Final = ("libaio", "null")
+SHORTEST_SUBINTERVAL_S: Final = 0.25
+LONGEST_SUBINTERVAL_S: Final = 3600.0
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def about(text: str, default: Any = None) -> Any:
+    """A field that may be left out."""
+    return Field(default=default, description=text)
+
+
+def short(key: str) -> Callable[[Any], Any]:
+    """Text alone means a mapping with only `key`."""
+    return lambda value: {key: value} if isinstance(value, str) else value
+
+
+def one_or_many(value: Any) -> Any:
+    """One thing alone means a list of it."""
+    return value if isinstance(value, list) or value is None else [value]
+
+
+class Access(Section):
+    """How hosts are reached; what is left out is ssh's own default."""
+
+    user: Annotated[str | None, TEXT] = about("The user to log in as.")
+    port: Annotated[int | None, count_field(1, 65535)] = about("The port of sshd.")
+    identity: Annotated[str | None, TEXT] = about("A file with a private key; else the agent and the usual files.")
+    known_hosts: Annotated[str | None, TEXT] = about("A file with known host keys; else the user's own.")
+    connect_timeout: Annotated[float | None, duration_field(0.1)] = about("How long to wait for a connection (10s).")
+    python: Annotated[tuple[str, ...] | None, WORDS] = about("Shell words that start Python: `sudo -n python3.11`.")
+    cache_dir: Annotated[str | None, TEXT] = about("Where the slave is kept on the host (the user's cache directory).")
+    ssh_config: Annotated[bool | None, FLAG] = about("Whether ~/.ssh/config is honoured (true).")
+
+
+class HostDoc(Access):
+    """A test host, or a range of them. Text alone is its name; `local` is this machine, without ssh."""
+
+    name: Annotated[str, TEXT] = Field(description="Unique in the plan; `lab[01-16]` stands for sixteen hosts.")
+    address: Annotated[str | None, TEXT] = about("Where ssh goes, if not to the name; a range fits the name's.")
+    launcher: Annotated[Launcher | None, choice_field(Launcher)] = about(
+        "How the slave is started: ssh, local or command."
+    )
+    command: Annotated[tuple[str, ...] | None, WORDS] = about(
+        "A command line that gives a pipe to the host: `kubectl exec -i {name} --`, `ip netns exec {name}`."
+    )
+
+
+class CreateDoc(Section):
+    """Files that ivypy makes: every byte is written once, then they are LUNs."""
+
+    path: Annotated[str, ABSOLUTE] = Field(description="Absolute; `{}` in it becomes the file's number, from 0.")
+    size: Annotated[int, size_field(1)] = Field(description="Size of each file.")
+    count: Annotated[int, count_field(1, 100_000)] = about("How many files.", 1)
+    keep: Annotated[bool, FLAG] = about("Whether they stay when the run has ended.", False)
+
+
+# attribute -> condition, or a list of conditions; read once it is known which attributes there are
+_CONDITION_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
+_CLAUSE_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": {"anyOf": [_CONDITION_SCHEMA, {"type": "array", "items": _CONDITION_SCHEMA}]},
+}
+SELECT: Final = Reads(lambda value: value, {"anyOf": [_CLAUSE_SCHEMA, {"type": "array", "items": _CLAUSE_SCHEMA}]})
+_Path = Annotated[str, ABSOLUTE]
+_Paths = Annotated[list[_Path], BeforeValidator(one_or_many, json_schema_input_type=_Path | list[_Path])]
+
+
+class LunsDoc(Section):
+    """What is driven. Nothing is taken that is not named here."""
+
+    select: Annotated[Any, SELECT] = about("Block devices, by their attributes.")
+    paths: _Paths = about("Block devices, by their paths; short for `select: { path: [...] }`.", [])
+    files: _Paths = about("Files that are there, by absolute paths with * and ?.", [])
+    create: Annotated[
+        list[CreateDoc], BeforeValidator(one_or_many, json_schema_input_type=CreateDoc | list[CreateDoc])
+    ] = about("Files to be made.", [])
+
+
+class AttributesDoc(Section):
+    """Attributes of the plan's own, for LUNs that match."""
+
+    match: Annotated[Any, SELECT] = Field(description="Which LUNs.")
+    set: dict[str, Annotated[str, TEXT]] = Field(description="Attribute names and values, for select and rollups.")
+
+
+def _parameters(name: str, doc: str, **more: Any) -> type[Section]:
+    """A model whose fields are the workload parameters, all of which may be left out."""
+    rows = {
+        key: (Annotated[Any, parameter(key)], Field(default=None, description=row.doc)) for key, row in CHANGES.items()
+    }
+    own = {key: row for key, row in rows.items() if key != TOTAL_IOPS}
+    made: type[Section] = create_model(name, __base__=Section, __doc__=doc, **(own | more))
+    return made
+
+
+WorkloadDoc: Final = _parameters(
+    "WorkloadDoc",
+    "An I/O stream on a set of LUNs.",
+    select=(Annotated[Any, SELECT], about("Which of the plan's LUNs; all of them if left out.")),
+)
+SetDoc: Final = _parameters(
+    "SetDoc",
+    "New settings.",
+    **{TOTAL_IOPS: (Annotated[Any, parameter(TOTAL_IOPS)], about(CHANGES[TOTAL_IOPS].doc))},
+)
+
+
+def _values(name: str) -> Any:
+    """One value of a parameter, or a list of values; a range alone is a list too, but not of lists."""
+    reads = parameter(name)
+
+    def listed(value: Any) -> Any:
+        lone_span = name == "range" and isinstance(value, list) and not any(isinstance(v, list) for v in value)
+        return [value] if lone_span else one_or_many(value)
+
+    item = Annotated[Any, reads]
+    return Annotated[list[item], BeforeValidator(listed, json_schema_input_type=item | list[item])]
+
+
+_LOOPED: Final[dict[str, Any]] = {key: (_values(key), about(row.doc, [])) for key, row in CHANGES.items()}
+LoopDoc: Final = create_model(
+    "LoopDoc",
+    __base__=Section,
+    __doc__="A step for every combination of the values; the first key turns slowest.",
+    **_LOOPED,
+)
+
+
+def _attribute_names(value: Any) -> tuple[str, ...]:
+    names = value.split("+") if isinstance(value, str) else value
+    if not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names):
+        raise ValueError("needs attribute names, like serial+port or [serial, port]")
+    return tuple(name.strip() for name in names)
+
+
+ATTRIBUTE_NAMES: Final = Reads(
+    _attribute_names, {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+)
+
+
+class RollupDoc(Section):
+    """A slicing of the results. Text alone is `by`."""
+
+    by: Annotated[tuple[str, ...], ATTRIBUTE_NAMES] = Field(
+        description="Attributes: `host`, `serial+port` or [serial, port]."
+    )
+    quantity: Annotated[int | None, count_field(1)] = about(
+        "How many instances there must be; else results are invalid."
+    )
+    max_droop: Annotated[float | None, fraction_field()] = about(
+        "How far the slowest instance's IOPS may be below the fastest's, or the result is invalid."
+    )
+    csv: Annotated[bool, FLAG] = about("Whether its instances get files in every step's folder.", True)
+
+
+class MeasureDoc(Section):
+    """When the measurement is complete. A time alone is `time`."""
+
+    time: Annotated[float, duration_field()] = Field(description="Measure for this long.")
+
+
+class TimesDoc(Section):
+    """What holds for steps that say nothing else."""
+
+    subinterval: Annotated[float | None, duration_field(SHORTEST_SUBINTERVAL_S, LONGEST_SUBINTERVAL_S)] = about(
+        "Everything is recorded, merged and decided once per subinterval (5s)."
+    )
+    warmup: Annotated[float | None, duration_field()] = about("Driven, but not measured (10s).")
+    measure: Annotated[
+        MeasureDoc | None,
+        BeforeValidator(short("time"), json_schema_input_type=Annotated[Any, duration_field()] | MeasureDoc),
+    ] = about("The measurement (60s).")
+    cooldown: Annotated[float | None, duration_field()] = about("Without I/O, before the next step (0s).")
+
+
+class GoDoc(TimesDoc):
+    """One step: warmup, measurement and cooldown, with one result. Text alone is its name."""
+
+    name: Annotated[str, TEXT] = Field(description="Unique; `50% of step NAME` refers to it.")
+    loop: LoopDoc | None = about("Parameters and lists of values: one step for every combination.")  # type: ignore[valid-type]
+
+
+class EditDoc(Section):
+    """New settings from here on."""
+
+    rollup: Annotated[str, TEXT] = Field(description="Where: `all=all`, `host=h1`, `host={h1,h2}`, `host` (all hosts).")
+    set: SetDoc = Field(description="The new settings.")  # type: ignore[valid-type]
+
+
+class StepDoc(Section):
+    """Exactly one of its keys."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    go: Annotated[GoDoc | None, BeforeValidator(short("name"), json_schema_input_type=str | GoDoc)] = about("A step.")
+    edit: EditDoc | None = about("New settings for the steps that follow.")
+
+
+_Host = Annotated[HostDoc, BeforeValidator(short("name"), json_schema_input_type=str | HostDoc)]
+_Rollup = Annotated[RollupDoc, BeforeValidator(short("by"), json_schema_input_type=str | RollupDoc)]
+
+
+class PlanDoc(Section):
+    """A test plan."""
+
+    model_config = ConfigDict(title="ivypy test plan")
+
+    name: Annotated[str | None, TEXT] = about("The plan's name, and the beginning of its run folders' (the file's).")
+    description: Annotated[str | None, scalar(str, "text", TEXT_SCHEMA)] = about("For people.")
+    parameters: dict[str, Any] = about(
+        "Names and defaults; `${name}` stands for the value, `-D name=value` gives it.", {}
+    )
+    hosts: Annotated[list[_Host], BeforeValidator(one_or_many, json_schema_input_type=str | list[_Host])] = about(
+        "The test hosts; this machine if left out.", []
+    )
+    ssh: Access = about("What holds for all hosts that say nothing else.", Access())
+    luns: LunsDoc | None = about("What is driven.")
+    attributes: list[AttributesDoc] = about("Attributes of the plan's own.", [])
+    destroy: Annotated[bool, FLAG] = about("Block devices may be overwritten, if the token is given as well.", False)
+    workloads: dict[str, WorkloadDoc] = about("I/O streams, by name.", {})  # type: ignore[valid-type]
+    rollups: list[_Rollup] = about("How results are sliced; `all` is always there.", [])
+    defaults: TimesDoc = about("Times of the steps that say nothing else.", TimesDoc())
+    steps: list[StepDoc] = about("What is run, in this order.", [])
+    backend: Annotated[str, choice_field(BACKENDS)] = about(
+        "How I/O is done: libaio, or null to measure ivypy itself.", "libaio"
+    )
+    threads: Annotated[int, count_field(0, 1024)] = about("Workload threads per host; 0: one per core.", 0)
+    lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
+        "A host that hears nothing for so long stops all I/O.", 10.0
+    )
+    achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
+        "How much of what fell due may be left over before a step counts as not having reached its IOPS.", 0.0025
+    )
+    on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about("count them, or stop the run.", OnIoError.COUNT)

@@ -1,0 +1,119 @@
+"""Did you mean: the nearest word that is known here, also from the words of fio, vdbench and ivy.
+
+Rule: a suggestion is made only where it is likely; a foreign word is answered with what does its work here.
+"""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+# Keys of other tools' job files -> the key that does the same.
+SAME: Final[Mapping[str, str]] = {
+    "bs": "blocksize", "blocksize_range": "blocksize", "bsrange": "blocksize", "xfersize": "blocksize",
+    "block_size": "blocksize", "iosize": "blocksize",
+    "iodepth": "maxtags", "qd": "maxtags", "queue_depth": "maxtags", "threads": "maxtags", "tags": "maxtags",
+    "rwmixread": "fraction_read", "rdpct": "fraction_read", "read_percent": "fraction_read",
+    "fractionread": "fraction_read",
+    "rate_iops": "iops", "iorate": "iops", "rate": "iops", "totaliops": "total_iops", "fwdrate": "iops",
+    "ramp_time": "warmup", "ramp": "warmup", "warmup_seconds": "warmup", "warmup_time": "warmup",
+    "runtime": "measure", "elapsed": "measure", "duration": "measure", "measure_seconds": "measure",
+    "run_time": "measure",
+    "cooldown_seconds": "cooldown", "cooldown_time": "cooldown",
+    "interval": "subinterval", "subinterval_seconds": "subinterval", "status_interval": "subinterval",
+    "log_avg_msec": "subinterval",
+    "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
+    "ioengine": "backend", "engine": "backend",
+    "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
+    "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",
+    "wd": "workloads", "workload": "workloads", "jobs": "workloads",
+    "rd": "steps", "runs": "steps", "rollup": "rollups",
+    "forxfersize": "loop", "forrdpct": "loop", "forthreads": "loop", "foreach": "loop",
+    "filename": "files", "path": "files", "filesize": "size", "nrfiles": "count", "numfiles": "count",
+    "hostname": "address", "ip": "address", "username": "user", "login": "user", "key": "identity",
+    "identity_file": "identity", "timeout": "connect_timeout",
+    "maxdroop": "max_droop", "nocsv": "csv", "attributes": "by",
+}  # fmt: skip
+
+# Keys that nothing here is called after -> what to do instead.
+INSTEAD: Final[Mapping[str, str]] = {
+    "rw": "say it with 'iosequencer' and 'fraction_read'",
+    "readwrite": "say it with 'iosequencer' and 'fraction_read'",
+    "seekpct": "say it with 'iosequencer': random_steady, random_independent or sequential",
+    "rwmixwrite": "write 'fraction_read', 100% less this",
+    "direct": "leave it out: I/O is always O_DIRECT",
+    "openflags": "leave it out: I/O is always O_DIRECT",
+    "buffered": "leave it out: I/O is always O_DIRECT",
+    "numjobs": "leave it out: a thread per core drives everything; more I/O in flight is 'maxtags'",
+    "thread": "leave it out: the workload threads are always threads",
+    "group_reporting": "leave it out: everything is merged; 'rollups' says how it is sliced",
+    "time_based": "leave it out: 'measure' is always a time",
+    "filename": "name files in 'luns: { files: [...] }', block devices in 'luns: { paths: [...] }'",
+    "size": "the driven part of a LUN is 'range'; the size of a new file stands in 'luns: { create: ... }'",
+    "norandommap": "leave it out: random addresses are always independent of each other",
+    "stonewall": "leave it out: steps always follow each other",
+    "distribution": "say it with 'iosequencer': random_independent has exponential gaps",
+    "rate_process": "say it with 'iosequencer': random_independent has exponential gaps",
+    "thinktime": "say how many I/Os fall due with 'iops'",
+}
+
+# Values of other tools' settings -> the value that does the same.
+VALUES: Final[Mapping[str, str]] = {
+    "random": "random_steady", "rand": "random_steady", "randrw": "random_steady", "randread": "random_steady",
+    "randwrite": "random_steady", "poisson": "random_independent", "exponential": "random_independent",
+    "seq": "sequential", "read": "sequential", "write": "sequential", "rw": "sequential",
+    "aio": "libaio", "linuxaio": "libaio", "uring": "io_uring",
+    "continue": "count", "ignore": "count", "abort": "stop", "fail": "stop",
+    "localhost": "local", "openssh": "ssh",
+}  # fmt: skip
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that `word` was probably meant to be; None if none is near."""
+    choices = {k.lower(): k for k in known}
+    plain = word.lower().replace("-", "_").replace(" ", "_")
+    if plain in choices:
+        return choices[plain]
+    found = difflib.get_close_matches(plain, choices, n=1, cutoff=0.65)
+    return choices[found[0]] if found else None
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?", or else what there is to choose from."""
+    choices = sorted(known)
+    near = nearest(word, choices)
+    if near is None and (same := VALUES.get(word.lower())) in choices:
+        near = same
+    if near is not None:
+        return f"; did you mean {near!r}?"
+    if not choices:
+        return ""
+    return f"; there {'is' if len(choices) == 1 else 'are'} {listed(choices)}"
+
+
+def listed(words: list[str], most: int = 12) -> str:
+    """`a, b and c`; what is too much to read is counted."""
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most} more"
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def unknown_key(word: str, known: Iterable[str], elsewhere: Mapping[str, str]) -> str:
+    """What to say after "unknown key 'word'".
+
+    `known` are the keys that are allowed there; `elsewhere` names, for keys of other sections, where they belong.
+    """
+    choices = sorted(known)
+    plain = word.lower().replace("-", "_")
+    same = SAME.get(plain, plain)
+    if same != plain and same in choices:
+        return f"; here it is called {same!r}"
+    near = nearest(word, choices)
+    if near is not None and plain not in INSTEAD and plain not in elsewhere:
+        return f"; did you mean {near!r}?"
+    if plain in INSTEAD:
+        return f"; {INSTEAD[plain]}"
+    if plain in elsewhere:
+        return f"; it belongs in {elsewhere[plain]}"
+    if same in elsewhere:
+        return f"; here it is called {same!r} and belongs in {elsewhere[same]}"
+    return f"; there {'is' if len(choices) == 1 else 'are'} {listed(choices)}"
