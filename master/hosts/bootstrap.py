@@ -25,7 +25,7 @@ import zlib
 
 OLDEST = (3, 11)
 KEPT = 5  # bundles that stay in the cache, whatever their age
-TRIES = 50  # to replace a damaged bundle: 20 to 90 ms each
+TRIES = 20  # to replace a damaged bundle: 20 to 90 ms each
 OLD_S = 24 * 3600  # locks do not reach across hosts that share a home directory, so what was used today stays too
 
 

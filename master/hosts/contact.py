@@ -69,7 +69,8 @@ async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], 
                     case _:
                         raise HostUnusable(HostFault(host.name, *lacking(word, arguments, bundle)))
     except PipeLost as error:
-        raise HostUnusable(HostFault(host.name, *unstarted(host, error))) from None
+        what, remedy = broken_off(error) if bootstrap.heard else unstarted(host, error)
+        raise HostUnusable(HostFault(host.name, what, remedy)) from None
     except TimeoutError:
         what = f"nothing was heard from its Python for {host.connect_timeout_s:g} s"
         remedy = f'see why "{" ".join(host.python)} -I -c pass" takes so long there, or raise connect_timeout:'
@@ -85,6 +86,7 @@ class _Bootstrap:
         self._reader = LineReader(MOST_NOISE)
         self._noise = 0
         self._words: deque[list[str]] = deque()
+        self.heard = False
 
     async def said(self) -> list[str]:
         """The next line: its word, then the arguments. Raises PipeLost.
@@ -108,6 +110,7 @@ class _Bootstrap:
         if text.startswith(MARK):
             self._log(f"<- {text}")
             self._words.append(text.removeprefix(MARK).split("\t"))
+            self.heard = True
         elif text:
             self._log(f"<- (skipped) {text}")
             self._noise += len(text)
@@ -178,8 +181,12 @@ _SYMPTOMS: Final = (
 )
 
 
+def broken_off(error: PipeLost) -> tuple[str, str]:
+    return f"the first contact broke off: {error}", "see whether it stays up, and try again"
+
+
 def unstarted(host: HostSpec, error: PipeLost) -> tuple[str, str]:
-    """Why the pipe ended before the bootstrap was done, and the remedy."""
+    """Why the pipe ended before the bootstrap said a word, and the remedy."""
     python = " ".join(host.python)
     for line in reversed(error.words):
         for symptom in _SYMPTOMS:
@@ -190,5 +197,5 @@ def unstarted(host: HostSpec, error: PipeLost) -> tuple[str, str]:
     if error.status == 127:  # what a shell gives for a command that it does not find
         return f'there is no "{python}" there (exit status 127)', ANOTHER_PYTHON
     if error.status is None:
-        return f"the first contact broke off: {error}", "see whether it stays up, and try again"
+        return broken_off(error)
     return f"its Python did not start: {error}", f'see what "{python} -I -c pass" says there'

@@ -3,15 +3,17 @@
     2026-03-01T12:00:00.123456Z +0.000812 -> {"type":"clock_probe","id":7}
 
 `->` went to the host, `<-` came from it, `!!` is its stderr; the second field is the time since the line before, in
-seconds. Rule: a line is a line, whatever a host wrote: control characters stand as \\xNN.
+seconds. Rule: a line is a line, whatever a host wrote: control characters stand escaped.
 """
 
+import errno
+import os
 import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
-from typing import TextIO
 
 from ..errors import OutputError
 
@@ -34,18 +36,19 @@ class HostLog:
         since_s = 0.0 if self._last_s is None else now_s - self._last_s
         self._last_s = now_s
         stamp = datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        line = f"{stamp} {since_s:+.6f} {printable(text)}\n".encode("utf-8", "backslashreplace")
         try:
-            self._file.write(f"{stamp} {since_s:+.6f} {printable(text)}\n")
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a short write is what comes before it
         except OSError as error:
             raise self._fault(error) from None
 
     def close(self) -> None:
         self._file.close()
 
-    def _open(self) -> TextIO:
+    def _open(self) -> FileIO:
         try:
-            # Line buffering: one write system call a line.
-            return open(self._path, "a", buffering=1, encoding="utf-8", errors="backslashreplace", newline="\n")
+            return open(self._path, "ab", buffering=0)  # a system call a line, whole or not at all
         except OSError as error:
             raise self._fault(error) from None
 
@@ -55,4 +58,4 @@ class HostLog:
 
 def printable(text: str) -> str:
     """`text` without what would end a line or steer a terminal."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
