@@ -1,0 +1,150 @@
+"""A run's folder: <root>/<plan name>-<UTC stamp>/ and what stands at its top.
+
+Rule: never overwrites: a folder that exists already gets a brother with a number. Every file is either appended to by
+whole lines, or replaced as a whole.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...protocol.parameters import PARAMETERS, Parameters
+from ..errors import OutputError
+from ..rollup.instances import Rollups, RollupType
+from ..rollup.layout import Layout
+from ..rollup.settings import text
+from .columns import EVENTS, HOSTS, LUNS, WORKLOADS, names
+from .histograms import HistogramWriter
+from .names import stem
+from .records import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
+from .rows import InstanceCells, summary_header, summary_rows
+from .step import StepFolder
+from .table import append, lines, make_folder, not_written, utc
+
+MOST_BROTHERS = 1000
+
+
+class RunFolder:
+    """Writes one run, from one thread at a time. Whatever the disk does not take raises OutputError."""
+
+    def __init__(self, path: Path) -> None:
+        """Of a folder that was just made; use `create`."""
+        self.path = path
+        self._base = HistogramWriter(path / "histograms.sqlite")
+        self._begun: set[str] = set()  # files that have their header
+        make_folder(path / "log")
+
+    @classmethod
+    def create(cls, root: Path, plan_name: str, at: datetime) -> "RunFolder":
+        """A new folder under `root`, which is made if it is missing; `at` is the start, in UTC. Raises OutputError."""
+        wanted = f"{stem(plan_name)}-{at:%Y%m%dT%H%M%SZ}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            for brother in range(1, MOST_BROTHERS):
+                path = root / (wanted if brother == 1 else f"{wanted}-{brother}")
+                try:
+                    path.mkdir()
+                except FileExistsError:
+                    continue
+                return cls(path)
+        except OSError as error:
+            raise OutputError(
+                f"{root}: no run folder can be made there: {error.strerror}; give another with -o"
+            ) from error
+        raise OutputError(f"{root}: holds {MOST_BROTHERS} runs called {wanted} already; give another folder with -o")
+
+    def log(self, host: str) -> Path:
+        """Where a host's conversation goes."""
+        return self.path / "log" / f"{stem(host)}.log"
+
+    def plan(self, text: str) -> None:
+        """plan.yaml: the plan as it was given."""
+        self._replace("plan.yaml", text)
+
+    def run(self, record: RunRecord) -> None:
+        """run.json, anew."""
+        said = asdict(record)
+        said |= said.pop("more")
+        for one in (said, *said["steps"]):
+            for key in ("start", "end"):
+                ns = one.pop(f"{key}_utc_ns")
+                one[f"{key}_utc"] = None if ns is None else utc(ns)
+        self._replace("run.json", json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+
+    def hosts(self, records: Sequence[HostRecord]) -> None:
+        """hosts.csv."""
+        rows = []
+        for one in records:
+            hello = one.hello
+            rows.append([
+                one.host, hello.hostname, one.launcher, one.address, hello.version, hello.bundle, hello.python,
+                hello.kernel, hello.libc, hello.machine, len(hello.cores), hello.clock_source,
+                " ".join(hello.backends),
+            ])  # fmt: skip
+        self._replace("hosts.csv", lines([names(HOSTS), *rows]))
+
+    def luns(self, records: Sequence[LunRecord]) -> None:
+        """luns.csv."""
+        fixed = names(LUNS)
+        attributes = sorted({name for one in records for name in one.lun.attributes} - set(fixed))
+        rows = [
+            [
+                one.host, one.lun.path, one.lun.kind, one.lun.size, one.lun.block, "; ".join(one.lun.refusals),
+                "; ".join(one.lun.remarks), *(one.lun.attributes.get(name) for name in attributes),
+            ]
+            for one in records
+        ]  # fmt: skip
+        self._replace("luns.csv", lines([[*fixed, *attributes], *rows]))
+
+    def workloads(self, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> None:
+        """workloads.csv: each instance with the parameters it was created with."""
+        header = [*names(WORKLOADS), *PARAMETERS, *(f"rollup.{kind.name}" for kind in rollups.types)]
+        rows: list[list[Any]] = []
+        for one in rollups.instances:
+            values = parameters[one.host, one.number]
+            slices = [rollups.rows[row].name for row in rollups.rows_of(one.host, one.number)]
+            settings = [text(getattr(values, name)) for name in PARAMETERS]
+            rows.append([one.id, one.host, one.lun, one.workload, one.number, *settings, *slices])
+        self._replace("workloads.csv", lines([header, *rows]))
+
+    def event(self, event: Event) -> None:
+        """A row of events.csv."""
+        row = (utc(event.utc_ns), event.step, event.subinterval, event.host, event.kind, event.text)
+        self._append("events.csv", lines([names(EVENTS)]), lines([row]))
+
+    def step(self, number: int, name: str, layout: Layout, cores: Mapping[str, Sequence[int]]) -> StepFolder:
+        """A step begins. `cores`: per host, the numbers of its cores (`hello.cores`)."""
+        return StepFolder(self.path, self._base, number, name, layout, cores)
+
+    def summary(self, number: int, name: str, record: SummaryRecord, rollups: Rollups) -> None:
+        """A step has ended: its rows in every summary.<rollup type>.csv."""
+        rows = summary_rows(number, name, record, InstanceCells(rollups))
+        for kind in rollups.types:
+            text = "".join(rows[instance.row] for instance in kind.instances)
+            self._append(_summary_file(kind), summary_header(kind), text)
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _append(self, file: str, header: str, text: str) -> None:
+        append(self.path / file, text if file in self._begun else header + text)
+        self._begun.add(file)
+
+    def _replace(self, file: str, text: str) -> None:
+        path, beside = self.path / file, self.path / f".{file}.new"
+        try:
+            beside.write_text(text, encoding="utf-8", errors="surrogateescape")
+            os.replace(beside, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                beside.unlink()
+            raise not_written(path, error) from error
+
+
+def _summary_file(kind: RollupType) -> str:
+    return f"summary.{stem(kind.name)}.csv"

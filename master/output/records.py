@@ -1,0 +1,126 @@
+"""What a session hands to the run folder: plain data, times of the controller's clock as UTC nanoseconds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...protocol.messages import Hello, Lun
+from ..rollup.figures import Figures
+from ..rollup.merge import Interval
+from ..rollup.settings import Settings
+from ..rollup.validity import Judgement
+from ..rollup.window import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, a row of events.csv."""
+
+    utc_ns: int
+    kind: str  # one word
+    text: str
+    step: int | None = None
+    subinterval: int | None = None
+    host: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    host: str
+    launcher: str
+    address: str
+    hello: Hello
+
+
+@dataclass(frozen=True, slots=True)
+class LunRecord:
+    host: str
+    lun: Lun
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One step, in run.json: while it runs without an end, then with one."""
+
+    number: int
+    name: str
+    start_utc_ns: int
+    end_utc_ns: int | None = None
+    verdict: str = ""
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """run.json."""
+
+    version: str  # of ivypy
+    argv: tuple[str, ...]
+    plan: str  # path of the plan
+    start_utc_ns: int
+    end_utc_ns: int | None = None
+    exit_code: int | None = None
+    hosts: Mapping[str, Hello] = field(default_factory=dict)
+    steps: tuple[StepRecord, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)  # whatever else is worth keeping, as JSON takes it
+
+
+@dataclass(frozen=True, slots=True)
+class HostTiming:
+    """One host in one subinterval; durations in nanoseconds, counted as docs/columns.md says of interlock and clock."""
+
+    send_up_ns: int
+    acknowledgement_ns: int | None  # None: no answer
+    offset_ns: int
+    error_bound_ns: int
+    rate_ppm: float
+    start_skew_ns: int
+    boundary_skew_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The controller's side of one subinterval; durations in nanoseconds."""
+
+    barrier_1_ns: int
+    processing_ns: int
+    barrier_2_ns: int
+    left_ns: int
+    hosts: Mapping[str, HostTiming]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SubintervalRecord:
+    """One closed subinterval, with all that is written of it."""
+
+    interval: Interval
+    figures: Figures  # of the interval, so that what others asked of it is not worked out again
+    settings: Settings  # in force at its end
+    phase: str
+    start_utc_ns: int
+    timing: Timing
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRecord:
+    """A row of windows.csv."""
+
+    window: str
+    first: int
+    last: int
+    start_utc_ns: int
+    end_utc_ns: int
+    hosts: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SummaryRecord:
+    """A step's result: a row in every summary, for each rollup instance."""
+
+    step_start_utc_ns: int
+    start_utc_ns: int | None  # of the measurement
+    end_utc_ns: int | None
+    measurement: Measurement | None  # None: the step ended before there was one
+    judgement: Judgement
+    settings: Settings

@@ -1,0 +1,115 @@
+"""Rows of rollup instances: what stands in each column of a subinterval's and a step's rows, for all instances at once.
+
+Rule: numbers are made for all rows in one go, and texts that stay the same between two edits are made once.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..rollup.figures import Figures
+from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
+from ..rollup.merged import Presence
+from ..rollup.metrics import METRICS, column
+from ..rollup.settings import Settings
+from ..rollup.window import Measurement
+from .columns import (
+    HALF_WIDTHS,
+    METRIC_COLUMNS,
+    PARAMETER_COLUMNS,
+    PRESENCE,
+    SUBINTERVAL,
+    SUMMARY,
+    VERDICT,
+    attribute_columns,
+    names,
+)  # fmt: skip
+from .records import SubintervalRecord, SummaryRecord
+from .table import cells, lines, number_cells, utc
+
+
+def subinterval_header(kind: RollupType) -> str:
+    """The first line of <rollup type>/<instance>.csv."""
+    return lines([[*names(SUBINTERVAL), *attribute_columns(kind), *names(PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS)]])
+
+
+def summary_header(kind: RollupType) -> str:
+    """The first line of summary.<rollup type>.csv."""
+    groups = names(VERDICT, PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS, HALF_WIDTHS)
+    return lines([[*names(SUMMARY), *attribute_columns(kind), *groups]])
+
+
+class InstanceCells:
+    """The parts of rows that never change: type, instance and its attributes."""
+
+    def __init__(self, rollups: Rollups) -> None:
+        by = {kind.name: kind.by for kind in rollups.types}
+        self.cells = [cells([row.type, row.name, *_attributes(by[row.type], row)]) for row in rollups.rows]
+
+
+def _attributes(by: Sequence[str], row: RollupInstance) -> list[str]:
+    return [value for name, value in zip(by, row.values, strict=True) if name != ALL]
+
+
+def setting_cells(settings: Settings) -> list[str]:
+    """The parameters in force, a text per row."""
+    return [cells(row) for row in zip(settings.iops, *settings.columns.values(), strict=True)]
+
+
+def presence_cells(presence: Presence) -> list[str]:
+    """Hosts and workload instances, a text per row."""
+    columns = zip(presence.hosts_in.tolist(), presence.hosts_of.tolist(), presence.instances.tolist(), strict=True)
+    return [f"{here}/{of},{instances}" for here, of, instances in columns]
+
+
+def metric_cells(figures: Figures) -> list[str]:
+    """All metrics, a text per row."""
+    return number_cells([(metric.precision.value, column(figures, name)) for name, metric in METRICS.items()])
+
+
+def subinterval_rows(record: SubintervalRecord, instances: InstanceCells, settings: Sequence[str]) -> list[str]:
+    """One subinterval as a line for each row. `settings`: setting_cells of its settings."""
+    merged = record.interval.merged
+    start = f"{record.interval.subinterval},{utc(record.start_utc_ns)}"
+    lengths = number_cells([("%.9g", merged.presence.length_s)])
+    metrics = metric_cells(record.figures)
+    parts = zip(lengths, instances.cells, presence_cells(merged.presence), settings, metrics, strict=True)
+    return [
+        f"{start},{length},{record.phase},{instance},{present},{setting},{metric}\n"
+        for length, instance, present, setting, metric in parts
+    ]
+
+
+def summary_rows(number: int, name: str, record: SummaryRecord, instances: InstanceCells) -> list[str]:
+    """One step as a line for each row."""
+    start = cells([number, name])
+    size = len(instances.cells)
+    measurement, judgement = record.measurement, record.judgement
+    window = _window_cells(record, size)
+    if measurement is None:
+        presence = [","] * size
+        metrics = ["," * (len(METRICS) + len(HALF_WIDTHS) - 1)] * size
+    else:
+        presence = presence_cells(measurement.merged.presence)
+        metrics = _measured_cells(measurement, record.settings.paced & judgement.reached)
+    verdicts = [cells([judgement.verdict(row), "; ".join(map(str, judgement.findings[row]))]) for row in range(size)]
+    settings = setting_cells(record.settings)
+    parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
+    return [",".join((start, *part)) + "\n" for part in parts]
+
+
+def _window_cells(record: SummaryRecord, size: int) -> list[str]:
+    """The measurement's subintervals, times and length; blank where there was none."""
+    measurement = record.measurement
+    ends = ("", "") if measurement is None else (measurement.first, measurement.last)
+    times = [record.step_start_utc_ns, record.start_utc_ns, record.end_utc_ns]
+    start = cells([*ends, *("" if ns is None else utc(ns) for ns in times)])
+    lengths = number_cells([("%.9g", measurement.merged.presence.length_s)]) if measurement else [""] * size
+    return [f"{start},{length}" for length in lengths]
+
+
+def _measured_cells(measurement: Measurement, response: NDArray[np.bool_]) -> list[str]:
+    widths = number_cells([("%.7g", measurement.iops_half_width), ("%.7g", measurement.service_half_width_us)])
+    metrics = metric_cells(Figures(measurement.merged, response))
+    return [f"{metric},{width}" for metric, width in zip(metrics, widths, strict=True)]

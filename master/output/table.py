@@ -1,0 +1,92 @@
+"""CSV files that only ever grow by whole lines.
+
+Rule: a file is opened, written with one call and closed, so what stands in it after a crash, or after the disk is
+full, is whole lines; what could not be written completely is taken back. Numbers are printed as metrics.Precision
+says; a number that is not known is blank. Nothing is scaled here.
+"""
+
+import contextlib
+import csv
+import io
+import os
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import OutputError
+
+
+def append(path: Path, text: str) -> None:
+    """Append whole lines. Raises OutputError naming the path; the file then is as it was."""
+    data = text.encode("utf-8", "surrogateescape")
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            before = os.fstat(file).st_size
+            try:
+                written = os.write(file, data)
+                while written < len(data):
+                    written += os.write(file, data[written:])
+            except OSError:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(file, before)
+                raise
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise not_written(path, error) from error
+
+
+def not_written(path: Path, error: Exception) -> OutputError:
+    """The error of a file that cannot be written."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return OutputError(f"{path}: not written: {reason}")
+
+
+def lines(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV text; None is blank."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def cells(values: Sequence[Any]) -> str:
+    """Values as part of a row: quoted as CSV asks, separated, no newline."""
+    return lines([values])[:-1] if len(values) != 1 else lines([(*values, "")])[:-2]
+
+
+def number_cells(columns: Sequence[tuple[str, NDArray[np.float64]]]) -> list[str]:
+    """Numbers as parts of rows, a text for each row. `columns`: a %-format and a value per row each; nan is blank.
+
+    Columns that are blank, or zero, in every row cost nothing: most categories of I/O are not used in most steps.
+    """
+    pattern, varying = [], []
+    for form, values in columns:
+        if np.isnan(values).all():
+            pattern.append("")
+        elif not values.any():
+            pattern.append("0")
+        else:
+            pattern.append(form)
+            varying.append(values)
+    row = ",".join(pattern)
+    if not varying:
+        return [row] * len(columns[0][1])
+    return [(row % tuple(values)).replace("nan", "") for values in np.array(varying).T.tolist()]
+
+
+def utc(ns: int) -> str:
+    """A UTC time as ISO 8601 with microseconds: 2025-11-21T11:10:05.250000Z."""
+    return datetime.fromtimestamp(ns // 10**9, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{ns % 10**9 // 1000:06d}Z"
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, if it is not there. Raises OutputError."""
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError as error:
+        raise not_written(path, error) from error
