@@ -1,3 +1,3 @@
 """Fixtures that several test modules share."""
 
-pytest_plugins = ["tests.lab.fixtures"]
+pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures"]

@@ -1,0 +1,178 @@
+"""Commands that need the engine: instances, edits, steps, the lease.
+
+Rule: steering (continue, cooldown, stop, halt) and the lease act the moment they are heard; the rest is obeyed one
+after the other, by whoever awaits `obey`. Whatever the engine has to say comes through `poll`, and nowhere else.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..protocol.messages import (
+    Command,
+    Continue,
+    Cooldown,
+    CreateWorkloads,
+    DeleteWorkloads,
+    DyingWords,
+    EditWorkloads,
+    Ending,
+    Go,
+    Halt,
+    Ok,
+    Ready,
+    Refusal,
+    Refused,
+    Stop,
+    word,
+)
+from ..protocol.states import State
+from .engine._engine import Engine, now_ns
+from .link import Link
+from .step import Step
+from .workloads import Workloads, fields_of
+
+Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
+
+
+class ThreadDied(Exception):
+    """A workload thread could not go on, so an edit will never be taken by all."""
+
+
+class Driving:
+    """Remembers what drives: the engine, its instances, the running step, and how long it may go on unheard."""
+
+    def __init__(
+        self, engine: Engine, workloads: Workloads, link: Link, cores: tuple[int, ...], lease_ns: int, work: Work
+    ) -> None:
+        self.engine = engine
+        self.died: list[str] = []  # sentences about threads that could not go on
+        self._workloads = workloads
+        self._link = link
+        self._cores = cores
+        self._work = work
+        self._step: Step | None = None
+        self._edited: asyncio.Future[tuple[int, int]] | None = None
+        self._lease_ns = lease_ns
+        self._lease_until_ns = 0
+        self.renew_lease(now_ns())
+
+    async def obey(self, command: Command) -> None:
+        """Do it, and answer."""
+        if self.died:
+            self._refuse(command, "; ".join(self.died) + ": start this host's slave anew")
+            return
+        if self.steer(command):  # it came while `go` was being obeyed
+            return
+        match command:
+            case CreateWorkloads():
+                self._done(command, await self._work(lambda: self._workloads.create(command.workloads)))
+            case DeleteWorkloads():
+                self._done(command, self._workloads.delete(command.numbers))
+            case EditWorkloads():
+                await self._edit(command)
+            case Go():
+                await self._go(command)
+            case _:
+                self._refuse(command, "a slave does not know this command")
+
+    def steer(self, command: Command) -> bool:
+        """Obey at once what steers a running step, and answer; False if there is none, or it does not steer."""
+        step = self._step
+        if step is None:
+            return False
+        match command:
+            case Continue():
+                step.place_boundary(command)
+                self._done(command)
+            case Cooldown():
+                self.engine.cooldown(command.subinterval)
+                self._done(command)
+            case Stop():
+                self.engine.stop(command.last)
+                self._link.say(Ending(command.id))
+            case Halt():
+                step.halt()
+                self._link.say(Ending(command.id))
+            case _:
+                return False
+        return True
+
+    def poll(self) -> None:
+        """Pass on everything that the engine has to say."""
+        for thread, words in self.engine.dying_words():
+            self._thread_died(thread, words)
+        if self._edited is not None and not self._edited.done() and (taken := self.engine.edited()) is not None:
+            self._edited.set_result(taken)
+        if self._step is not None:
+            self._step.poll()
+            if self._step.over:
+                self._step = None
+
+    def renew_lease(self, received_ns: int) -> None:
+        """The controller was heard of. But a lease that ran out while a step ran is not renewed: that step is over,
+        whatever waited in the input of a process that was frozen."""
+        if self._step is None or now_ns() < self._lease_until_ns:
+            self._lease_until_ns = received_ns + self._lease_ns
+            self.engine.set_lease(self._lease_until_ns)
+
+    def close(self, timeout_s: float) -> list[int]:
+        """End the engine; the threads that the kernel holds."""
+        if self._step is not None:
+            self._step.close()
+        return self.engine.close(timeout_s)
+
+    async def _edit(self, command: EditWorkloads) -> None:
+        refusals = self._workloads.check_edit(command)
+        if refusals or not command.settings:
+            self._done(command, refusals)
+            return
+        self._edited = asyncio.get_running_loop().create_future()
+        try:
+            self.engine.edit(command.edit, [(s.number, fields_of(s.parameters)) for s in command.settings])
+            _, effective_ns = await self._edited
+        except ThreadDied as error:
+            self._refuse(command, f"not every thread took it: {error}")
+            return
+        finally:
+            self._edited = None
+        self._workloads.edited(command)
+        self._link.say(Ok(command.id, effective_ns))
+
+    async def _go(self, command: Go) -> None:
+        if reason := self._workloads.check_go(command) or self._against_start(command):
+            self._refuse(command, reason)
+            return
+        order, classes = command.order.data, command.classes.data
+        try:
+            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, order, classes))
+        except OSError as error:
+            self._refuse(command, f"the engine cannot start: {error.strerror}")
+            return
+        self._link.say(Ready(command.id))
+        self._step = Step(self.engine, self._link, self._cores, command)
+        self.poll()
+
+    def _against_start(self, command: Go) -> str | None:
+        now = now_ns()
+        if command.length_ns <= 0:
+            return f"a subinterval of {command.length_ns} ns has no length: choose a longer one"
+        if now >= self._lease_until_ns:
+            return "its lease has run out, since no clock_probe was heard in time: probe it first"
+        if command.start_ns <= now:
+            return f"its start is {(now - command.start_ns) / 1e6:.1f} ms in the past: name a later one"
+        return None
+
+    def _thread_died(self, thread: int, words: str) -> None:
+        text = f"workload thread {thread} could not go on: {words}"
+        self.died.append(text)
+        if self._edited is not None and not self._edited.done():
+            self._edited.set_exception(ThreadDied(text))
+        if self._link.state in (State.RUNNING, State.ENDING):  # in others, these would be the process's last words
+            self._link.say(DyingWords(0, thread, words))
+
+    def _done(self, command: Command, refusals: list[Refusal] | None = None) -> None:
+        self._link.say(Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns()))
+
+    def _refuse(self, command: Command, reason: str) -> None:
+        self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))

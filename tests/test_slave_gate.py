@@ -1,0 +1,200 @@
+"""The gate: signed or held is never written. Judged as a table, gathered from real devices."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.slave import blocks
+from ivypy.slave.gate import Evidence, Surroundings, claim, is_claimed, judge, of_block, of_file
+from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
+from tests.slave.devices import loop_device, mounted, need, needs_loops, partitioned, run
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentences"),
+    [
+        (Evidence("/dev/sdb"), ()),
+        (Evidence("/dev/sdb", mounted=(("/dev/sdb", "/data"),)), ("it is mounted at /data: umount /data",)),
+        (
+            Evidence("/dev/sdb", mounted=(("/dev/sdb1", "/boot"),), partitions=("sdb1", "sdb2"), claimed=True),
+            (
+                "/dev/sdb1 on it is mounted at /boot: umount /boot",
+                "it has partitions (sdb1, sdb2): wipefs -a /dev/sdb and blockdev --rereadpt /dev/sdb,"
+                " if none is wanted",
+            ),
+        ),
+        (
+            Evidence("/dev/sdb", holders=("dm-3",), claimed=True),
+            ("dm-3 is built upon it: take it out of that volume, array or map first, or name dm-3 itself",),
+        ),
+        (Evidence("/dev/sdb", swap=("/dev/sdb2",)), ("/dev/sdb2 is in use as swap: swapoff /dev/sdb2",)),
+        (Evidence("/dev/sdb", read_only="/dev/sdb"), ("it is read-only: blockdev --setrw /dev/sdb",)),
+        (Evidence("/a/f", read_only="/a"), ("/a is mounted read-only: mount -o remount,rw /a",)),
+        (
+            Evidence("/dev/sdb", claimed=True),
+            ("another program has opened it exclusively: find it with fuser -v /dev/sdb, and end it",),
+        ),
+        (
+            Evidence("/dev/sdb", signatures=("LVM2", "xfs")),
+            (
+                "it has the signature of LVM2: wipefs -a /dev/sdb, if its contents are not wanted",
+                "it has the signature of xfs: wipefs -a /dev/sdb, if its contents are not wanted",
+            ),
+        ),
+        (
+            Evidence("/dev/sdb", unreadable="Input/output error"),
+            ("it cannot be told what it holds (Input/output error): only what can be read may be written",),
+        ),
+        (Evidence("/a/f", backs=("/dev/loop7",)), ("it is the backing file of /dev/loop7: losetup -d /dev/loop7",)),
+        (
+            Evidence("/a/f", names=3),
+            ("it is one file under 3 names: copy it, so that no other name loses its contents",),
+        ),
+    ],
+)
+def test_what_is_seen_is_judged_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
+    assert judge(seen) == sentences
+
+
+def judged(path: str) -> tuple[str, ...]:
+    device = blocks.at(path)
+    assert device is not None
+    return judge(of_block(device, Surroundings.read()))
+
+
+@pytest.fixture
+def loop(shm: Path) -> Iterator[str]:
+    with loop_device(shm) as path:
+        yield path
+
+
+@needs_loops
+class TestOnLoopDevices:
+    """The same evidence, made on real devices."""
+
+    def test_an_empty_one_may_be_written(self, loop: str) -> None:
+        assert judged(loop) == ()
+
+    def test_a_mounted_filesystem(self, loop: str, shm: Path) -> None:
+        need("mkfs.ext4")
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "a b"):
+            assert judged(loop) == (
+                f"it is mounted at {shm}/a b: umount {shm}/a b",
+                f"it has the signature of ext2, ext3 or ext4: wipefs -a {loop}, if its contents are not wanted",
+            )
+        assert len(judged(loop)) == 1
+
+    def test_a_volume_of_lvm_and_a_partition_table(self, loop: str) -> None:
+        with open(loop, "r+b") as device:
+            device.seek(512)
+            device.write(b"LABELONE" + bytes(16) + b"LVM2 001")
+        assert judged(loop) == (f"it has the signature of LVM2: wipefs -a {loop}, if its contents are not wanted",)
+        with open(loop, "r+b") as device:
+            device.write(bytes(4096))
+            device.seek(446)
+            device.write(bytes((0, 1, 1, 0, 0x83, 1, 1, 0, 8, 0, 0, 0, 0, 1, 0, 0)))
+            device.seek(510)
+            device.write(b"\x55\xaa")
+        assert "it has the signature of MBR partition table" in judged(loop)[0]
+
+    def test_swap_in_use(self, loop: str) -> None:
+        device = blocks.at(loop)
+        assert device is not None
+        around = replace(Surroundings.read(), swaps=(loop,))  # a test must not change the machine's own swap
+        assert judge(of_block(device, around)) == (f"{loop} is in use as swap: swapoff {loop}",)
+
+    def test_what_someone_holds_exclusively(self, loop: str) -> None:
+        held = os.open(loop, os.O_RDONLY | os.O_EXCL)
+        try:
+            assert is_claimed(loop)
+            assert judged(loop) == (
+                f"another program has opened it exclusively: find it with fuser -v {loop}, and end it",
+            )
+        finally:
+            os.close(held)
+        assert not is_claimed(loop)
+
+    def test_a_claim_keeps_others_from_mounting_it(self, loop: str, shm: Path) -> None:
+        need("mkfs.ext4", "mount")
+        run("mkfs.ext4", "-q", loop)
+        held = claim(loop)
+        try:
+            with pytest.raises(AssertionError, match=r"busy|already mounted"), mounted(loop, shm / "point"):
+                pass
+        finally:
+            os.close(held)
+
+    def test_a_read_only_device(self, loop: str) -> None:
+        run("blockdev", "--setro", loop)
+        assert judged(loop) == (f"it is read-only: blockdev --setrw {loop}",)
+
+    def test_its_backing_file_is_not_written_either(self, loop: str, shm: Path) -> None:
+        backing = next(shm.glob("backing-*"))
+        assert judge(of_file(str(backing), Surroundings.read())) == (
+            f"it is the backing file of {loop}: losetup -d {loop}",
+        )
+
+
+def test_a_file_with_a_second_name(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"x" * 4096)
+    assert judge(of_file(str(tmp_path / "one"), Surroundings.read())) == ()
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    (refusal,) = judge(of_file(str(tmp_path / "one"), Surroundings.read()))
+    assert refusal.startswith("it is one file under 2 names")
+
+
+MOUNTINFO = """\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
+30 27 8:17 / /mnt/a\\040b ro,relatime shared:3 - xfs /dev/sdb1 rw,attr2
+31 27 0:44 /sub /btr rw - btrfs /dev/sdc rw
+32 27 8:33 / /sup rw,nosuid - ext4 /dev/sdc1 ro,errors=continue
+"""
+
+
+def test_mounts_are_read_with_their_escapes_and_either_read_only() -> None:
+    assert parse_mountinfo(MOUNTINFO) == (
+        Mount((0, 21), "/proc", "proc", "proc", False),
+        Mount((254, 0), "/", "ext4", "/dev/vda", False),
+        Mount((8, 17), "/mnt/a b", "xfs", "/dev/sdb1", True),
+        Mount((0, 44), "/btr", "btrfs", "/dev/sdc", False),
+        Mount((8, 33), "/sup", "ext4", "/dev/sdc1", True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "point"), [("/", "/"), ("/etc/x", "/"), ("/mnt/a b/f", "/mnt/a b"), ("/mnt/a", "/"), ("/btrfs/f", "/")]
+)
+def test_a_path_lies_on_the_mount_with_the_longest_point(path: str, point: str) -> None:
+    mount = mount_of(path, parse_mountinfo(MOUNTINFO))
+    assert mount is not None
+    assert mount.point == point
+
+
+def test_a_later_mount_on_the_same_point_hides_the_earlier() -> None:
+    mount = mount_of("/x/f", (Mount((1, 1), "/x", "ext4", "a", False), Mount((2, 2), "/x", "xfs", "b", False)))
+    assert mount is not None
+    assert mount.filesystem == "xfs"
+
+
+def test_swaps() -> None:
+    text = "Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda2\tpartition\t1\t0\t-2\n/swap\\040file file\t1\t0\t-3\n"
+    assert parse_swaps(text) == ("/dev/sda2", "/swap file")
+
+
+@needs_loops
+def test_a_disk_with_a_mounted_partition(shm: Path) -> None:
+    need("sfdisk", "partx", "mkfs.ext4")
+    with loop_device(shm, 64 << 20) as loop, partitioned(loop, "16MiB", "16MiB") as (partition, second):
+        run("mkfs.ext4", "-q", partition)
+        with mounted(partition, shm / "p"):
+            assert judged(loop)[:2] == (
+                f"{partition} on it is mounted at {shm}/p: umount {shm}/p",
+                f"it has partitions ({Path(loop).name}p1, {Path(loop).name}p2):"
+                f" wipefs -a {loop} and blockdev --rereadpt {loop}, if none is wanted",
+            )
+            assert judged(second) == ()

@@ -1,0 +1,118 @@
+"""What the bytes of a device say it holds: the table, against real makers of such bytes and against random data."""
+
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.slave.gate import read_ends
+from ivypy.slave.signatures import READ, SIGNATURES, Ends, Signature, found
+
+SIZE = 8 << 20
+KEY = ["--key-file", "/proc/version", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]  # any file will do
+
+
+def ends(data: bytes | bytearray) -> Ends:
+    return Ends(bytes(data[:READ]), bytes(data[-READ:]), len(data))
+
+
+@pytest.mark.parametrize("row", dict.fromkeys(s for s in SIGNATURES if s.name != "ZFS"), ids=lambda s: s.name)
+def test_every_row_is_found_in_random_data(row: Signature) -> None:
+    data = bytearray(random.Random(1).randbytes(SIZE))
+    for at, magic in row.pieces:
+        start = at % SIZE
+        data[start : start + len(magic)] = magic
+    assert row.name in found(ends(data))
+
+
+@given(st.integers(0, 2**64 - 1))
+def test_random_data_is_nothing(seed: int) -> None:
+    assert found(ends(random.Random(seed).randbytes(2 * READ))) == ()
+
+
+@pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, READ - 1, READ + 1])
+def test_small_and_empty_devices_are_nothing(size: int) -> None:
+    assert found(ends(bytes(size))) == ()
+
+
+def test_zfs_is_found_by_an_uberblock_in_either_byte_order() -> None:
+    for magic in (b"\x0c\xb1\xba\0\0\0\0\0", b"\0\0\0\0\0\xba\xb1\x0c"):
+        data = bytearray(SIZE)
+        data[(128 << 10) + 7 * 1024 : (128 << 10) + 7 * 1024 + 8] = magic
+        assert found(ends(data)) == ("ZFS",)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "magic"),
+    [
+        ("mdraid 0.90", SIZE - 0x10000, b"\xfc\x4e\x2b\xa9"),
+        ("mdraid 0.90", SIZE - 0x10000, b"\xa9\x2b\x4e\xfc"),
+        ("mdraid 1.0", SIZE - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0"),
+    ],
+)
+def test_mdraid_that_keeps_its_superblock_at_the_end(name: str, at: int, magic: bytes) -> None:
+    data = bytearray(SIZE)
+    data[at : at + len(magic)] = magic
+    assert found(ends(data)) == (name,)
+
+
+def test_a_boot_sector_is_an_mbr_only_with_possible_partition_flags() -> None:
+    data = bytearray(SIZE)
+    data[510:512] = b"\x55\xaa"
+    data[446] = 0x80
+    assert found(ends(data)) == ("MBR partition table",)
+    data[446] = 0x17
+    assert found(ends(data)) == ()
+
+
+def test_a_gpt_is_named_and_its_protective_mbr_is_not() -> None:
+    data = bytearray(SIZE)
+    data[510:512] = b"\x55\xaa"
+    data[512:520] = b"EFI PART"
+    data[-512:-504] = b"EFI PART"
+    assert found(ends(data)) == ("GPT partition table",)
+
+
+@pytest.mark.parametrize(
+    ("maker", "name"),
+    [
+        (["mkfs.ext4", "-q", "-F"], "ext2, ext3 or ext4"),
+        (["mkfs.ext2", "-q", "-F"], "ext2, ext3 or ext4"),
+        (["mkfs.xfs", "-q", "-f"], "xfs"),
+        (["mkfs.btrfs", "-q", "-f"], "btrfs"),
+        (["mkfs.vfat"], "vfat"),
+        (["mkfs.vfat", "-F", "32"], "vfat"),
+        (["mkfs.exfat"], "exfat"),
+        (["mkfs.f2fs", "-q"], "f2fs"),
+        (["mkfs.ntfs", "-q", "-F", "-Q"], "ntfs"),
+        (["cryptsetup", "luksFormat", "-q", "--type", "luks1", *KEY], "LUKS"),
+        (["cryptsetup", "luksFormat", "-q", "--type", "luks2", *KEY], "LUKS"),
+        (["mkswap", "-q"], "swap"),
+        (["mkswap", "-q", "-p", "65536"], "swap"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_what_real_makers_write_is_found_and_wipefs_removes_it(maker: list[str], name: str, tmp_path: Path) -> None:
+    if shutil.which(maker[0]) is None or shutil.which("wipefs") is None:
+        pytest.skip(f"this machine lacks {maker[0]} or wipefs")
+    image = tmp_path / "image"
+    with open(image, "wb") as file:
+        file.truncate(400 << 20)  # xfs wants 300 MiB
+    subprocess.run([*maker, str(image)], check=True, capture_output=True)
+    seen, why = read_ends(str(image))
+    assert seen is not None, why
+    assert found(seen) == (name,)
+    subprocess.run(["wipefs", "-q", "-a", "-f", str(image)], check=True)
+    seen, _ = read_ends(str(image))
+    assert seen is not None
+    assert found(seen) == ()
+
+
+def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+    assert read_ends(str(tmp_path / "nothing")) == (None, "No such file or directory")
+    assert read_ends(os.fspath(tmp_path)) == (None, "Is a directory")
