@@ -92,7 +92,7 @@ def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOA
     """
     n = criterion.window
     times, lengths, window = times_s[-n:], lengths_s[-n:], values[-n:]
-    mean = float(window @ lengths) / float(lengths.sum())
+    mean = float(np.clip(window @ lengths / lengths.sum(), window.min(), window.max()))  # rounding could leave them
     deviation = float(np.abs(window - mean).max())
     slope = line(times, window).slope
     if criterion.rule is Rule.SNIA:

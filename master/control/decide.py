@@ -22,6 +22,22 @@ class State(Protocol):
     def after(self, interval: Interval) -> "tuple[State, Decision]": ...
 
 
+class Judge(Protocol):
+    """A state that only decides when a measurement is good, so that others may run it under loads of their own."""
+
+    def opening(self) -> Decision: ...
+
+    def after(self, interval: Interval) -> "tuple[Judge, Decision]": ...
+
+    def restarted(self, at: int) -> "Judge":
+        """The same judge with all before subinterval `at` forgotten, except when it began: its timeout runs on."""
+        ...
+
+    def begun(self, since: int) -> "Judge":
+        """The same judge as new, beginning with subinterval `since`: its warmup and its timeout count from there."""
+        ...
+
+
 def opening(state: State) -> Decision:
     """What holds before the first subinterval."""
     return state.opening()

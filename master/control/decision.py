@@ -36,6 +36,11 @@ class Measured:
     findings: tuple[Finding, ...] = ()
 
 
+def nothing_measured(number: int, why: Finding, suffix: str = "") -> Measured:
+    """The step, or tread, ended with subinterval `number` and has no measurement."""
+    return Measured(number + 1, number, suffix, (why,))
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """`next_phase` is of the subinterval that is already running; TAIL ends the step after it."""

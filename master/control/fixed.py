@@ -18,14 +18,21 @@ class Fixed:
 
     warmup: int
     measurement: int  # at least 1
+    since: int = 0  # the subinterval with which the step, or the tread, began
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
 
     @property
     def first(self) -> int:
-        return self.warmup if self.begin is None else self.begin
+        return self.since + self.warmup if self.begin is None else self.begin
 
     def opening(self) -> Decision:
         return Decision(self._phase(0))
+
+    def restarted(self, at: int) -> "Fixed":
+        return replace(self, begin=max(at, self.first))
+
+    def begun(self, since: int) -> "Fixed":
+        return Fixed(self.warmup, self.measurement, since)
 
     def after(self, interval: Interval) -> "tuple[Fixed, Decision]":
         now = interval.number

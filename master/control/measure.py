@@ -92,6 +92,9 @@ class Measure:
         """The same goal, with what was seen before subinterval `at` forgotten; the timeout runs on."""
         return replace(self, begin=max(at, self.first), parts=(), best=None)
 
+    def begun(self, since: int) -> "Measure":
+        return Measure(self.goal, self.warmup, since)
+
     def after(self, interval: Interval) -> "tuple[Measure, Decision]":
         state = self._with(interval)
         last = interval.number

@@ -71,6 +71,9 @@ class Steady:
         """The same criterion, with what was seen before subinterval `at` forgotten; the timeout runs on."""
         return replace(self, begin=max(at, self.first), parts=(), attained=None)
 
+    def begun(self, since: int) -> "Steady":
+        return replace(self, since=since, began_s=None, begin=None, parts=(), attained=None, left=())
+
     def after(self, interval: Interval) -> "tuple[Steady, Decision]":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
         if interval.number >= state.first:

@@ -1,0 +1,254 @@
+"""Feedback control: move each instance's total IOPS until its focus metric stands at the target, and keep it there.
+
+Rule: integral action on logarithms, since both load and latency are matters of proportion: after each subinterval
+ln(IOPS) -= gain x ln(metric / target). In this form there is nothing to wind up and a change of gain is bumpless: a
+clamp or a new gain changes the next step, never what was reached. P and D are always zero and stand in pid.csv so that
+its reader need not wonder.
+
+The gain begins at the slope of the calibration. It is halved when the load swings across the target by more than
+`max_ripple`, and doubled when it has moved the same way for more than `max_monotone` subintervals; once it has been
+halved, only a way as long as no noise makes raises it again (the plant has changed). So gains do not step for ever, and
+a measurement runs only after the last step. The ancestor's start IOPS, its initial error and its endless gain steps
+were wrong (its defects 2, 3 and 15); none is here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from math import copysign, exp, log
+
+from ..verdicts import Finding, Reason
+from .decision import Cell, Edit, Row
+from .focus import Focus
+from .interval import Interval, Load
+from .steer import Orders
+
+_FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
+_LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
+_OVERLOAD_ERROR = 0.3  # at least this, while the backlog grows: the metric has not yet seen the worst
+_FELL_BEHIND = 0.0025  # backlog grown by this share of what fell due (achieved_iops_tolerance)
+_CHANGED = 5.0  # a run of this many ripples, one way, is no noise
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One instance's calibration: loads with the metric there; `high_target` None where it is not known."""
+
+    low_iops: float
+    high_iops: float
+    low_target: float | None = None
+    high_target: float | None = None
+    max_iops: float | None = None  # the most it may be set to; None: high_iops
+
+    def faults(self, target: float) -> list[str]:
+        """What keeps this range from serving `target`, a sentence each."""
+        found = []
+        if not 0 < self.low_iops < self.high_iops:
+            found.append(
+                f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}; low must be above 0 and below high"
+            )
+        if self.max_iops is not None and self.max_iops < self.high_iops:
+            found.append(f"max_iops is {self.max_iops:g}; it must be at least high_iops, {self.high_iops:g}")
+        if self.low_target is not None and self.low_target >= target:
+            found.append(f"target is {target:g}; it must be above low_target, {self.low_target:g}")
+        if self.high_target is not None and self.high_target <= target:
+            found.append(f"target is {target:g}; it must be below high_target, {self.high_target:g}")
+        return found
+
+    def start(self, target: float) -> float:
+        """Where to begin: on the straight line in logarithms between the two ends, else half-way."""
+        low, high = log(self.low_iops), log(self.high_iops)
+        slope = self.slope
+        share = (
+            0.5 if slope is None or self.low_target is None else log(target / self.low_target) / slope / (high - low)
+        )
+        return exp(low + min(max(share, 0.0), 1.0) * (high - low))
+
+    @property
+    def slope(self) -> float | None:
+        """d ln(metric) / d ln(IOPS) over the whole range; None where an end is not known."""
+        if self.low_target is None or self.high_target is None:
+            return None
+        return log(self.high_target / self.low_target) / log(self.high_iops / self.low_iops)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When the gain steps."""
+
+    gain_step: float = 2.0
+    max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
+    max_monotone: int = 4  # subintervals in one direction
+    held: float = 0.05  # a measurement whose metric is further than this from the target was not held
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What the controller remembers of one instance."""
+
+    range: Range
+    iops: float
+    gain: float
+    direction: float = 0.0  # of the last move: 1, -1; 0 before the first
+    turned_at: float = 0.0  # ln(IOPS) where the direction last changed
+    monotone: int = 0  # subintervals since then
+    reduced: bool = False  # the gain has been halved at least once
+    crossed: bool = False  # the target has been crossed since the last long way
+    gain_changed: int = -1  # the subinterval after which the gain last changed
+    backlog: int = 0
+    event: str = ""  # what happened last: "" or a word for pid.csv
+
+
+@dataclass(frozen=True, slots=True)
+class Pid:
+    """State of feedback control of all instances of a rollup."""
+
+    focus: Focus
+    target: float
+    loops: Mapping[str, Loop]
+    rules: Rules = field(default_factory=Rules)
+    warmup: int = 1  # subintervals before the first move
+    since: int = 0
+    sums: tuple[tuple[int, Mapping[str, float]], ...] = ()  # the error of every subinterval, for the verdict
+
+    def opening(self) -> tuple[Edit, ...]:
+        return tuple(Edit(self.focus.rollup, name, loop.iops) for name, loop in self.loops.items())
+
+    def retargeted(self, target: float) -> "Pid":
+        """The same loops with another target; gains may rise again, and a measurement starts anew."""
+        loops = {name: replace(loop, crossed=False, reduced=False) for name, loop in self.loops.items()}
+        return replace(self, target=target, loops=loops)
+
+    def after(self, interval: Interval) -> "tuple[Pid, Orders]":
+        if interval.number < self.since + self.warmup:
+            return self, Orders(say="warming up")
+        loops, rows, errors = {}, [], {}
+        for name, loop in self.loops.items():
+            value = interval.value(self.focus, name)
+            load = interval.loads.get(self.focus.rollup, {}).get(name, Load(0, 0, 0))
+            error, after = _moved(loop, value, self.target, load, interval.number, self.rules)
+            loops[name] = after
+            if value is not None:
+                errors[name] = value / self.target - 1
+            rows.append(Row("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
+        state = replace(self, loops=loops, sums=(*self.sums, (interval.number, errors)))
+        edits = tuple(
+            Edit(self.focus.rollup, name, loop.iops)
+            for name, loop in loops.items()
+            if loop.iops != self.loops[name].iops
+        )
+        return state, Orders(edits, tuple(rows), state._measurable(), state._say(errors))
+
+    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
+        """Instances whose metric was off its target over the measurement, or whose load stood at a bound."""
+        found = []
+        for name, loop in self.loops.items():
+            window = [errors[name] for number, errors in self.sums if first <= number <= last and name in errors]
+            mean = sum(window) / len(window) if window else None
+            if mean is None or abs(mean) > self.rules.held:
+                off = "blank" if mean is None else f"{mean:+.1%} off"
+                bound = " at a bound of its range" if loop.event == "clamped" else ""
+                detail = f"{self.focus.metric} of {name} was {off}{bound}, at {loop.iops:.6g} IOPS"
+                found.append(Finding(Reason.TARGET_NOT_HELD, detail))
+        return tuple(found)
+
+    def _measurable(self) -> int | None:
+        """Behind the last gain step of any instance, once each has crossed its target, or cannot move on."""
+        if all(loop.crossed or loop.event == "clamped" for loop in self.loops.values()):
+            return max(self.since + self.warmup, max(loop.gain_changed for loop in self.loops.values()) + 1)
+        return None
+
+    def _say(self, errors: Mapping[str, float]) -> str:
+        if not errors:
+            return f"{self.focus.metric} is blank"
+        name = max(errors, key=lambda one: abs(errors[one]))
+        return f"{self.focus.metric} of {name} {errors[name]:+.1%} from its target at {self.loops[name].iops:.6g} IOPS"
+
+    def _cells(
+        self, interval: Interval, name: str, before: Loop, after: Loop, value: float | None, error: float, load: Load
+    ) -> dict[str, Cell]:
+        return {
+            "subinterval": interval.number,
+            "instance": name,
+            "metric": self.focus.metric,
+            "target": self.target,
+            "value": value,
+            "error_ln": error,
+            "proportional_ln": 0.0,
+            "integral_ln": -before.gain * error,
+            "derivative_ln": 0.0,
+            "gain": before.gain,
+            "gain_next": after.gain,
+            "iops": before.iops,
+            "iops_next": after.iops,
+            "achieved_iops": load.completed / interval.length_s,
+            "backlog": load.backlog,
+            "monotone": after.monotone,
+            "event": after.event,
+        }
+
+
+def pid(
+    focus: Focus,
+    target: float,
+    ranges: Mapping[str, Range],
+    rules: Rules | None = None,
+    warmup: int = 1,
+    since: int = 0,
+) -> Pid:
+    """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
+    loops = {name: loop_in(one, target) for name, one in ranges.items()}
+    return Pid(focus, target, loops, rules or Rules(), warmup, since)
+
+
+def loop_in(range: Range, target: float) -> Loop:
+    """A new loop: the start on the calibration's line, the gain its slope (1 where that is not known)."""
+    start = range.start(target)
+    return Loop(range, start, 1 / max(range.slope or 1.0, 0.2), turned_at=log(start))
+
+
+def _moved(loop: Loop, value: float | None, target: float, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
+    """(error, the loop after its move) of one subinterval."""
+    grew = load.backlog - loop.backlog
+    behind = grew > _FELL_BEHIND * load.due
+    draining = loop.backlog > 0 and not behind and load.backlog > 0
+    loop = replace(loop, backlog=load.backlog, event="")
+    if draining and load.backlog <= 0.75 * (load.backlog - grew):
+        return 0.0, replace(loop, event="draining")  # response times now are of I/Os that fell due before
+    if value is None and not behind:
+        return 0.0, replace(loop, event="blank")
+    error = (
+        _FARTHEST if not value else min(max(log(value / target), -_FARTHEST), _FARTHEST) if value > 0 else -_FARTHEST
+    )
+    if behind or draining:
+        error = max(error, _OVERLOAD_ERROR)
+    loop, error_gain = _gain_stepped(loop, error, number, rules)
+    return error, _stepped(loop, -error_gain * error)
+
+
+def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[Loop, float]:
+    """The loop with its gain stepped, if this error asks for it, and the gain to move by."""
+    direction = -copysign(1.0, error) if error else loop.direction
+    here = log(loop.iops)
+    way = abs(here - loop.turned_at)
+    if loop.direction and direction != loop.direction:
+        loop = replace(loop, direction=direction, turned_at=here, monotone=0, crossed=True)
+        if way <= rules.max_ripple:
+            return loop, loop.gain
+        gain = loop.gain / rules.gain_step
+        return replace(loop, gain=gain, reduced=True, gain_changed=number, event="gain down"), gain
+    loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
+    far = way > _CHANGED * rules.max_ripple
+    patient = 2 * rules.max_monotone if loop.reduced else rules.max_monotone
+    if loop.monotone >= patient and (far or not loop.reduced) and abs(loop.gain * error) < _LONGEST_STEP / 2:
+        gain = loop.gain * rules.gain_step
+        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event="gain up"), gain
+    return loop, loop.gain
+
+
+def _stepped(loop: Loop, step: float) -> Loop:
+    """The loop with its load moved by `step` in ln(IOPS), within its range."""
+    wanted = log(loop.iops) + min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
+    low, high = log(loop.range.low_iops), log(loop.range.max_iops or loop.range.high_iops)
+    clamped = not low <= wanted <= high
+    iops = exp(min(max(wanted, low), high))
+    return replace(loop, iops=iops, event="clamped" if clamped and not loop.event else loop.event)

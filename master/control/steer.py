@@ -1,0 +1,78 @@
+"""A judge and what steers the load beneath it, as one state.
+
+Rule: what steers says from which subinterval on a measurement may run; the judge sees nothing older. So a window never
+reaches back over a change of gain, and a judge need not know that there is a controller.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ..verdicts import Finding, Reason
+from .decide import Judge
+from .decision import Decision, Edit, Row, nothing_measured
+from .interval import Interval
+from .phase import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What steering asks for after a subinterval."""
+
+    edits: tuple[Edit, ...] = ()
+    rows: tuple[Row, ...] = ()
+    measurable: int | None = None  # the first subinterval that may be measured; None: not yet
+    say: str = ""
+
+
+class Steer(Protocol):
+    """Something that moves the load from subinterval to subinterval."""
+
+    def opening(self) -> tuple[Edit, ...]: ...
+
+    def after(self, interval: Interval) -> "tuple[Steer, Orders]": ...
+
+    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
+        """What speaks against a measurement of these subintervals."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """State of a step under feedback control."""
+
+    steer: Steer
+    judge: Judge
+    timeout_s: float = 900.0  # for the load to settle, since the step began
+    began_s: float | None = None
+    measurable: int | None = None
+
+    def opening(self) -> Decision:
+        return Decision(Phase.WARMUP, self.steer.opening())
+
+    def after(self, interval: Interval) -> "tuple[Steered, Decision]":
+        began_s = interval.start_s if self.began_s is None else self.began_s
+        steer, orders = self.steer.after(interval)
+        judge = self.judge
+        if orders.measurable is not None and orders.measurable != self.measurable:
+            judge = judge.restarted(orders.measurable)
+        state = Steered(steer, judge, self.timeout_s, began_s, orders.measurable)
+        if orders.measurable is None or interval.number < orders.measurable:
+            return state, state._settling(interval, orders)
+        judge, decision = judge.after(interval)
+        state = replace(state, judge=judge)
+        measured = tuple(
+            replace(one, findings=(*one.findings, *steer.findings(one.first, one.last))) for one in decision.measured
+        )
+        edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
+        return state, replace(decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured)
+
+    def restarted(self, at: int) -> "Steered":
+        return replace(self, judge=self.judge.restarted(at))
+
+    def _settling(self, interval: Interval, orders: Orders) -> Decision:
+        if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
+            return Decision(Phase.WARMUP, orders.edits, orders.rows, say=orders.say)
+        why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
+        return Decision(
+            Phase.TAIL, rows=orders.rows, measured=(nothing_measured(interval.number, why),), say=why.detail
+        )
