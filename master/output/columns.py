@@ -4,12 +4,13 @@ Rule: what is written is written by this table's names, and docs/columns.md is p
 rollup/metrics.py, the workload parameters from protocol/parameters.py, so that nothing is named twice.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.parameters import PARAMETERS, Unit
 from ..rollup.instances import ALL, RollupType
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import METRICS, Metric
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +34,15 @@ PRESENCE: Final = (
 )
 PARAMETER_COLUMNS: Final = (
     Column("iops_setting", "1/s", "sum of the iops asked for; max; blank where some are paced and some max"),
-    *(
-        Column(name, _PARAMETER_UNITS.get(about.unit, ""), f"in force; several values as v(k/n): {about.doc}")
-        for name, about in PARAMETERS.items()
-    ),
+    *(Column(name, _PARAMETER_UNITS.get(about.unit, ""), about.doc) for name, about in PARAMETERS.items()),
 )
-METRIC_COLUMNS: Final = tuple(Column(metric.name, metric.unit, metric.meaning) for metric in METRICS.values())
+
+
+def metric_columns(metrics: Iterable[Metric]) -> tuple[Column, ...]:
+    return tuple(Column(metric.name, metric.unit, metric.meaning) for metric in metrics)
+
+
+METRIC_COLUMNS: Final = metric_columns(METRICS.values())
 
 SUBINTERVAL: Final = (
     Column("subinterval", "", "its number in the step, from 0"),
@@ -86,14 +90,14 @@ LUNS: Final = (
     Column("host", "", "that has it"),
     Column("path", "", "there"),
     Column("kind", "", "block or file"),
-    Column("size", "bytes", ""),
+    Column("size", "bytes", "of all of it"),
     Column("block", "bytes", "logical block size"),
     Column("refusals", "", "why it must not be written"),
     Column("remarks", "", "what makes numbers from it doubtful"),
 )  # its attributes follow, a column each
 WORKLOADS: Final = (
     Column("instance", "", "host+lun+workload"),
-    Column("host", "", ""),
+    Column("host", "", "as the plan names it"),
     Column("lun", "", "path"),
     Column("workload", "", "name in the plan"),
     Column("number", "", "in the link's messages"),
@@ -120,15 +124,15 @@ HISTOGRAM: Final = (
     Column("count", "I/Os", "in the bucket, over the measurement"),
 )
 CPU: Final = (
-    Column("subinterval", "", ""),
-    Column("host", "", ""),
+    Column("subinterval", "", "its number in the step"),
+    Column("host", "", "as the plan names it"),
     Column("cpu_busy_percent", "%", "mean over the cores"),
     Column("busiest_core", "", "its number"),
-    Column("busiest_core_percent", "%", ""),
+    Column("busiest_core_percent", "%", "of that one"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
     Column("subinterval", "", "whose results were merged"),
-    Column("host", "", ""),
+    Column("host", "", "as the plan names it"),
     Column("send_up_ms", "ms", "its end to the arrival of the host's result"),
     Column("barrier_1_ms", "ms", "its end to all results in, or declared missing"),
     Column("processing_ms", "ms", "from then on: merging and deciding"),
@@ -149,8 +153,8 @@ INTERLOCK: Final = (
     Column("in_submit_percent_max", "%", "worst thread's share of time spent in submit calls"),
 )
 THREADS: Final = (
-    Column("subinterval", "", ""),
-    Column("host", "", ""),
+    Column("subinterval", "", "its number in the step"),
+    Column("host", "", "as the plan names it"),
     Column("thread", "", "its number on the host"),
     Column("core", "", "it is pinned to; -1 if none"),
     Column("swapped", "", "0: had not handed over its buffer"),
@@ -158,22 +162,22 @@ THREADS: Final = (
     Column("dispatch_us", "us", "boundary to the instant it noticed"),
     Column("switchover_us", "us", "from then to running in the other buffer"),
     Column("lateness_us_p50", "us", "due, or tag free if later, to submitted; paced I/O"),
-    Column("lateness_us_p99", "us", ""),
-    Column("lateness_us_max", "us", ""),
+    Column("lateness_us_p99", "us", "likewise"),
+    Column("lateness_us_max", "us", "likewise"),
     Column("harvest_gap_us_p99", "us", "time between two looks at the completions"),
-    Column("harvest_gap_us_max", "us", ""),
+    Column("harvest_gap_us_max", "us", "likewise"),
     Column("in_submit_us", "us", "time spent in submit calls"),
-    Column("submit_calls", "", ""),
+    Column("submit_calls", "", "how many"),
     Column("harvests", "", "looks that found completions"),
     Column("waits", "", "times it slept"),
-    Column("submitted", "I/Os", ""),
-    Column("completed", "I/Os", ""),
+    Column("submitted", "I/Os", "to the kernel"),
+    Column("completed", "I/Os", "errors included"),
     Column("cpu_time_us", "us", "CPU time of the thread"),
     Column("anchor_correction_us", "us", "how far its clock was moved at this swap"),
 )
 CLOCK: Final = (
-    Column("subinterval", "", ""),
-    Column("host", "", ""),
+    Column("subinterval", "", "its number in the step"),
+    Column("host", "", "as the plan names it"),
     Column("offset_us", "us", "the host's clock minus the controller's"),
     Column("error_bound_us", "us", "the true offset is no further away"),
     Column("rate_ppm", "1e-6", "how fast the host's clock gains on the controller's"),
@@ -182,32 +186,34 @@ CLOCK: Final = (
 )
 WINDOWS: Final = (
     Column("window", "", "what it is: measurement, ..."),
-    Column("first_subinterval", "", ""),
-    Column("last_subinterval", "", ""),
-    Column("start_utc", "UTC", ""),
-    Column("end_utc", "UTC", ""),
+    Column("first_subinterval", "", "its first"),
+    Column("last_subinterval", "", "its last"),
+    Column("start_utc", "UTC", "when it began, by the controller's clock"),
+    Column("end_utc", "UTC", "when it ended"),
     Column("hosts", "", "whose results are in"),
     Column("why", "", "how its ends were chosen"),
 )
 
-FILES: Final = {
+Group = tuple[Column, ...] | str  # columns, or in words those that follow from plan and hosts
+
+FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/<rollup type>/<instance>.csv": (
-        SUBINTERVAL, ("a column per attribute of the rollup type",), PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS,
+        SUBINTERVAL, "a column per attribute of the rollup type", PRESENCE, PARAMETER_COLUMNS, METRIC_COLUMNS,
     ),
     "summary.<rollup type>.csv": (
-        SUMMARY, ("a column per attribute of the rollup type",), VERDICT, PRESENCE, PARAMETER_COLUMNS,
+        SUMMARY, "a column per attribute of the rollup type", VERDICT, PRESENCE, PARAMETER_COLUMNS,
         METRIC_COLUMNS, HALF_WIDTHS,
     ),
     "step*/<rollup type>/<instance>.histogram.csv": (HISTOGRAM,),
     "step*/index.csv": (INDEX,),
-    "step*/cpu.csv": (CPU, ("core_<number>, a column per core: busy percent",)),
+    "step*/cpu.csv": (CPU, "core_<number>, a column per core: its busy percent"),
     "step*/interlock.csv": (INTERLOCK,),
     "step*/threads.csv": (THREADS,),
     "step*/clock.csv": (CLOCK,),
     "step*/windows.csv": (WINDOWS,),
     "hosts.csv": (HOSTS,),
-    "luns.csv": (LUNS, ("a column per attribute",)),
-    "workloads.csv": (WORKLOADS, ("a column per parameter", "a column rollup.<type> per rollup type")),
+    "luns.csv": (LUNS, "a column per attribute"),
+    "workloads.csv": (WORKLOADS, "a column per parameter, and rollup.<type> per rollup type"),
     "events.csv": (EVENTS,),
 }  # fmt: skip
 

@@ -32,6 +32,10 @@ class Writer:
         future = asyncio.get_running_loop().run_in_executor(self._thread, self._run, job)
         future.add_done_callback(self._done)
 
+    def post(self, job: Callable[[], object]) -> None:
+        """Have a small, rare job done, from where nobody can wait. Its error is raised at the next `put` or `do`."""
+        self._thread.submit(self._run, job)
+
     async def do(self, job: Callable[[], T]) -> T:
         """Have `job` done after all that was put, and return what it returns. Raises its error, or an earlier one."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, job)
