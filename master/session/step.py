@@ -37,8 +37,8 @@ from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Measured
 from ..control.interval import Interval as Seen
 from ..control.phase import Phase
-from ..hosts.clock import Offset
 from ..hosts.driver import Driver, Event, Lost, barrier
+from ..output.records import HostTiming, Timing
 from ..rollup.instances import Rollups
 from ..rollup.merge import Interval, Merger
 from ..rollup.validity import Outside
@@ -52,29 +52,6 @@ HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
 MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
-
-
-@dataclass(frozen=True, slots=True)
-class HostTiming:
-    """One host in one subinterval, on the controller's clock."""
-
-    boundary_ns: int  # where its subinterval really ended
-    skew_ns: int  # that, minus where it should have
-    arrived_ns: int  # its result; 0 if none came
-    acknowledged_ns: int  # its answer to what barrier 1 decided; 0 if none was asked
-    offset: Offset
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The controller's side of one subinterval, on its own clock."""
-
-    planned_end_ns: int
-    barrier_1_ns: int  # all results in, or declared missing
-    decided_ns: int  # merged and decided
-    barrier_2_ns: int  # all acknowledged
-    next_end_ns: int  # when the subinterval that runs meanwhile ends
-    hosts: Mapping[str, HostTiming]
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,21 +364,31 @@ class StepSequence:
         self, k: int, start_ns: int, interval: Interval, arrived: Mapping[Driver, int],
         acknowledged: Mapping[Driver, int], barrier_1_ns: int, decided_ns: int,
     ) -> Timing:  # fmt: skip
-        planned = start_ns + (k + 1) * self._length_ns
+        """The controller's side of subinterval k; durations count from its planned end."""
+        start, end = (start_ns + j * self._length_ns for j in (k, k + 1))
         hosts = {}
         for driver, arrived_ns in arrived.items():
-            result = interval.results[driver.name]
-            boundary = driver.clock.to_controller(result.start_ns + result.length_ns)
-            hosts[driver.name] = HostTiming(
-                boundary, boundary - planned, arrived_ns, acknowledged.get(driver, 0), driver.clock.at(arrived_ns)
+            result, offset = interval.results[driver.name], driver.clock.at(arrived_ns)
+            began, ended = (
+                driver.clock.to_controller(t) for t in (result.start_ns, result.start_ns + result.length_ns)
             )
+            answered = acknowledged.get(driver)
+            hosts[driver.name] = HostTiming(
+                send_up_ns=arrived_ns - ended,
+                acknowledgement_ns=None if answered is None else answered - decided_ns,
+                offset_ns=offset.offset_ns,
+                error_bound_ns=offset.bound_ns,
+                rate_ppm=offset.rate_ppm,
+                start_skew_ns=began - start,
+                boundary_skew_ns=ended - end,
+            )
+        barrier_2_ns = max(acknowledged.values(), default=decided_ns)
         return Timing(
-            planned,
-            barrier_1_ns,
-            decided_ns,
-            max(acknowledged.values(), default=decided_ns),
-            planned + self._length_ns,
-            hosts,
+            barrier_1_ns=barrier_1_ns - end,
+            processing_ns=decided_ns - barrier_1_ns,
+            barrier_2_ns=barrier_2_ns - decided_ns,
+            left_ns=end + self._length_ns - barrier_2_ns,
+            hosts=hosts,
         )
 
 

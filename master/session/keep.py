@@ -1,0 +1,200 @@
+"""What is kept of one step while it runs: rows on disk, the measurement's window, and lines for whoever watches.
+
+Rule: a measurement is summed while the step runs, from the subintervals that were announced as `run`; where control
+chose another window afterwards, it is summed again from histograms.sqlite. Either way it is the same sum.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ...protocol.counters import Count
+from ...protocol.messages import Result
+from ...protocol.parameters import MAX, Parameters
+from ..control.decision import Measured
+from ..control.interval import Interval as Seen
+from ..control.phase import Phase
+from ..live.report import Latency, Subinterval, Watcher
+from ..live.report import Remark as Remarked
+from ..output.records import Event, SubintervalRecord, WindowRecord
+from ..output.table import utc
+from ..plan.model import Step
+from ..rollup.figures import Figures
+from ..rollup.merge import Interval
+from ..rollup.metrics import column
+from ..rollup.settings import Settings
+from ..rollup.validity import Outside
+from ..rollup.window import Measurement, Window
+from ..verdicts import Finding, Reason
+from .record import StepRecorder
+from .step import Closed
+
+SLOW_CONTROLLER: Final = 0.5  # of a subinterval spent on merging and deciding
+UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset
+ALL_ROW: Final = 0  # `all=all` is every run's first row
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Taken:
+    """A measurement that closed."""
+
+    measured: Measured
+    measurement: Measurement | None  # None: it has no subinterval
+    settings: Settings
+    start_utc_ns: int | None
+    end_utc_ns: int | None
+
+
+class Clock:
+    """The controller's clock as UTC: anchored once, so that a run's stamps never jump."""
+
+    def __init__(self, utc_ns: int, now_ns: int) -> None:
+        self._ahead_ns = utc_ns - now_ns
+
+    def utc_ns(self, controller_ns: int) -> int:
+        return controller_ns + self._ahead_ns
+
+
+class StepKeeper:
+    """Remembers one step's window and what was taken of it. Fills `step.Keeper`."""
+
+    def __init__(
+        self,
+        step: Step,
+        recorder: StepRecorder,
+        watcher: Watcher,
+        clock: Clock,
+        now_ns: Callable[[], int],
+        run_remaining_s: Callable[[float], float],
+    ) -> None:
+        self._step = step
+        self._recorder = recorder
+        self._watcher = watcher
+        self._clock = clock
+        self._now_ns = now_ns
+        self._run_remaining_s = run_remaining_s
+        self._settings: tuple[Mapping[tuple[str, int], Parameters], Settings] | None = None
+        self._window: Window | None = None
+        self._window_first = 0
+        self._before: Interval | None = None
+        self._starts: list[tuple[int, int]] = []  # UTC of each subinterval's start and end
+        self._running = 0
+        self.taken: list[Taken] = []
+        self.outside: list[Outside] = []
+
+    async def closed(self, closed: Closed) -> None:
+        start_utc_ns = self._clock.utc_ns(closed.start_ns)
+        length_ns = round(self._step.subinterval_s * 1e9)
+        self._starts.append((start_utc_ns, start_utc_ns + length_ns))
+        self._running = closed.number + 1
+        settings = self._settings_of(closed)
+        early = [m for m in closed.decision.measured if m.last < closed.number]
+        for measured in early:
+            await self._take(measured, settings)
+        self._add_to_window(closed.interval, closed.phase)
+        figures = Figures(closed.interval.merged, settings.paced)
+        record = SubintervalRecord(closed.interval, settings, figures, str(closed.phase), start_utc_ns, closed.timing)
+        await self._recorder.subinterval(record)
+        for measured in closed.decision.measured:
+            if measured not in early:
+                await self._take(measured, settings)
+        self._judge_controller(closed, length_ns)
+        self._watcher.show(self._line(closed, settings, figures, start_utc_ns))
+
+    def late(self, host: str, result: Result) -> None:
+        self._recorder.late(host, result)
+
+    def event(self, host: str, kind: str, text: str) -> None:
+        utc_ns = self._clock.utc_ns(self._now_ns())
+        self._recorder.event(Event(utc_ns, kind, text, self._step.number, self._running, host))
+        self._watcher.show(Remarked(utc(utc_ns), host, text))
+
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
+        return Seen(number, start_s, self._step.subinterval_s, phase, whole, edited)
+
+    def _settings_of(self, closed: Closed) -> Settings:
+        if self._settings is None or self._settings[0] != closed.parameters:
+            self._settings = (closed.parameters, Settings.of(closed.interval.layout.rollups, closed.parameters))
+        return self._settings[1]
+
+    def _add_to_window(self, interval: Interval, phase: Phase) -> None:
+        if phase is not Phase.RUN:
+            self._window = None if phase is Phase.WARMUP else self._window
+        elif self._window is not None and self._window.fits(interval):
+            self._window.add(interval)
+        else:
+            self._window = Window(interval.layout, self._before)
+            self._window_first = interval.subinterval
+            self._window.add(interval)
+        self._before = interval
+
+    async def _take(self, measured: Measured, settings: Settings) -> None:
+        """Close a measurement, and say which subintervals it is of."""
+        if measured.last < measured.first:
+            self.taken.append(Taken(measured, None, settings, None, None))
+            return
+        summed = self._window
+        if summed is None or (self._window_first, summed.subintervals) != (
+            measured.first,
+            measured.last - measured.first + 1,
+        ):
+            summed = await self._recorder.summed(measured.first, measured.last)
+        measurement = summed.measurement()
+        start, end = self._starts[measured.first][0], self._starts[measured.last][1]
+        self.taken.append(Taken(measured, measurement, settings, start, end))
+        why = "; ".join(str(finding) for finding in measured.findings) or "as planned"
+        hosts = len(measurement.hosts)
+        self._recorder.window(WindowRecord("measurement", measured.first, measured.last, start, end, hosts, why))
+
+    def _judge_controller(self, closed: Closed, length_ns: int) -> None:
+        """The controller's own work, and the clocks, as findings of the step; each said once."""
+        said = {outside.finding.reason for outside in self.outside if not outside.host}
+        worked_ns = closed.timing.processing_ns
+        if worked_ns > SLOW_CONTROLLER * length_ns and Reason.LATE_CONTROLLER not in said:
+            words = f"{worked_ns / 1e9:.2f} s of {length_ns / 1e9:g} s in subinterval {closed.number}"
+            self.outside.append(Outside(Finding(Reason.LATE_CONTROLLER, words)))
+            self.event("", "late_controller", f"the controller's own work took {words}")
+        uncertain = {outside.host for outside in self.outside if outside.finding.reason is Reason.CLOCK_UNCERTAIN}
+        for host, timing in closed.timing.hosts.items():
+            if timing.error_bound_ns > UNCERTAIN_CLOCK * length_ns and host not in uncertain:
+                words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
+                self.outside.append(Outside(Finding(Reason.CLOCK_UNCERTAIN, words), host))
+
+    def _line(self, closed: Closed, settings: Settings, figures: Figures, start_utc_ns: int) -> Subinterval:
+        presence = closed.interval.merged.presence
+        step = self._step
+        subintervals = step.warmup_subintervals + step.measure_subintervals + 1 + step.cooldown_subintervals
+        remaining_s = max(subintervals - closed.number - 1, 0) * step.subinterval_s
+        target = settings.iops[ALL_ROW]
+        return Subinterval(
+            utc=utc(start_utc_ns + round(step.subinterval_s * 1e9)),
+            step=step.name,
+            phase=closed.phase,
+            number=closed.number,
+            target_iops=float(target) if target not in ("", MAX) else None,
+            iops=number(figures, "overall_iops"),
+            mib_per_s=number(figures, "overall_mib_per_s"),
+            service=latency(figures, "overall_service_us"),
+            response=latency(figures, "overall_response_us"),
+            errors=int(closed.interval.merged.counts[ALL_ROW, Count.ERRORS]),
+            hosts_in=int(presence.hosts_in[ALL_ROW]),
+            hosts_of=int(presence.hosts_of[ALL_ROW]),
+            busy_percent=number(figures, "cpu_busy_percent"),
+            busiest_percent=number(figures, "busiest_core_percent"),
+            say=closed.decision.say,
+            step_remaining_s=remaining_s,
+            run_remaining_s=self._run_remaining_s(remaining_s),
+        )
+
+
+def number(figures: Figures, metric: str, row: int = ALL_ROW) -> float | None:
+    """One row's value of a metric; None where the CSV has a blank."""
+    value = float(column(figures, metric)[row])
+    return None if np.isnan(value) else value
+
+
+def latency(figures: Figures, prefix: str) -> Latency:
+    """`prefix`: "overall_service_us"."""
+    return Latency(*(number(figures, f"{prefix}_{name}") for name in ("p50", "p99", "max")))

@@ -1,0 +1,158 @@
+"""What a run leaves on disk, as the session tells it: the run folder behind its one writer thread.
+
+Rule: the session says what happened; when and by which thread it is written is decided here. run.json is written anew
+at every step's beginning and end, so that a run that was cut off says how far it came.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from ... import __version__
+from ...protocol.messages import Hello, Result
+from ...protocol.parameters import Parameters
+from ..hosts.log import HostLog
+from ..hosts.spec import HostSpec
+from ..output.folder import RunFolder
+from ..output.records import (
+    Event,
+    HostRecord,
+    LunRecord,
+    RunRecord,
+    StepRecord,
+    SubintervalRecord,
+    SummaryRecord,
+    WindowRecord,
+)
+from ..output.step import StepFolder
+from ..output.stored import Stored
+from ..output.writer import Writer
+from ..plan.model import Plan, Step
+from ..rollup.instances import Rollups
+from ..rollup.layout import Layout
+from ..rollup.merge import Merger
+from ..rollup.window import Window
+from ..verdicts import ExitCode, Verdict
+from .placement import Placement
+
+
+class RunRecorder:
+    """Remembers the run's folder, its writer, its open logs, and run.json as it stands."""
+
+    def __init__(self, root: Path, plan: Plan, utc_ns: int, command_line: Sequence[str]) -> None:
+        """Make the folder. Raises OutputError."""
+        self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
+        self._writer = Writer()
+        self._logs: dict[str, HostLog] = {}
+        self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns)
+        self._cores: Mapping[str, Sequence[int]] = {}
+        self._folder.plan(plan.text)
+        self._folder.run(self._run)
+
+    @property
+    def path(self) -> Path:
+        return self._folder.path
+
+    def host_log(self, host: str) -> Callable[[str], None]:
+        """The log of one host's whole conversation."""
+        if host not in self._logs:
+            self._logs[host] = HostLog(self._folder.log(host))
+        return self._logs[host]
+
+    def event(self, event: Event) -> None:
+        self._writer.post(partial(self._folder.event, event))
+
+    async def discovered(self, hosts: Sequence[HostSpec], hellos: Mapping[str, Hello], placement: Placement) -> None:
+        """Who takes part, with what."""
+        self._cores = {name: hello.cores for name, hello in hellos.items()}
+        self._run = replace(self._run, hosts=dict(hellos))
+        records = [HostRecord(spec.name, spec.launcher, spec.address, hellos[spec.name]) for spec in hosts]
+        luns = [LunRecord(lun.host, replace(lun.lun, attributes=dict(lun.attributes))) for lun in placement.luns]
+        await self._writer.put(partial(self._folder.hosts, records))
+        await self._writer.put(partial(self._folder.luns, luns))
+        await self._write_run()
+
+    async def workloads(self, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> None:
+        """As they are first created."""
+        await self._writer.put(partial(self._folder.workloads, rollups, parameters))
+
+    async def step(self, step: Step, utc_ns: int, rollups: Rollups) -> "StepRecorder":
+        """A step begins."""
+        layout = Layout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
+        self._run = replace(self._run, steps=(*self._run.steps, StepRecord(step.number, step.name, utc_ns)))
+        await self._write_run()
+        cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}
+        folder = await self._writer.do(partial(self._folder.step, step.number, step.name, layout, cores))
+        return StepRecorder(self, step, folder, rollups)
+
+    async def close(self, utc_ns: int, code: ExitCode) -> None:
+        """The run ends. Raises OutputError if anything could not be written."""
+        self._run = replace(self._run, end_utc_ns=utc_ns, exit_code=int(code))
+        try:
+            await self._write_run()
+            await self._writer.do(self._folder.close)
+        finally:
+            await self._writer.close()
+            for log in self._logs.values():
+                log.close()
+
+    async def _write_run(self) -> None:
+        await self._writer.put(partial(self._folder.run, self._run))
+
+
+class StepRecorder:
+    """One step's part of the run folder."""
+
+    def __init__(self, run: RunRecorder, step: Step, folder: StepFolder, rollups: Rollups) -> None:
+        self._run = run
+        self._step = step
+        self._folder = folder
+        self._rollups = rollups
+
+    async def subinterval(self, record: SubintervalRecord) -> None:
+        await self._run._writer.put(partial(self._folder.subinterval, record))
+
+    def late(self, host: str, result: Result) -> None:
+        self._run._writer.post(partial(self._folder.late, host, result))
+
+    def event(self, event: Event) -> None:
+        self._run.event(event)
+
+    def window(self, record: WindowRecord) -> None:
+        self._run._writer.post(partial(self._folder.window, record))
+
+    async def summed(self, first: int, last: int) -> Window:
+        """A window summed again from what was stored."""
+        return await self._run._writer.do(partial(self._sum, first, last))
+
+    async def ended(
+        self, records: Sequence[SummaryRecord], utc_ns: int, verdict: Verdict, reasons: Sequence[str]
+    ) -> None:
+        """The step is judged: its rows in the summaries, the measurement's histograms, its line in run.json."""
+        run = self._run
+        for record in records:
+            await run._writer.put(
+                partial(run._folder.summary, self._step.number, self._step.name, record, self._rollups)
+            )
+        last = records[-1]
+        if last.measurement is not None:
+            shown = last.settings.paced & last.judgement.reached
+            await run._writer.put(partial(self._folder.histograms, last.measurement, shown))
+        *before, mine = run._run.steps
+        mine = replace(mine, end_utc_ns=utc_ns, verdict=str(verdict), reasons=tuple(reasons))
+        run._run = replace(run._run, steps=(*before, mine))
+        await run._write_run()
+
+    def _sum(self, first: int, last: int) -> Window:
+        """In the writer's thread."""
+        layout_order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
+        with Stored(self._run.path / "histograms.sqlite") as stored:
+            merger = Merger(self._rollups, layout_order)
+            intervals = list(stored.intervals(merger, self._step.number, max(first - 1, 0), last))
+        before = intervals.pop(0) if first > 0 and intervals else None
+        window = Window(merger.layout, before)
+        for interval in intervals:
+            window.add(interval)
+        return window

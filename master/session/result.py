@@ -1,0 +1,131 @@
+"""What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...protocol.parameters import Parameters
+from ..live.report import Latency, StepEnds
+from ..output.records import SummaryRecord
+from ..plan.model import Step
+from ..rollup.figures import Figures
+from ..rollup.metrics import column
+from ..rollup.settings import Settings
+from ..rollup.validity import Judgement, Outside, judge
+from ..verdicts import Finding, Reason, Verdict
+from .discover import Discovered
+from .keep import ALL_ROW, StepKeeper, Taken, latency, number
+from .settings import Key
+from .step import Ended
+
+UNWRITTEN = "unwritten_extents"  # how a host's remark about such a file begins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepResult:
+    """One step; sequences are by row (rollup instance)."""
+
+    records: tuple[SummaryRecord, ...]  # one per measurement
+    verdicts: Sequence[Verdict]
+    reasons: Sequence[str]
+    iops: Sequence[float]
+    ends: StepEnds
+
+
+def result_of(
+    step: Step,
+    begun_utc_ns: int,
+    ended: Ended,
+    keeper: StepKeeper,
+    discovered: Discovered,
+    tolerance: float,
+    parameters: Mapping[Key, Parameters],
+) -> StepResult:
+    """Judge a step's measurements. The last one is what later steps refer to."""
+    outside = [*ended.findings, *keeper.outside, *_unwritten(discovered)]
+    taken = [one for one in keeper.taken if one.measurement is not None]
+    if not taken:
+        findings = [o.finding for o in outside] + [f for one in keeper.taken for f in one.measured.findings]
+        settings = Settings.of(discovered.rollups, parameters)
+        return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
+    records, judgement = [], None
+    for one in taken:
+        judgement = _judged(one, tolerance, outside)
+        records.append(_record(begun_utc_ns, one, judgement))
+    assert judgement is not None
+    return _result(step, tuple(records), taken[-1], judgement)
+
+
+def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: str) -> StepResult:
+    """A step that was not run."""
+    settings = Settings.of(discovered.rollups, {})
+    return _blank(step, begun_utc_ns, discovered, settings, [Finding(Reason.STEP_LIMIT, why)])
+
+
+def _judged(one: Taken, tolerance: float, outside: Sequence[Outside]) -> Judgement:
+    assert one.measurement is not None
+    own = [Outside(finding) for finding in one.measured.findings]
+    return judge(one.measurement, one.settings, tolerance, [*outside, *own])
+
+
+def _record(begun_utc_ns: int, one: Taken, judgement: Judgement) -> SummaryRecord:
+    return SummaryRecord(begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings)
+
+
+def _result(step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgement: Judgement) -> StepResult:
+    measurement = last.measurement
+    assert measurement is not None
+    figures = Figures(measurement.merged, last.settings.paced & judgement.reached)
+    iops = column(figures, "overall_iops")
+    half = measurement.iops_half_width[ALL_ROW]
+    ends = StepEnds(
+        number=step.number,
+        name=step.name,
+        verdict=judgement.worst(),
+        findings=_all_findings(judgement),
+        iops=number(figures, "overall_iops"),
+        half_width_percent=None if np.isnan(half) or not iops[ALL_ROW] else float(half / iops[ALL_ROW] * 100),
+        mib_per_s=number(figures, "overall_mib_per_s"),
+        service_mean_us=number(figures, "overall_service_us_mean"),
+        service=latency(figures, "overall_service_us"),
+        response_mean_us=number(figures, "overall_response_us_mean"),
+        response=latency(figures, "overall_response_us"),
+    )
+    return StepResult(records, *_verdicts(judgement), iops.tolist(), ends)
+
+
+def _blank(
+    step: Step, begun_utc_ns: int, discovered: Discovered, settings: Settings, findings: Sequence[Finding]
+) -> StepResult:
+    rows = len(discovered.rollups.rows)
+    each = tuple(dict.fromkeys(findings))
+    judgement = Judgement((each,) * rows, np.zeros(rows, bool))
+    record = SummaryRecord(begun_utc_ns, None, None, None, judgement, settings)
+    nothing = Latency(None, None, None)
+    ends = StepEnds(step.number, step.name, judgement.worst(), each, None, None, None, None, nothing, None, nothing)
+    return StepResult((record,), *_verdicts(judgement), [0.0] * rows, ends)
+
+
+def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:
+    rows = range(len(judgement.findings))
+    reasons = ["; ".join(str(finding) for finding in judgement.findings[row]) for row in rows]
+    return [judgement.verdict(row) for row in rows], reasons
+
+
+def _all_findings(judgement: Judgement) -> tuple[Finding, ...]:
+    """Of `all=all`, then those that stand on other rows only."""
+    return tuple(dict.fromkeys(finding for row in judgement.findings for finding in row))
+
+
+def _unwritten(discovered: Discovered) -> list[Outside]:
+    """Files whose reads do not touch the disk, on the workload instances that use them."""
+    found = []
+    for (host, key), lun in discovered.placement.lun_of.items():
+        for remark in lun.lun.remarks:
+            if remark.startswith(UNWRITTEN):
+                finding = Finding(
+                    Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {remark.removeprefix(UNWRITTEN).lstrip(': ')}"
+                )
+                found.append(Outside(finding, host, key))
+    return found

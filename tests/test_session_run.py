@@ -1,0 +1,215 @@
+"""Whole runs on simulated hosts: what the folder says must be what the hosts did."""
+
+import asyncio
+import csv
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.errors import HostsError, RefusedError
+from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.live.report import Nobody, Report, RunEnds, StepEnds
+from ivypy.master.plan.load import read
+from ivypy.master.session.interrupt import Presses
+from ivypy.master.session.run import Options, Run
+from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.protocol import messages as m
+from ivypy.protocol.lines import line
+from tests.simulated.loop import simulate
+from tests.simulated.slave import Faults, MemoryPipe, SimulatedSlave, steady
+
+PLAN = """\
+name: sim
+hosts: [a, b, c]
+backend: "null"
+luns:
+  create: { path: "/x/{}", size: 1GiB, count: 2 }
+attributes:
+  - { match: { path: /x/0 }, set: { port: 1A } }
+  - { match: { path: /x/1 }, set: { port: 2A } }
+workloads:
+  oltp: { iosequencer: random_steady, blocksize: 8KiB, fraction_read: 75%, maxtags: 4, iops: max }
+rollups: [ host, { by: [port], quantity: 2 } ]
+defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
+steps:
+  - go: { name: max }
+  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
+  - go: { name: half, cooldown: 5s }
+"""
+
+
+class Watching(Nobody):
+    def __init__(self) -> None:
+        self.seen: list[Report] = []
+
+    def show(self, report: Report) -> None:
+        self.seen.append(report)
+
+    def steps(self) -> dict[str, StepEnds]:
+        return {report.name: report for report in self.seen if isinstance(report, StepEnds)}
+
+
+class Lab:
+    """Simulated hosts, opened by name."""
+
+    def __init__(self, **slaves: SimulatedSlave) -> None:
+        self.slaves = slaves
+        self.serving: list[asyncio.Task[None]] = []
+
+    async def open(self, spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+        slave = self.slaves[spec.name]
+        self.serving.append(asyncio.get_running_loop().create_task(slave.serve()))
+        return slave.pipe
+
+
+def slaves(**faults: Faults) -> Mapping[str, SimulatedSlave]:
+    return {
+        name: SimulatedSlave(
+            name,
+            plant=steady(1000.0 * (i + 1)),
+            clock_offset_s=100.0 * i,
+            faults=faults.get(name),
+        )
+        for i, name in enumerate("abc")
+    }
+
+
+class Outcome:
+    def __init__(self, code: ExitCode, folder: Path, watching: Watching, lab: Lab) -> None:
+        self.code, self.folder, self.watching, self.lab = code, folder, watching, lab
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        with open(self.folder / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+
+def run(
+    tmp_path: Path, text: str = PLAN, lab: Lab | None = None, press_after: float | None = None, **faults: Faults
+) -> Outcome:
+    lab = lab or Lab(**slaves(**faults))
+    watching = Watching()
+
+    async def main() -> ExitCode:
+        presses = Presses()
+        going = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), watching, presses, lab.open)
+        if press_after is not None:
+            asyncio.get_running_loop().call_later(press_after, presses.press)
+        return await going.run()
+
+    code = simulate(main())
+    (folder,) = tmp_path.iterdir()
+    return Outcome(code, folder, watching, lab)
+
+
+def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    assert outcome.code is ExitCode.OK
+    summary = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"]) for row in summary] == [("max", "valid"), ("half", "valid")]
+    assert float(summary[0]["overall_iops"]) == pytest.approx(2 * 6000)
+    assert float(summary[1]["overall_iops"]) == pytest.approx(6000)
+    assert summary[0]["iops_setting"] == "max" and summary[1]["iops_setting"] == "6000"
+    assert summary[0]["overall_response_us_mean"] == "" and float(summary[1]["overall_response_us_mean"]) == 501.0
+    assert float(summary[1]["read_iops"]) == pytest.approx(4500)
+    by_host = outcome.rows("summary.host.csv")
+    assert [float(row["overall_iops"]) for row in by_host[:3]] == pytest.approx([2000, 4000, 6000])
+    # Half of the whole is shared equally over six LUNs, whoever did what before.
+    assert [float(row["overall_iops"]) for row in by_host[3:]] == pytest.approx([2000, 2000, 2000])
+    assert {row["port"] for row in outcome.rows("summary.port.csv")} == {"1A", "2A"}
+
+
+def test_every_subinterval_has_its_row(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    rows = outcome.rows("step0001.half/all/all.csv")
+    assert [row["phase"] for row in rows] == ["warmup", *["run"] * 6, "tail", "cooldown"]
+    assert {row["hosts"] for row in rows} == {"3/3"}
+    for i, row in enumerate(rows):
+        parts = [outcome.rows(f"step0001.half/host/{host}.csv")[i] for host in "abc"]
+        assert float(row["overall_service_count"]) == sum(float(part["overall_service_count"]) for part in parts)
+    windows = outcome.rows("step0001.half/windows.csv")
+    assert [(w["first_subinterval"], w["last_subinterval"]) for w in windows] == [("1", "6")]
+
+
+def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    said = json.loads((outcome.folder / "run.json").read_text())
+    assert said["exit_code"] == 0 and said["end_utc"] and set(said["hosts"]) == {"a", "b", "c"}
+    assert [(step["name"], step["verdict"]) for step in said["steps"]] == [("max", "valid"), ("half", "valid")]
+    assert (outcome.folder / "plan.yaml").read_text() == PLAN
+    assert len(outcome.rows("luns.csv")) == 6 and len(outcome.rows("workloads.csv")) == 6
+    log = (outcome.folder / "log" / "a.log").read_text()
+    assert '-> {"type":"go"' in log and "<4" not in log.split("hello")[0] and "kB>" in log
+
+
+def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
+    outcome = run(tmp_path, b=Faults(die_at=4))
+    assert outcome.code is ExitCode.PARTIAL
+    steps = outcome.watching.steps()
+    assert steps["max"].verdict is Verdict.PARTIAL
+    assert "host_lost (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
+    rows = outcome.rows("step0000.max/all/all.csv")
+    assert [row["hosts"] for row in rows[3:5]] == ["3/3", "2/3"]
+    assert "host_lost (b did not take part)" in [str(finding) for finding in steps["half"].findings]
+
+
+def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: Path) -> None:
+    text = PLAN.replace("50% of step max", "100000")
+    outcome = run(tmp_path, text)
+    assert outcome.code is ExitCode.INVALID
+    half = outcome.rows("summary.all.csv")[1]
+    assert half["verdict"] == "invalid" and "target_not_reached" in half["reasons"]
+    assert half["overall_response_us_mean"] == "" and half["overall_service_us_mean"] != ""
+
+
+def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None:
+    text = PLAN.replace("quantity: 2", "quantity: 3").replace("all=all", "'port={1A,2A}'")
+    outcome = run(tmp_path, text)
+    assert outcome.code is ExitCode.INVALID
+    half = outcome.watching.steps()["half"]
+    assert half.verdict is Verdict.INVALID and "step_limit" in str(half.findings[0])
+    assert len(outcome.rows("summary.all.csv")) == 2
+
+
+def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
+    outcome = run(tmp_path, press_after=23.0)
+    assert outcome.code is ExitCode.INTERRUPTED
+    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+    rows = outcome.rows("step0000.max/all/all.csv")
+    assert len(rows) == 5 and float(rows[-1]["length_s"]) < 5.0
+    summary = outcome.rows("summary.all.csv")
+    assert len(summary) == 1 and summary[0]["verdict"] == "invalid" and "interrupted" in summary[0]["reasons"]
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and ends.exit_code == 130
+
+
+def test_all_hosts_faults_are_told_together(tmp_path: Path) -> None:
+    lab = Lab(
+        a=SimulatedSlave("a", faults=Faults(hello=b"")),
+        b=SimulatedSlave("b", faults=Faults(hello=b"bash: python3: not found\n")),
+        c=SimulatedSlave("c"),
+    )
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, lab=lab)
+    assert [fault.host for fault in error.value.faults] == ["a", "b"]
+
+
+def test_a_host_of_another_version_is_refused(tmp_path: Path) -> None:
+    old = m.Hello(
+        m.Role.SLAVE, 1, "0.0.9", "", "a", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536,
+    )  # fmt: skip
+    lab = Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=line(old)))})
+    with pytest.raises(HostsError, match=r"a: it runs ivypy 0\.0\.9, the controller 0\.1\.0"):
+        run(tmp_path, lab=lab)
+
+
+def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
+    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
+        "name: sim\n", "name: sim\ndestroy: true\n"
+    )
+    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
+    lab = Lab(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
+    with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
+        run(tmp_path, text, lab)
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
