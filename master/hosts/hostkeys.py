@@ -68,18 +68,14 @@ class Verifier(asyncssh.SSHClient):
                 f"its host key is not known; it offers {offered}",
                 f'run "{by_hand}" once and compare the fingerprint, or name a file that has the key with known_hosts:',
             )
-        known = ", ".join(sorted(fingerprint(key) for key in self._expected))
+        known = ", ".join(sorted({fingerprint(key) for key in self._expected}))
+        file = f" -f {host.known_hosts}" if host.known_hosts else ""
         return HostFault(
             host.name,
             f"its host key has changed: it offers {offered}, known is {known}",
-            f"find out why: somebody may stand in between. {installed_anew(host, by_hand, entry)}",
+            "find out why: somebody may stand in between. If it was installed anew: "
+            f'"ssh-keygen{file} -R \'{entry}\'", then "{by_hand}" and compare the fingerprint',
         )
-
-
-def installed_anew(host: HostSpec, by_hand: str, entry: str) -> str:
-    """The remedy for a host whose old key is truly gone."""
-    file = f" -f {host.known_hosts}" if host.known_hosts else ""
-    return f'If it was installed anew: "ssh-keygen{file} -R \'{entry}\'", then "{by_hand}" and compare the fingerprint'
 
 
 def fingerprint(key: asyncssh.SSHKey) -> str:

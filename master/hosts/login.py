@@ -20,13 +20,13 @@ from .errors import HostUnusable
 from .gate import LoginGate
 from .spec import HostSpec
 
+ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
 ASK_SSHD: Final = "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"
 
 
 async def log_in(host: HostSpec, gate: LoginGate, log: Callable[[str], None]) -> asyncssh.SSHClientConnection:
     """An open connection, its host key verified. Raises HostUnusable."""
-    given = _given(host)
-    options = await _options(host, given)
+    options = await _options(host, _given(host))
     # The configuration's files are a list, or None where it would switch verification off: then ssh's own count.
     listed = options.known_hosts if isinstance(options.known_hosts, list) else []
     known = hostkeys.load(host.name, host.known_hosts, [name for name in listed if isinstance(name, str)])
@@ -35,7 +35,9 @@ async def log_in(host: HostSpec, gate: LoginGate, log: Callable[[str], None]) ->
     log(f"-> login: {door.by_hand}")
     async with gate.to(door.address):
         try:
-            return await asyncssh.connect(**given, known_hosts=known, client_factory=lambda: verifier)
+            return await asyncssh.connect(
+                **_given(host), **_kinds(options), known_hosts=known, client_factory=lambda: verifier
+            )
         except asyncssh.HostKeyNotVerifiable as error:
             raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
         except (OSError, asyncssh.Error) as error:
@@ -82,9 +84,17 @@ def _given(host: HostSpec) -> dict[str, Any]:
         "keepalive_interval": host.keepalive_s,
         "keepalive_count_max": host.keepalive_count,
         "agent_forwarding": False,
+        "config": () if host.ssh_config else None,  # (): the user's own
         **{key: value for key, value in said.items() if value is not None},
-        **({} if host.ssh_config else {"config": None}),
     }
+
+
+def _kinds(options: asyncssh.SSHClientConnectionOptions) -> dict[str, Any]:
+    """Which kinds of host key to ask for: those known for the host first, then any, as ssh(1) does.
+
+    asyncssh would ask for the known kinds alone; sshd hangs up when it has none, and the changed key is never seen.
+    """
+    return {} if options.config.get("HostKeyAlgorithms") else {"server_host_key_algs": f"+{ANY_KIND}"}
 
 
 async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientConnectionOptions:
@@ -95,12 +105,12 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
 
     try:
         return await asyncio.get_running_loop().run_in_executor(None, construct)
-    except asyncssh.KeyEncryptionError:
-        what = f"the key {host.identity} has a passphrase"
-        remedy = "load it into an agent with ssh-add and leave identity: out"
     except (OSError, asyncssh.KeyImportError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = str(error.strerror if isinstance(error, OSError) else error)
         what, remedy = f"the key {host.identity} cannot be used ({reason})", "mend identity:"
+        if "assphrase" in reason:
+            what = f"the key {host.identity} has a passphrase"
+            remedy = "load it into an agent with ssh-add and leave identity: out"
     except (asyncssh.ConfigParseError, ValueError) as error:
         what, remedy = f"ssh's configuration cannot be used ({error})", "mend ~/.ssh/config, or the plan's ssh:"
     raise HostUnusable(HostFault(host.name, what, remedy))
@@ -127,12 +137,6 @@ def _fault(door: _Door, error: OSError | asyncssh.Error) -> tuple[str, str]:
             return (
                 f'{door} does not let user "{door.user}" in with {keys}',
                 f'make "{door.by_hand} true" work first: user:, identity:, ssh-add, authorized_keys there',
-            )
-        case asyncssh.KeyExchangeFailed() if "host key" in error.reason:
-            return (
-                f"{door} has no host key of the kinds that known_hosts lists for it",
-                f"find out whether it was installed anew; if so, run \"ssh-keygen -R '{door.entry}'\" and "
-                f'"{door.by_hand}" once, comparing the fingerprint',
             )
         case _:
             return f"{door} ended the login ({error.reason})", ASK_SSHD

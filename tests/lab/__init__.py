@@ -96,9 +96,18 @@ class Sshd:
         return self.folder / "host_key"
 
     @property
+    def entry(self) -> str:
+        """The host as known_hosts names it."""
+        return self.host.address if self.port == 22 else f"[{self.host.address}]:{self.port}"
+
+    @property
     def known_hosts_line(self) -> str:
-        kind, key = self.host_key.with_suffix(".pub").read_text().split()[:2]
-        return f"[{self.host.address}]:{self.port} {kind} {key}\n"
+        return self.known_as(self.host_key)
+
+    def known_as(self, key: Path) -> str:
+        """A line of known_hosts that says that this sshd has that key."""
+        kind, public = key.with_suffix(".pub").read_text().split()[:2]
+        return f"{self.entry} {kind} {public}\n"
 
     def spec(self, **changes: object) -> HostSpec:
         known_hosts = self.folder / "known_hosts"
