@@ -28,6 +28,26 @@ _OVERLOAD_ERROR = 0.3  # at least this, while the backlog grows: the metric has 
 _FELL_BEHIND = 0.0025  # backlog grown by this share of what fell due (achieved_iops_tolerance)
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
+COLUMNS = (
+    "subinterval",
+    "instance",
+    "metric",
+    "target",
+    "value",
+    "error_ln",
+    "proportional_ln",
+    "integral_ln",
+    "derivative_ln",
+    "gain",
+    "gain_next",
+    "iops",
+    "iops_next",
+    "achieved_iops",
+    "backlog",
+    "monotone",
+    "event",
+)  # of pid.csv
+
 
 @dataclass(frozen=True, slots=True)
 class Range:
@@ -166,25 +186,26 @@ class Pid:
     def _cells(
         self, interval: Interval, name: str, before: Loop, after: Loop, value: float | None, error: float, load: Load
     ) -> dict[str, Cell]:
-        return {
-            "subinterval": interval.number,
-            "instance": name,
-            "metric": self.focus.metric,
-            "target": self.target,
-            "value": value,
-            "error_ln": error,
-            "proportional_ln": 0.0,
-            "integral_ln": -before.gain * error,
-            "derivative_ln": 0.0,
-            "gain": before.gain,
-            "gain_next": after.gain,
-            "iops": before.iops,
-            "iops_next": after.iops,
-            "achieved_iops": load.completed / interval.length_s,
-            "backlog": load.backlog,
-            "monotone": after.monotone,
-            "event": after.event,
-        }
+        values: tuple[Cell, ...] = (
+            interval.number,
+            name,
+            self.focus.metric,
+            self.target,
+            value,
+            error,
+            0.0,
+            -before.gain * error,
+            0.0,
+            before.gain,
+            after.gain,
+            before.iops,
+            after.iops,
+            load.completed / interval.length_s,
+            load.backlog,
+            after.monotone,
+            after.event,
+        )
+        return dict(zip(COLUMNS, values, strict=True))
 
 
 def pid(

@@ -1,0 +1,124 @@
+"""Feedback control that finds its own range: a short run at max, a short one at 2 % of it, then the controller.
+
+Rule: nothing is asked of the user but the target. What the two ends show is the calibration; where the metric is
+blank at max (a response time is, unless the load is paced) the high end's metric stays unknown and the gain finds
+itself. A target that an end shows to be out of reach is said at once, not chased.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..verdicts import Finding, Reason
+from .decision import Cell, Edit, Row
+from .focus import Focus, Sample, value_of
+from .interval import Interval
+from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
+from .steer import Orders
+
+LOW_SHARE = 0.02  # of the IOPS at max
+HIGH_SHARE = 0.98  # the most that is paced: at capacity itself the backlog never drains
+_ENDS = ("max", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class AutoPid:
+    """State of control whose range is not yet known."""
+
+    focus: Focus
+    target: float
+    instances: tuple[str, ...]
+    rules: Rules = field(default_factory=Rules)
+    settle: int = 1  # subintervals at each end that are not used
+    look: int = 2  # subintervals at each end that are
+    stage: int = 0  # index of _ENDS
+    since: int = 0  # the subinterval with which the stage began
+    seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
+    capacity: Mapping[str, float] = field(default_factory=dict)  # IOPS at max, per instance
+    at_max: Mapping[str, float | None] = field(default_factory=dict)  # the metric there
+
+    def opening(self) -> tuple[Edit, ...]:
+        return tuple(Edit(self.focus.rollup, name, None) for name in self.instances)
+
+    def after(self, interval: Interval) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
+        seen = self.seen
+        if interval.number >= self.since + self.settle:
+            seen = (*seen, interval)
+        rows = tuple(self._row(interval, name) for name in self.instances)
+        say = f"finding the range: at {_ENDS[self.stage]}"
+        if len(seen) < self.look:
+            return replace(self, seen=seen), Orders(rows=rows, say=say)
+        found: dict[str, float | None] = {
+            name: value_of([one.samples[self.focus][name] for one in seen], self.focus.fraction)
+            for name in self.instances
+        }
+        if _ENDS[self.stage] == "max":
+            capacity = {name: self._achieved(seen, name) for name in self.instances}
+            state = replace(self, stage=1, since=interval.number + 1, seen=(), capacity=capacity, at_max=found)
+            edits = tuple(Edit(self.focus.rollup, name, LOW_SHARE * capacity[name]) for name in self.instances)
+            return state, Orders(edits, rows, say=say)
+        return self._begun(found, interval.number + 1, rows)
+
+    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
+        return ()
+
+    def _begun(
+        self, at_low: Mapping[str, float | None], since: int, rows: tuple[Row, ...]
+    ) -> "tuple[Pid | Unreachable, Orders]":
+        """The controller over what was found, or why there can be none."""
+        loops: dict[str, Loop] = {}
+        faults = []
+        for name in self.instances:
+            low, high, most = at_low[name], self.at_max[name], self.capacity[name]
+            if low is not None and low >= self.target:
+                faults.append(
+                    f"{name} is at {low:.4g} already at {LOW_SHARE:.0%} of its maximum, {LOW_SHARE * most:.6g} IOPS"
+                )
+            elif high is not None and high <= self.target:
+                faults.append(f"{name} is only at {high:.4g} at its maximum, {most:.6g} IOPS")
+            elif most <= 0:
+                faults.append(f"{name} did no I/O at max")
+            else:
+                ends = Range(LOW_SHARE * most, HIGH_SHARE * most, low, high)
+                loops[name] = loop_in(ends, self.target)
+        if faults:
+            state = Unreachable(since, f"{self.focus.metric} cannot be {self.target:g}: {'; '.join(faults)}")
+            return state, Orders(rows=rows, measurable=since, say=state.why)
+        pid = Pid(self.focus, self.target, loops, self.rules, warmup=1, since=since)
+        return pid, Orders(pid.opening(), rows, say="range found")
+
+    def _achieved(self, seen: tuple[Interval, ...], name: str) -> float:
+        done = sum(one.loads[self.focus.rollup][name].completed for one in seen)
+        return done / sum(one.length_s for one in seen)
+
+    def _row(self, interval: Interval, name: str) -> Row:
+        value = value_of([interval.samples[self.focus].get(name, Sample(0, 0))], self.focus.fraction)
+        load = interval.loads[self.focus.rollup][name]
+        cells: dict[str, Cell] = {
+            **dict.fromkeys(COLUMNS),
+            "subinterval": interval.number,
+            "instance": name,
+            "metric": self.focus.metric,
+            "target": self.target,
+            "value": value,
+            "achieved_iops": load.completed / interval.length_s,
+            "backlog": load.backlog,
+            "event": f"finding range: {_ENDS[self.stage]}",
+        }
+        return Row("pid.csv", cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreachable:
+    """No load has the target: the step measures where it stands, and its result says why it is invalid."""
+
+    since: int
+    why: str
+
+    def opening(self) -> tuple[Edit, ...]:
+        return ()
+
+    def after(self, interval: Interval) -> "tuple[Unreachable, Orders]":
+        return self, Orders(measurable=self.since, say=self.why)
+
+    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
+        return (Finding(Reason.TARGET_NOT_HELD, self.why),)

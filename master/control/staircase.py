@@ -1,0 +1,162 @@
+"""Staircase: several loads in one step, each with a measurement and a summary row of its own.
+
+Rule: treads come from a rule (level k), so a staircase without an end climbs until a tread is not kept up with. The
+subinterval in which a tread's load takes effect belongs to no measurement. A staircase needs a paced load, except for
+the first tread of a curve, which is max.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from ..verdicts import Finding, Reason
+from .decide import Judge
+from .decision import Decision, Edit, Measured, Row
+from .interval import Interval, Load
+from .phase import Phase
+
+ALL = "all=all"
+_END_TOLERANCE = 1.001  # so that rounding does not lose the last tread
+
+
+class Levels(Protocol):
+    """The loads of a staircase's treads."""
+
+    @property
+    def to_saturation(self) -> bool:
+        """A tread that is not kept up with is the last."""
+        ...
+
+    def level(self, tread: int, first_iops: float | None) -> float | None:
+        """Total IOPS of tread 0, 1, ...; inf is max, None is no more. `first_iops` is what tread 0 achieved."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stairs:
+    """From `start` upward by `step`, which is IOPS, or with `relative` a share of the tread before."""
+
+    start: float
+    step: float
+    relative: bool = False
+    end: float | None = None  # None: until saturation
+
+    @property
+    def to_saturation(self) -> bool:
+        return self.end is None
+
+    def level(self, tread: int, first_iops: float | None) -> float | None:
+        level = self.start * (1 + self.step) ** tread if self.relative else self.start + self.step * tread
+        return level if self.end is None or level <= self.end * _END_TOLERANCE else None
+
+    def faults(self) -> list[str]:
+        """What is wrong with the numbers, a sentence each."""
+        found = []
+        if self.start <= 0:
+            found.append(f"start is {self.start:g}; it must be above 0")
+        if self.step <= 0:
+            found.append(f"step is {self.step:g}; it must be above 0")
+        if self.end is not None and self.end < self.start:
+            found.append(f"end is {self.end:g}; it must be at least start, {self.start:g}")
+        return found
+
+
+def stairs_of_steps(start: float, end: float, steps: int) -> Stairs:
+    """`steps` treads, at least two, from `start` to `end`, evenly."""
+    return Stairs(start, (end - start) / (steps - 1), end=end)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Max first, then fractions of what it achieved: `iops_curve: [10%, 50%, 98%]`."""
+
+    fractions: tuple[float, ...]
+    to_saturation: bool = False
+
+    def level(self, tread: int, first_iops: float | None) -> float | None:
+        if tread == 0:
+            return float("inf")
+        if tread > len(self.fractions) or first_iops is None:
+            return None
+        return self.fractions[tread - 1] * first_iops
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One subinterval of the present tread."""
+
+    number: int
+    length_s: float
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Staircase:
+    """State of a staircase; `judge` is the present tread's, and made anew for each."""
+
+    levels: Levels
+    judge: Judge
+    tolerance: float = 0.0025  # achieved_iops_tolerance
+    tread: int = 0
+    first_iops: float | None = None  # what tread 0 achieved
+    seen: tuple[Seen, ...] = ()
+
+    def opening(self) -> Decision:
+        return replace(self.judge.opening(), edits=(self._edit(),))
+
+    def after(self, interval: Interval) -> "tuple[Staircase, Decision]":
+        load = interval.loads["all"][ALL]
+        judge, decision = self.judge.after(interval)
+        state = replace(self, judge=judge, seen=(*self.seen, Seen(interval.number, interval.length_s, load)))
+        if not decision.done:
+            return state, decision
+        (closed,) = decision.measured
+        achieved, behind = state._came_of(closed)
+        findings = closed.findings
+        if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
+            findings = (*findings, Finding(Reason.TARGET_NOT_REACHED, behind))
+        measured = Measured(closed.first, closed.last, self._suffix(), findings)
+        first_iops = achieved if self.tread == 0 else self.first_iops
+        row = Row("staircase.csv", state._cells(measured, achieved, behind is not None))
+        state = replace(state, tread=self.tread + 1, first_iops=first_iops, seen=())
+        saturated = behind is not None and self.levels.to_saturation
+        if saturated or state._level() is None:
+            return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
+        # k + 1 runs already and sees two loads; the next tread's warmup begins behind it.
+        state = replace(state, judge=self.judge.begun(interval.number + 2))
+        say = f"tread {state.tread}: {state._suffix().lstrip(':')}"
+        return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say)
+
+    def _level(self) -> float | None:
+        return self.levels.level(self.tread, self.first_iops)
+
+    def _edit(self) -> Edit:
+        level = self._level()
+        return Edit("all", ALL, None if level is None or level == float("inf") else level)
+
+    def _suffix(self) -> str:
+        level = self._level()
+        return ":total_iops=max" if level == float("inf") else f":total_iops={level:.6g}"
+
+    def _came_of(self, closed: Measured) -> tuple[float, str | None]:
+        """(IOPS achieved over the tread's measurement, why it was not kept up with or None)."""
+        window = [one for one in self.seen if closed.first <= one.number <= closed.last]
+        if not window:
+            return 0.0, "nothing was measured"
+        done = sum(one.load.completed for one in window)
+        due = sum(one.load.due for one in window)
+        before = [one.load.backlog for one in self.seen if one.number < closed.first]
+        grew = window[-1].load.backlog - (before[-1] if before else 0)
+        behind = self._level() != float("inf") and grew > max(self.tolerance * due, 1)
+        why = f"the backlog grew by {grew:,} of {due:,} due" if behind else None
+        return done / sum(one.length_s for one in window), why
+
+    def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
+        level = self._level()
+        return {
+            "tread": self.tread,
+            "total_iops": None if level == float("inf") else level,
+            "achieved_iops": achieved,
+            "first_subinterval": measured.first,
+            "last_subinterval": measured.last,
+            "kept_up": not behind,
+        }

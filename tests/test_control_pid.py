@@ -1,0 +1,223 @@
+"""Feedback control: hand-computed moves, the gain's steps, and whole steps on simulated plants."""
+
+from math import exp, log
+from typing import Any
+
+import pytest
+
+from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.focus import Sample
+from ivypy.master.control.interval import Interval, Load
+from ivypy.master.control.phase import Phase
+from ivypy.master.control.pid import Loop, Pid, Range, pid
+from ivypy.master.control.steer import Steer, Steered
+from ivypy.master.verdicts import Reason
+from tests.control.plants import LATENCY, Curve, Plant, linear, load_for, mmc, noise, simulate
+
+TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
+
+
+def interval(number: int, values: dict[str, float | None], backlogs: dict[str, int] | None = None) -> Interval:
+    samples = {name: Sample(value or 0.0, 1.0 if value is not None else 0.0) for name, value in values.items()}
+    loads = {name: Load(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
+    return Interval(number, number * 5.0, 5.0, Phase.RUN, samples={LATENCY: samples}, loads={"all": loads})
+
+
+def loop_of(state: Steer, name: str = "a") -> Loop:
+    assert isinstance(state, Pid)
+    return state.loops[name]
+
+
+def test_the_start_lies_on_the_calibrations_line() -> None:
+    (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}).opening()
+    assert edit.total_iops == pytest.approx(1000)
+    (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}).opening()
+    assert edit.total_iops == pytest.approx(1000)  # half-way in proportion
+
+
+def test_one_move_by_hand() -> None:
+    """20 % too slow at a gain of 1: ln(IOPS) moves by - ln(1.2)."""
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": 2400}))
+    assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2)
+    cells = orders.rows[0].cells
+    assert cells["integral_ln"] == pytest.approx(-log(1.2))
+    assert (cells["proportional_ln"], cells["derivative_ln"]) == (0.0, 0.0)
+
+
+def test_each_instance_is_on_its_own() -> None:
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, warmup=0)
+    _, orders = state.after(interval(0, {"a": 1000, "b": 4000}))
+    loads = {edit.instance: edit.total_iops for edit in orders.edits}
+    assert loads["a"] == pytest.approx(2000)
+    assert loads["b"] == pytest.approx(500)
+
+
+def test_no_step_more_than_doubles_the_load() -> None:
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": 1.0}))
+    assert orders.edits[0].total_iops == pytest.approx(1000 * exp(0.7))
+
+
+def test_at_a_bound_nothing_winds_up() -> None:
+    """Long below the target at the upper bound; the first value above it moves the load down at once."""
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    for number in range(30):
+        state, orders = state.after(interval(number, {"a": 500}))
+    assert loop_of(state).iops == pytest.approx(10_000)
+    assert orders.rows[0].cells["event"] == "clamped"
+    state, orders = state.after(interval(30, {"a": 2400}))
+    assert orders.edits[0].total_iops is not None and orders.edits[0].total_iops < 10_000
+
+
+def test_the_gain_rises_on_a_long_way_and_falls_at_a_swing() -> None:
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    gains = []
+    for number, value in enumerate([1900.0] * 6 + [2300.0, 1700.0, 2300.0]):
+        state, _ = state.after(interval(number, {"a": value}))
+        gains.append(loop_of(state).gain)
+    assert gains[5] == 2.0
+    assert gains[6:] == [1.0, 0.5, 0.25]
+
+
+def test_a_change_of_gain_is_bumpless() -> None:
+    """At the target, whatever the gain, the load stays."""
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    for number, value in enumerate([1900.0] * 6 + [2300.0]):
+        state, _ = state.after(interval(number, {"a": value}))
+    before = loop_of(state).iops
+    state, _ = state.after(interval(7, {"a": 2000.0}))
+    assert loop_of(state).iops == pytest.approx(before)
+
+
+def test_gains_do_not_step_for_ever_on_noise() -> None:
+    """The ancestor's defect 15: 2,000 subintervals of correlated noise at the target end with few steps."""
+    for seed in range(5):
+        sound = noise(seed, 0.02, 0.5)
+        state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+        changes, gain = [], loop_of(state).gain
+        for number in range(2000):
+            value = 2 * loop_of(state).iops * sound.next()
+            state, _ = state.after(interval(number, {"a": value}))
+            if loop_of(state).gain != gain:
+                gain = loop_of(state).gain
+                changes.append(number)
+        assert len(changes) < 30
+        assert sum(number > 500 for number in changes) < 15
+
+
+def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None:
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state, orders = state.after(interval(0, {"a": 1500}, {"a": 500}))
+    assert orders.edits[0].total_iops == pytest.approx(1000 * exp(-0.3))
+    state, orders = state.after(interval(1, {"a": 9000}, {"a": 100}))
+    assert not orders.edits
+    assert orders.rows[0].cells["event"] == "draining"
+
+
+def test_a_blank_metric_moves_nothing() -> None:
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": None}))
+    assert not orders.edits
+    assert orders.rows[0].cells["event"] == "blank"
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        (Range(100, 50), "low must be above 0 and below high"),
+        (Range(0, 50), "low must be above 0"),
+        (Range(100, 200, 2500), "above low_target"),
+        (Range(100, 200, 10, 1500), "below high_target"),
+        (Range(100, 200, max_iops=150), "at least high_iops"),
+        (Range(100, 200, 10, 3000, 300), ""),
+    ],
+)
+def test_a_range_that_cannot_serve_says_why(given: Range, fault: str) -> None:
+    found = given.faults(2000)
+    assert fault in found[0] if fault else not found
+
+
+PLANTS = [(mmc(4, 1000), 4000.0, 2000.0), (mmc(1, 1000), 1000.0, 4000.0), (linear(200, 0.2), 8000.0, 1000.0)]
+
+
+def controlled(curve: Curve, capacity: float, target: float, **more: Any) -> Steered:
+    ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
+    return Steered(pid(LATENCY, target, {"all=all": ends}), Fixed(0, 12), **more)
+
+
+@pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
+def test_a_measurement_under_control_stands_at_the_target(curve: Curve, capacity: float, target: float) -> None:
+    for seed in range(5):
+        trace = simulate(Plant(curve, capacity, noise(seed, 0.02, 0.3)), controlled(curve, capacity, target), 200)
+        (measured,) = trace.decisions[-1].measured
+        assert not measured.findings
+        truth = load_for(curve, target, capacity)
+        loads = [load for load in trace.loads[measured.first : measured.last + 1] if load is not None]
+        assert sum(loads) / len(loads) == pytest.approx(truth, rel=0.03)
+
+
+@pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
+def test_no_gain_steps_in_a_measurement(curve: Curve, capacity: float, target: float) -> None:
+    trace = simulate(Plant(curve, capacity, noise(1, 0.02, 0.3)), controlled(curve, capacity, target), 200)
+    (measured,) = trace.decisions[-1].measured
+    steps = [
+        row.cells["subinterval"]
+        for decision in trace.decisions
+        for row in decision.rows
+        if row.file == "pid.csv" and row.cells["gain"] != row.cells["gain_next"]
+    ]
+    assert all(isinstance(step, int) and step < measured.first for step in steps)
+
+
+def test_it_follows_a_plant_that_changes() -> None:
+    """The device becomes 40 % slower in subinterval 80: thirty subintervals later the load is the new one."""
+    curve, capacity = mmc(4, 1000), 4000.0
+    plant = Plant(curve, capacity, noise(3, 0.01, 0.0), factor=lambda number: 1.0 if number < 80 else 1.4)
+    state: Steer = controlled(curve, capacity, 2000).steer
+    decision = Decision(Phase.RUN, state.opening())
+    for number in range(125):
+        closed = plant.interval(number, decision)
+        state, orders = state.after(closed)
+        decision = Decision(Phase.RUN, orders.edits)
+    assert plant.iops == pytest.approx(load_for(curve, 2000 / 1.4, capacity), rel=0.03)
+
+
+def test_a_load_that_does_not_settle_times_out() -> None:
+    trace = simulate(
+        Plant(linear(200, 0.2), 8000, noise(1, 0.02, 0), factor=lambda number: 1.5 ** ((number % 12) - 6)),
+        controlled(linear(200, 0.2), 8000, 1000, timeout_s=200),
+        100,
+    )
+    (measured,) = trace.decisions[-1].measured
+    assert trace.subintervals <= 100
+    assert measured.findings[0].reason is Reason.TARGET_NOT_HELD
+
+
+class TestAuto:
+    def run(self, curve: Curve, capacity: float, target: float) -> tuple[Plant, Any]:
+        plant = Plant(curve, capacity, noise(2, 0.01, 0.0))
+        trace = simulate(plant, Steered(AutoPid(LATENCY, target, ("all=all",)), Fixed(0, 10)), 200)
+        return plant, trace
+
+    @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
+    def test_nothing_is_asked_but_the_target(self, curve: Curve, capacity: float, target: float) -> None:
+        plant, trace = self.run(curve, capacity, target)
+        assert not trace.decisions[-1].measured[0].findings
+        assert plant.iops == pytest.approx(load_for(curve, target, capacity), rel=0.03)
+        assert trace.loads[0] is None
+        assert trace.loads[3] == pytest.approx(0.02 * capacity, rel=0.01)
+
+    def test_a_target_below_what_the_lowest_load_shows_is_said(self) -> None:
+        _, trace = self.run(mmc(4, 1000), 4000, 900)
+        (finding,) = trace.decisions[-1].measured[0].findings
+        assert finding.reason is Reason.TARGET_NOT_HELD
+        assert "already" in finding.detail
+
+    def test_a_target_that_the_maximum_does_not_reach_is_said(self) -> None:
+        _, trace = self.run(linear(200, 0.01), 8000, 900)
+        assert "only" in trace.decisions[-1].measured[0].findings[0].detail
+
+    def test_every_row_of_pid_csv_has_the_same_columns(self) -> None:
+        _, trace = self.run(mmc(4, 1000), 4000, 2000)
+        headers = {tuple(row.cells) for decision in trace.decisions for row in decision.rows if row.file == "pid.csv"}
+        assert len(headers) == 1
