@@ -37,8 +37,8 @@ def _of_geometry(parameters: Parameters, lun: Target) -> list[str]:
     first = 1 if lun.kind == "block" else 0  # block 0 of a block device is never driven
     if lun.size // size <= first:
         holds = f"{lun.path} has {of_bytes(lun.size)}"
-        needs = "no block behind block 0, which is never driven" if first and lun.size >= size else "not one block"
-        return [f"{holds}, {needs} of {of_bytes(size)}: choose a smaller blocksize or a larger LUN"]
+        where = " behind block 0, which is never driven" if first and lun.size >= size else ""
+        return [f"{holds}, no block of {of_bytes(size)}{where}: choose a smaller blocksize or a larger LUN"]
     start, end = parameters.range
     if (start, end) == (0, 0):
         return []

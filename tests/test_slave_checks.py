@@ -1,0 +1,137 @@
+"""What is refused before anything is opened: workloads, edits, orders; each with its remedy."""
+
+from dataclasses import replace
+
+import pytest
+
+from ivypy.protocol.messages import WorkloadToCreate
+from ivypy.protocol.parameters import Iosequencer, Parameters
+from ivypy.slave.checks import of_edit, of_order, of_workload
+from ivypy.slave.targets import Target
+
+DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", None)
+FILE = Target("/d/f", "file", 1 << 20, 512, "ext4", "/d", None)
+WRITE = Parameters(fraction_read=0.0)
+
+
+DEFAULTS = Parameters()
+
+
+def workload(parameters: Parameters = DEFAULTS, consent: bool = False, ceiling: int = 32) -> WorkloadToCreate:
+    return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", consent, parameters, ceiling)
+
+
+@pytest.mark.parametrize(
+    ("lun", "asked", "faults"),
+    [
+        (DISK, workload(), []),
+        (DISK, workload(WRITE, consent=True), []),
+        (DISK, workload(Parameters(range=(4096, 8192))), []),
+        (FILE, workload(Parameters(range=(0, 4096))), []),
+        (FILE, workload(Parameters(blocksize=512)), []),
+        (FILE, workload(Parameters(blocksize=1 << 20)), []),
+        (
+            DISK,
+            workload(WRITE),
+            ["it would write, and nobody agreed to that: `destroy: true` in the plan, and its token"],
+        ),
+        (DISK, workload(Parameters(maxtags=64)), ["its ceiling of 32 tags is not within maxtags (64) and 8192"]),
+        (DISK, workload(ceiling=9000), ["its ceiling of 9000 tags is not within maxtags (1) and 8192"]),
+        (
+            DISK,
+            workload(Parameters(maxtags=0, blocksize=100)),
+            ["blocksize is 100; the least is 512", "maxtags is 0; the least is 1"],
+        ),
+        (
+            DISK,
+            workload(Parameters(iosequencer=Iosequencer.SEQUENTIAL, fraction_read=0.5), consent=True),
+            ["fraction_read is 0.5; a sequential workload reads (100%) or writes (0%)"],
+        ),
+        (
+            DISK,
+            workload(Parameters(blocksize=6144)),
+            ["blocksize is 6,144, and /dev/sdb takes multiples of 4,096 bytes: choose one of these"],
+        ),
+        (
+            DISK,
+            workload(Parameters(blocksize=2 << 20)),
+            ["/dev/sdb has 1 MiB, no block of 2 MiB: choose a smaller blocksize or a larger LUN"],
+        ),
+        (
+            DISK,
+            workload(Parameters(blocksize=1 << 20)),
+            [
+                "/dev/sdb has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"
+                " choose a smaller blocksize or a larger LUN"
+            ],
+        ),
+        (
+            FILE,
+            workload(Parameters(range=(8192, 8192))),
+            ["range is 8,192 to 8,192, which holds nothing: its start comes before its end"],
+        ),
+        (
+            FILE,
+            workload(Parameters(range=(0, (1 << 20) + 1))),
+            ["range ends at 1,048,577, and /d/f at 1,048,576: choose an end within it"],
+        ),
+        (
+            FILE,
+            workload(Parameters(range=(1, 8191))),
+            ["range is 1 to 8,191, which holds no whole block of 4 KiB: make it wider"],
+        ),
+        (
+            DISK,
+            workload(Parameters(range=(0, 4096))),
+            ["range is 0 to 4,096, which holds no whole block of 4 KiB: make it wider"],
+        ),
+    ],
+)
+def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
+    lun: Target, asked: WorkloadToCreate, faults: list[str]
+) -> None:
+    assert of_workload(asked, lun) == faults
+
+
+@pytest.mark.parametrize(
+    ("change", "consent", "faults"),
+    [
+        ({"iops": 5000.0}, False, []),
+        ({"iops": "max", "fraction_read": 0.3}, True, []),
+        (
+            {"fraction_read": 0.3},
+            False,
+            ["it would write to a LUN that is opened read-only, since nobody agreed to writing when it began"],
+        ),
+        (
+            {"blocksize": 8192, "seed": 7},
+            True,
+            [
+                "blocksize, seed cannot change while the instance exists (only fraction_read, iops can):"
+                " delete it and create it anew"
+            ],
+        ),
+        ({"iops": -1.0}, True, ["iops is -1; the least is 0"]),
+    ],
+)
+def test_an_edit_changes_what_is_live_and_what_was_agreed(
+    change: dict[str, object], consent: bool, faults: list[str]
+) -> None:
+    before = Parameters(iops=100.0)
+    assert of_edit(before, replace(before, **change), consent) == faults  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("order", "classes", "reason"),
+    [
+        ([], [], None),
+        ([7, 3], [0, 0], None),
+        ([7, 3], [1, 0], None),
+        ([7], [0, 0], "1 instances have 2 merge classes: name one class for each"),
+        ([7, 7], [0, 0], "an instance stands twice in its order: name each once"),
+        ([7, 8, 9], [0, 0, 0], "there are no instances 8, 9: create them first"),
+        ([7, 3], [0, 2], "its merge classes are not 0, 1, 2 ... without a gap: number them so"),
+    ],
+)
+def test_a_go_names_what_there_is(order: list[int], classes: list[int], reason: str | None) -> None:
+    assert of_order(order, classes, [3, 5, 7]) == reason

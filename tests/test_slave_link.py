@@ -1,0 +1,229 @@
+"""The link over real pipes: every way to be fed, nothing blocks, nothing is lost, back-pressure is seen."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.errors import ProtocolError
+from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.states import State
+from ivypy.slave import link as link_module
+from ivypy.slave.link import Link, unfit
+
+ARRAY = m.Array(m.ArrayType.U64, os.urandom(1 << 20))
+NONE = m.Array(m.ArrayType.U32, b"")
+RESULT = m.Result(0, 0, 1, False, 2, (), NONE, ARRAY, NONE, NONE, NONE, (), ())
+
+
+@dataclass
+class Ear:
+    """Remembers what it was told."""
+
+    commands: list[m.Command] = field(default_factory=list)
+    spoken_to: asyncio.Event = field(default_factory=asyncio.Event)
+    drained_once: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    error: ProtocolError | None = None
+
+    def heard(self, command: m.Command, received_ns: int) -> None:
+        assert received_ns > 0
+        self.commands.append(command)
+        self.spoken_to.set()
+
+    def drained(self) -> None:
+        self.drained_once.set()
+
+    def closed(self) -> None:
+        self.ended.set()
+
+    def garbled(self, error: ProtocolError) -> None:
+        self.error = error
+        self.ended.set()
+
+
+@dataclass
+class Wire:
+    link: Link
+    ear: Ear
+    to_link: int
+    from_link: int
+
+    def tell(self, data: bytes) -> None:
+        os.write(self.to_link, data)
+
+    async def take(self, n: int) -> bytes:
+        return await asyncio.get_running_loop().run_in_executor(None, os.read, self.from_link, n)
+
+    async def hear(self, count: int) -> list[m.Message]:
+        """The next so many messages."""
+        reader, found = LineReader(), list[m.Message]()
+        while len(found) < count:
+            found += [message(data) for data in reader.feed(await self.take(1 << 20))]
+        return found
+
+
+@pytest.fixture
+async def wire() -> AsyncIterator[Wire]:
+    to_read, to_link = os.pipe()
+    from_link, to_write = os.pipe()
+    ticks = iter(range(1, 1000))
+    wire = Wire(Link(to_read, to_write, lambda: next(ticks)), Ear(), to_link, from_link)
+    wire.link.open(asyncio.get_running_loop(), wire.ear)
+    yield wire
+    wire.link.close()
+    for fd in (to_read, to_link, from_link, to_write):
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+COMMANDS: list[m.Command] = [m.ClockProbe(1), m.ListLuns(2, True, ("/a/*",), ()), m.Die(3)]
+
+
+@pytest.mark.parametrize("step", [1, 7, 1 << 16])
+async def test_commands_arrive_however_they_are_cut(wire: Wire, step: int) -> None:
+    data = b"".join(line(command) for command in COMMANDS)
+    for i in range(0, len(data), step):
+        wire.tell(data[i : i + step])
+        await asyncio.sleep(0)
+    os.close(wire.to_link)
+    await wire.ear.ended.wait()
+    assert wire.ear.commands == COMMANDS
+    assert wire.ear.error is None
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"GET / HTTP/1.1\n", "a line is not JSON"),
+        (b'{"type":"attack","id":1}\n', "unknown message 'attack'"),
+        (line(m.Ok(1, 2)), "'ok' is no command"),
+        (line(m.ClockProbe(1))[:-5], "the stream ended inside a line"),
+        (b'{"type":"die"}\n', "die: missing ['id']"),
+    ],
+)
+async def test_rubbish_is_named_and_ends_listening(wire: Wire, data: bytes, said: str) -> None:
+    wire.tell(line(COMMANDS[0]) + data)
+    os.close(wire.to_link)
+    await wire.ear.ended.wait()
+    assert said in str(wire.ear.error)
+    assert wire.ear.commands == COMMANDS[:1]
+
+
+async def test_what_was_said_decides_the_state(wire: Wire) -> None:
+    with pytest.raises(ProtocolError, match="'ready' was said in state connecting"):
+        wire.link.say(m.Ready(1))
+    running(wire.link)
+    wire.link.say(m.Stopped(m.StopReason.LEASE, 0, 0, 0, 0, 0))
+    assert wire.link.state is State.IDLE
+
+
+def running(link: Link) -> None:
+    hello = m.Hello(m.Role.SLAVE, 1, "0", "", "h", 1, "3", "6", "g", "x", (0,), "tsc", (), 0)
+    for saying in (hello, m.Ready(1)):
+        link.say(saying)
+    assert link.state is State.RUNNING
+
+
+async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> None:
+    running(wire.link)
+    for i in range(4):
+        wire.link.say(RESULT)
+        wire.link.say(m.Remark(str(i)))
+    assert wire.link.results_held == 4
+    found = await wire.hear(10)
+    assert [type(saying).__name__ for saying in found[2:]] == ["Result", "Remark"] * 4
+    assert found[2] == RESULT
+    await wire.ear.drained_once.wait()
+    assert wire.link.results_held == 0
+
+
+async def test_a_late_saying_is_made_when_its_turn_comes(wire: Wire) -> None:
+    running(wire.link)
+    made: list[bool] = []
+
+    def reading() -> m.Saying:
+        made.append(True)
+        return m.ClockReading(9, 1, 2)
+
+    wire.link.say(RESULT)
+    wire.link.say_late(reading)
+    assert made == []
+    assert (await wire.hear(4))[-1] == m.ClockReading(9, 1, 2)
+    assert made == [True]
+
+
+async def test_against_one_who_asks_and_never_listens_reading_pauses(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_module, "MOST_HELD", 200_000)
+    running(wire.link)
+    wire.link.say(RESULT)
+    wire.tell(line(COMMANDS[0]))
+    await wire.ear.spoken_to.wait()
+    wire.ear.spoken_to.clear()
+    wire.tell(line(COMMANDS[1]))
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(wire.ear.spoken_to.wait(), 0.05)
+    await wire.hear(3)
+    await wire.ear.spoken_to.wait()
+    assert wire.ear.commands == COMMANDS[:2]
+
+
+async def test_a_far_end_that_is_gone_ends_it(wire: Wire) -> None:
+    running(wire.link)
+    os.close(wire.from_link)
+    wire.link.say(m.Remark("nobody hears"))
+    await wire.ear.ended.wait()
+    assert wire.ear.error is None
+
+
+async def test_last_words_are_written_without_the_loop_and_without_end(wire: Wire) -> None:
+    running(wire.link)
+    fcntl.fcntl(wire.from_link, fcntl.F_SETPIPE_SZ, 1 << 16)
+    wire.link.say(RESULT)
+    wire.link.say(m.Remark("last"))
+    wire.link.flush(0.01)  # nobody reads
+    assert wire.link.results_held == 1
+    taking = asyncio.get_running_loop().run_in_executor(None, taken, wire.from_link, b'"last"}\n')
+    wire.link.flush(10.0)
+    assert (await taking).endswith(line(m.Remark("last")))
+
+
+def taken(fd: int, until: bytes) -> bytes:
+    data = b""
+    while not data.endswith(until):
+        data += os.read(fd, 1 << 20)
+    return data
+
+
+@pytest.mark.parametrize(
+    ("opened", "what"),
+    [
+        (lambda: os.open("/dev/null", os.O_RDONLY), "a device"),
+        (lambda: os.open("/proc/self/status", os.O_RDONLY), "a file"),
+        (lambda: os.openpty()[1], "a terminal"),
+    ],
+)
+def test_what_is_no_pipe_is_refused_with_a_sentence(opened: Callable[[], int], what: str) -> None:
+    fd = opened()
+    try:
+        reason = unfit(fd, "standard input")
+        assert reason is not None
+        assert reason.startswith(f"standard input is {what}, not a pipe")
+    finally:
+        os.close(fd)
+
+
+def test_a_pipe_fits() -> None:
+    one, other = os.pipe()
+    try:
+        assert unfit(one, "standard input") is None
+    finally:
+        os.close(one)
+        os.close(other)
