@@ -5,12 +5,16 @@ column's name.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
+
+import numpy as np
 
 from ...protocol.counters import ThreadCount
 from ...protocol.messages import Result
 from ..rollup.unpack import threads_of
 from .records import HostTiming, SubintervalRecord, Timing
+from .table import cells, number_cells
 
 Row = Sequence[Any]
 
@@ -75,15 +79,24 @@ def _worst(result: Result) -> list[Any]:
     ]
 
 
-def thread_rows(record: SubintervalRecord) -> Iterator[Row]:
-    """Every thread's figures, times in microseconds."""
-    for host, result in record.interval.results.items():
-        threads = threads_of(result)
-        columns: list[list[Any]] = [threads[:, column].tolist() for column in ThreadCount]
-        for column in _TIMES:
-            columns[column] = (threads[:, column] / 1e3).tolist()
-        for number, row in enumerate(zip(*columns, strict=True)):
-            yield [record.interval.subinterval, host, number, *row]
+def thread_rows(record: SubintervalRecord) -> str:
+    """Every thread's figures as CSV lines, times in microseconds; many thousands, so formatted as one table."""
+    threads = {host: threads_of(result) for host, result in record.interval.results.items()}
+    starts = [
+        f"{record.interval.subinterval},{start},{number}"
+        for start, figures in zip(map(_cell, threads), threads.values(), strict=True)
+        for number in range(len(figures))
+    ]
+    if not starts:
+        return ""
+    table = np.concatenate(list(threads.values()))
+    rows = number_cells([("%.9g", table[:, c] / 1e3) if c in _TIMES else ("%d", table[:, c]) for c in ThreadCount])
+    return "".join(f"{start},{row}\n" for start, row in zip(starts, rows, strict=True))
+
+
+@cache
+def _cell(text: str) -> str:
+    return cells([text])
 
 
 def clock_rows(record: SubintervalRecord) -> Iterator[Row]:

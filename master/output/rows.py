@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
 from ..rollup.merged import Presence
-from ..rollup.metrics import METRICS, column
+from ..rollup.metrics import BLOCKS, METRICS, value
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
 from .columns import (
@@ -64,8 +64,15 @@ def presence_cells(presence: Presence) -> list[str]:
 
 
 def metric_cells(figures: Figures) -> list[str]:
-    """All metrics, a text per row."""
-    return number_cells([(metric.precision.value, column(figures, name)) for name, metric in METRICS.items()])
+    """All metrics, a text per row. Blocks with the same values are made once: few steps use all kinds of I/O."""
+    made: dict[object, list[str]] = {}
+    texts = []
+    for category, metrics in BLOCKS:
+        key = figures.kinds(category) if category else metrics
+        if key not in made:
+            made[key] = number_cells([(metric.precision.value, value(figures, metric)) for metric in metrics])
+        texts.append(made[key])
+    return [",".join(parts) for parts in zip(*texts, strict=True)]
 
 
 def subinterval_rows(record: SubintervalRecord, instances: InstanceCells, settings: Sequence[str]) -> list[str]:

@@ -71,7 +71,7 @@ class StepFolder:
         cpu = [*names(CPU), *(f"core_{number}" for number in core_numbers(self._cores))]
         self._append("cpu.csv", cpu, cpu_rows(record, self._cores))
         self._append("interlock.csv", names(INTERLOCK), interlock_rows(record))
-        self._append("threads.csv", names(THREADS), thread_rows(record))
+        self._append_text("threads.csv", names(THREADS), thread_rows(record))
         self._append("clock.csv", names(CLOCK), clock_rows(record))
 
     def late(self, host: str, result: Result) -> None:
@@ -125,6 +125,8 @@ class StepFolder:
             append(file.rows, rows[file.row] if begun else file.header + rows[file.row])
 
     def _append(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
-        head = [] if file in self._begun else [header]
+        self._append_text(file, header, lines(rows))
+
+    def _append_text(self, file: str, header: Sequence[str], text: str) -> None:
+        append(self.path / file, text if file in self._begun else lines([header]) + text)
         self._begun.add(file)
-        append(self.path / file, lines([*head, *rows]))

@@ -59,7 +59,7 @@ def cells(values: Sequence[Any]) -> str:
     return lines([values])[:-1] if len(values) != 1 else lines([(*values, "")])[:-2]
 
 
-def number_cells(columns: Sequence[tuple[str, NDArray[np.float64]]]) -> list[str]:
+def number_cells(columns: Sequence[tuple[str, NDArray[Any]]]) -> list[str]:
     """Numbers as parts of rows, a text for each row. `columns`: a %-format and a value per row each; nan is blank.
 
     Columns that are blank, or zero, in every row cost nothing: most categories of I/O are not used in most steps.

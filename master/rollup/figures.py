@@ -151,13 +151,14 @@ class Figures:
         found: Floats = self.merged.counts[:, list(columns)].sum(axis=1).astype(np.float64)
         return found
 
-    def _latency(self, first: int, category: str) -> Latency:
-        kinds = [kind for kind in CATEGORIES[category] if self._used(kind)]
-        return self._of(tuple(first + kind for kind in kinds) or (first + CATEGORIES[category][0],))
+    def kinds(self, category: str) -> tuple[Kind, ...]:
+        """The kinds of a category that saw any I/O, in any row."""
+        buckets = self.merged.buckets
+        return tuple(kind for kind in CATEGORIES[category] if buckets[SERVICE + kind].counts.shape[1])
 
-    def _used(self, kind: Kind) -> bool:
-        """Whether any row has I/O of that kind."""
-        return bool(self.merged.buckets[SERVICE + kind].counts.shape[1])
+    def _latency(self, first: int, category: str) -> Latency:
+        kinds = self.kinds(category) or CATEGORIES[category][:1]
+        return self._of(tuple(first + kind for kind in kinds))
 
     def _of(self, series: tuple[int, ...]) -> Latency:
         if series not in self._latencies:

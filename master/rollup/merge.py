@@ -113,22 +113,18 @@ class Merger:
     def _add_histograms(self, unpacked: Unpacked, class_rows: Ints) -> None:
         """Add a host's buckets to the rows of every type that is a sum of no other."""
         rows = class_rows[:, self.layout.direct].tolist()
-        spans, starts, buckets = unpacked.spans.tolist(), unpacked.starts.tolist(), unpacked.buckets
-        for series, (low, high) in enumerate(_ranges(unpacked.spans)):
-            if low == high:
-                continue
-            used_low, used_high = self._used[series]
-            self._used[series] = (min(low, used_low), max(high, used_high)) if used_high else (low, high)
-            table = self._tables[series] = self._tables[series].covering(low, high)
-            counts, first_bucket = table.counts, table.low
-            for place in range(series, len(spans), SERIES):
-                first, width = spans[place]
-                if width:
-                    start = starts[place]
-                    used = buckets[start : start + width]
-                    first -= first_bucket
-                    for row in rows[place // SERIES]:
-                        counts[row, first : first + width] += used
+        spans, buckets = unpacked.spans.tolist(), unpacked.buckets
+        for series, (low, high) in _ranges(spans).items():
+            self._used[series] = _both(self._used[series], (low, high))
+            self._tables[series] = self._tables[series].covering(low, high)
+        start = 0
+        for place, (first, width) in enumerate(spans):
+            if width:
+                table = self._tables[place % SERIES]
+                used, first = buckets[start : start + width], first - table.low
+                for row in rows[place // SERIES]:
+                    table.counts[row, first : first + width] += used
+                start += width
 
     def _sum_coarser(self) -> None:
         """Fill the rows of the types that are sums of finer ones, and drop buckets that nobody used."""
@@ -141,13 +137,20 @@ class Merger:
             self._tables[series] = Buckets(low, counts)
 
 
-def _ranges(spans: Ints) -> list[tuple[int, int]]:
-    """Per series the bucket range [low, high) that any class uses; (0, 0) where none does."""
-    low, width = spans[:, 0].reshape(-1, SERIES), spans[:, 1].reshape(-1, SERIES)
-    used = width > 0
-    lows = np.where(used, low, np.iinfo(np.int64).max).min(axis=0, initial=np.iinfo(np.int64).max)
-    highs = np.where(used, low + width, 0).max(axis=0, initial=0)
-    return [(int(a), int(b)) if b else (0, 0) for a, b in zip(lows, highs, strict=True)]
+def _ranges(spans: Sequence[Sequence[int]]) -> dict[int, tuple[int, int]]:
+    """Per series that any class uses, the range [low, high) of its buckets."""
+    found: dict[int, tuple[int, int]] = {}
+    for place, (first, width) in enumerate(spans):
+        if width:
+            found[place % SERIES] = _both(found.get(place % SERIES, (0, 0)), (first, first + width))
+    return found
+
+
+def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The range that covers two; (0, 0) is none."""
+    if not one[1]:
+        return other
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def merged_counts(layout: Layout, counts: Ints) -> Ints:

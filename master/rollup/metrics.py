@@ -162,12 +162,22 @@ LATENESS: Final = tuple(
     if metric.name.endswith(("count", "mean", "p50", "p99", "max"))
 )  # fmt: skip
 
-METRICS: Final[dict[str, Metric]] = {
-    metric.name: metric
-    for metric in (*LOAD, *HOSTS, *(m for category in CATEGORIES for m in _of_category(category)), *LATENESS)
-}
+# By category, "" where it is about none. Categories whose I/O is of the same kinds have blocks of the same values.
+BLOCKS: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
+    ("", (*LOAD, *HOSTS)),
+    *((category, tuple(_of_category(category))) for category in CATEGORIES),
+    ("", LATENESS),
+)
+METRICS: Final[dict[str, Metric]] = {metric.name: metric for _, block in BLOCKS for metric in block}
 
 
 def column(figures: Figures, name: str) -> Floats:
-    """One metric for all rows, shape (R,). Raises KeyError for a name that is none."""
-    return METRICS[name].compute(figures)
+    """One metric for all rows, shape (R,); nan where no host is in. Raises KeyError for a name that is none."""
+    return value(figures, METRICS[name])
+
+
+def value(figures: Figures, metric: Metric) -> Floats:
+    """A metric for all rows, shape (R,); nan where no host is in."""
+    found = metric.compute(figures)
+    present = figures.merged.presence.hosts_in > 0
+    return found if present.all() else np.where(present, found, np.nan)

@@ -25,7 +25,6 @@ class Unpacked:
     counts: Ints  # (instances, Count)
     moments: Words  # (classes, SERIES, Moment)
     spans: Ints  # (classes * SERIES, 2): first used bucket, how many
-    starts: Ints  # (classes * SERIES,) where each one's buckets begin
     buckets: Words  # the used ranges one after the other
 
 
@@ -69,23 +68,23 @@ def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> U
     fault = _moments_fault(moments.reshape(-1, len(Moment)), spans[:, 1], ends, buckets)
     if fault:
         raise wrong(fault)
-    return Unpacked(counts, moments, spans, ends - spans[:, 1], buckets)
+    return Unpacked(counts, moments, spans, buckets)
 
 
 def _moments_fault(moments: Words, lengths: Ints, ends: Ints, buckets: Words) -> str:
     """Why moments and buckets contradict each other; "" if they do not."""
     count, least, most = moments[:, Moment.COUNT], moments[:, Moment.MIN], moments[:, Moment.MAX]
+    used = lengths.nonzero()[0]
     sums = np.zeros(len(count), np.uint64)
-    used = np.flatnonzero(lengths)
     if len(used):
         sums[used] = np.add.reduceat(buckets, ends[used] - lengths[used])
-    bad = np.flatnonzero(sums != count)
-    if len(bad):
-        where, series = divmod(int(bad[0]), SERIES)
-        return f"series {series} of class {where} counts {count[bad[0]]}, its buckets hold {sums[bad[0]]}"
+    if (sums != count).any():
+        bad = (sums != count).nonzero()[0][0]
+        where, series = divmod(int(bad), SERIES)
+        return f"series {series} of class {where} counts {count[bad]}, its buckets hold {sums[bad]}"
     empty = count == 0
-    if np.any((least > most) & ~empty) or np.any((least != NO_LEAST) & empty):
-        return "a least value is above the largest"
+    if (least[empty] != NO_LEAST).any() or (most[empty] != 0).any() or ((least > most) != empty).any():
+        return "the least and the largest value of a series contradict each other"
     return ""
 
 

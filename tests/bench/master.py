@@ -1,0 +1,206 @@
+"""What a subinterval costs the controller: decode, merge and write the results of N simulated hosts, in one process.
+
+Real encoded `result` lines from made-up but realistic latencies; everything after the pipe is the program's own.
+    scripts/bench master                          10, 100, 1,000 hosts with rollups all and host; then 24 classes a host
+    scripts/bench master --hosts 100 --subintervals 1000        memory over a long step
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+
+from ivypy.master.output.folder import RunFolder
+from ivypy.master.output.records import HostTiming, SubintervalRecord, Timing
+from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.merge import Merger
+from ivypy.master.rollup.metrics import column
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.window import Window
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.histogram import BUCKETS, lower_edges
+from ivypy.protocol.lines import line, message
+from ivypy.protocol.messages import Array, ArrayType, Result
+from ivypy.protocol.parameters import Parameters
+
+INSTANCES = 24  # per host
+CORES = 16
+LENGTH_S = 5.0
+SAMPLES = 200_000  # drawn per series of a host; a class has its share of them
+POOL = 24  # different results that the hosts take turns to send
+QUARTER_S = LENGTH_S / 4
+
+EDGES = np.array(lower_edges()[1:-1], np.float64)
+
+
+@dataclass(frozen=True)
+class Spec:
+    by: tuple[str, ...]
+    quantity: int | None = None
+    max_droop: float | None = None
+    csv: bool = True
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.by)
+
+
+def packed(values: np.ndarray, kind: ArrayType) -> Array:  # type: ignore[type-arg]
+    return Array(kind, np.ascontiguousarray(values, "<" + kind).tobytes())
+
+
+def latencies(random: np.random.Generator, series: int, size: int) -> np.ndarray:  # type: ignore[type-arg]
+    """Nanoseconds: a fast device with a slow tail; the generator's lateness is a few microseconds."""
+    if series == LATENESS:
+        return random.lognormal(np.log(3e3), 0.6, size)
+    body = random.lognormal(np.log(120e3 if series % 4 == Kind.RANDOM_READ else 60e3), 0.35, size)
+    slow = random.random(size) < 0.003
+    body[slow] *= random.uniform(5, 200, int(slow.sum()))
+    return body
+
+
+def result(random: np.random.Generator, classes: int) -> Result:
+    """One host's subinterval: random reads and writes, paced."""
+    moments = np.zeros((classes, SERIES, len(Moment)), np.uint64)
+    moments[..., Moment.MIN] = np.uint64(2**64 - 1)
+    spans = np.zeros((classes, SERIES, 2), np.uint32)
+    buckets = []
+    used = {SERVICE + Kind.RANDOM_READ: 0.7, SERVICE + Kind.RANDOM_WRITE: 0.3,
+            RESPONSE + Kind.RANDOM_READ: 0.7, RESPONSE + Kind.RANDOM_WRITE: 0.3, LATENESS: 1.0}  # fmt: skip
+    for klass in range(classes):
+        for series in range(SERIES):
+            if series not in used:
+                continue
+            ns = latencies(random, series, int(SAMPLES / classes * used[series]))
+            histogram = np.bincount(np.searchsorted(EDGES, ns, "right"), minlength=BUCKETS)
+            first, last = np.flatnonzero(histogram)[[0, -1]]
+            spans[klass, series] = first, last - first + 1
+            buckets.append(histogram[first : last + 1])
+            whole = ns.astype(np.int64)
+            squares = int((ns / 1e3).dot(ns / 1e3) * 1e6)
+            moments[klass, series] = [
+                len(whole), len(whole) * 8192, int(whole.sum()), squares % 2**64, squares >> 64, whole.min(), whole.max(),
+            ]  # fmt: skip
+    counts = random.integers(0, 50, (INSTANCES, len(Count)))
+    counts[:, [Count.DUE, Count.SUBMITTED, Count.COMPLETED]] = SAMPLES // INSTANCES
+    counts[:, [Count.ERRORS, Count.SHORT, Count.DROPPED]] = 0
+    length = round(LENGTH_S * 1e9) + int(random.integers(-1000, 1000))
+    return Result(
+        subinterval=0, start_ns=0, length_ns=length, last=False, collected_ns=length + 2_000_000,
+        cpu=tuple(round(float(busy), 1) for busy in random.uniform(5, 95, CORES)),
+        counts=packed(counts, ArrayType.I64), moments=packed(moments, ArrayType.U64),
+        spans=packed(spans, ArrayType.U32), buckets=packed(np.concatenate(buckets), ArrayType.U32),
+        threads=packed(random.integers(1, 10**7, (CORES - 2, len(ThreadCount))), ArrayType.I64),
+        faults=(), missing=(),
+    )  # fmt: skip
+
+
+class Bench:
+    """One controller's work for `hosts` hosts."""
+
+    def __init__(self, hosts: int, by: Sequence[str], root: Path, seed: int) -> None:
+        random = np.random.default_rng(seed)
+        self.hosts = [f"lab{h:04d}" for h in range(hosts)]
+        instances = [WorkloadInstance(i, host, f"/dev/sd{i}", "oltp") for host in self.hosts for i in range(INSTANCES)]
+        rollups = Rollups.build(instances, [Spec((name,)) for name in by])
+        self.merger = Merger(rollups, {host: rollups.order(host) for host in self.hosts})
+        self.classes = len(rollups.classes(self.hosts[0]).rows)
+        self.lines = [line(result(random, self.classes)) for _ in range(min(POOL, hosts))]
+        self.settings = Settings.of(rollups, {(i.host, i.number): Parameters(iops=1000.0) for i in instances})
+        run = RunFolder.create(root, f"bench{hosts}", datetime.now(UTC))
+        self.step = run.step(0, "bench", self.merger.layout, dict.fromkeys(self.hosts, tuple(range(CORES))))
+        self.window = Window(self.merger.layout)
+        one = HostTiming(2_000_000, 1_000_000, 12_345, 30_000, 1.5, 1_000, 2_000)
+        self.timing = Timing(50_000_000, 20_000_000, 5_000_000, 4 * 10**9, dict.fromkeys(self.hosts, one))
+
+    def subinterval(self, k: int) -> dict[str, float]:
+        """CPU seconds of each part."""
+        arriving = [self.lines[(k + h) % len(self.lines)] for h in range(len(self.hosts))]
+        arriving = [one.replace(b'"subinterval":0,', b'"subinterval":%d,' % k, 1) for one in arriving]
+        marks = [time.process_time()]
+
+        def mark() -> None:
+            marks.append(time.process_time())
+
+        results = [message(one) for one in arriving]
+        mark()
+        self.merger.open(k)
+        for host, one in zip(self.hosts, results, strict=True):
+            assert isinstance(one, Result)
+            self.merger.add(host, one)
+        interval = self.merger.close()
+        self.window.add(interval)
+        mark()
+        figures = Figures(interval.merged, self.settings.paced)
+        column(figures, "overall_response_us_p99")
+        self.step.subinterval(SubintervalRecord(interval, figures, self.settings, "run", k * 5 * 10**9, self.timing))
+        mark()
+        parts = dict(zip(("decode", "merge", "write"), np.diff(marks).tolist(), strict=True))
+        return parts | {"all": marks[-1] - marks[0]}
+
+    def run(self, subintervals: int) -> Iterator[tuple[dict[str, float], float]]:
+        """Seconds of each part, and resident MiB, per subinterval."""
+        for k in range(subintervals):
+            yield self.subinterval(k), resident_mib()
+
+
+def resident_mib() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def measure(hosts: int, by: Sequence[str], subintervals: int, seed: int) -> float:
+    """Print one line; the median cost in seconds."""
+    with tempfile.TemporaryDirectory(prefix="ivypy-bench-") as root:
+        bench = Bench(hosts, by, Path(root), seed)
+        got = list(bench.run(subintervals))
+    median = {part: float(np.median([cost[part] for cost, _ in got[1:]])) for part in got[0][0]}
+    resident = [mib for _, mib in got]
+    print(
+        f"{hosts:6,} hosts  {bench.classes:3} classes each  {len(bench.merger.layout.rollups.rows):6,} rows"
+        f"  line {len(bench.lines[0]) / 1e3:6.1f} kB"
+        + "".join(f"  {part} {seconds * 1e3:7.1f} ms" for part, seconds in median.items())
+        + f"  resident {resident[1]:.0f} -> {resident[-1]:.0f} MiB in {subintervals} subintervals",
+        flush=True,
+    )
+    return median["all"]
+
+
+def largest(by: Sequence[str], seed: int) -> None:
+    """The largest number of hosts whose subinterval costs at most a quarter of its length."""
+    low, low_s, high = 50, measure(50, by, 4, seed), None
+    while high is None or high - low > max(low // 20, 1):
+        trial = max(round(low * QUARTER_S / low_s * 0.98), low + 1)
+        if high is not None:
+            trial = min(max(trial, low + (high - low) // 4), high - 1)
+        cost = measure(trial, by, 4, seed)
+        if cost <= QUARTER_S:
+            low, low_s = trial, cost
+        else:
+            high = trial
+    print(f"largest number of hosts in {QUARTER_S:g} s of one core: {low}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/bench master", description=__doc__.splitlines()[0])
+    parser.add_argument("--hosts", type=int, action="append", help="only these numbers of hosts, rollups all and host")
+    parser.add_argument("--subintervals", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")
+    for hosts in arguments.hosts or (10, 100, 1000):
+        measure(hosts, ["host"], arguments.subintervals, arguments.seed)
+    if not arguments.hosts:
+        print(f"rollups all, host and lun: {INSTANCES} classes a host")
+        largest(["host", "lun"], arguments.seed)
+
+
+if __name__ == "__main__":
+    main()
