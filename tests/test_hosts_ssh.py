@@ -14,6 +14,7 @@ import pytest
 
 from ivypy.master.hosts import ssh
 from ivypy.master.hosts.connect import open_pipe
+from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.gate import LoginGate
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from tests.hosts import ask, fault, line, opened, script, stand_in
@@ -76,15 +77,17 @@ async def test_the_bundle_is_sent_once_and_stays(lab: Lab) -> None:
 
 
 @pytest.mark.slow
-async def test_eight_logins_at_once_and_no_more(host: LabHost) -> None:
-    """A strict sshd refuses the ninth that has not proved itself; twelve logins get through."""
-    with host.sshd("MaxStartups 8:100:8") as sshd:
-        gate, bundle = LoginGate(), stand_in()
-        spec = sshd.spec(connect_timeout_s=60.0)
-        pipes = await asyncio.gather(*(open_pipe(spec, bundle, gate, lambda text: None) for _ in range(12)))
-        for pipe in pipes:
-            assert await line(pipe) == f"hello {bundle.hash}"
-        await asyncio.gather(*(pipe.close() for pipe in pipes))
+@pytest.mark.parametrize(("at_a_time", "all_get_in"), [(2, True), (12, False)])
+async def test_the_gate_keeps_within_what_sshd_takes(host: LabHost, at_a_time: int, all_get_in: bool) -> None:
+    """An sshd that refuses whoever is the fifth that has not proved itself: as much room beside us as in real life."""
+    with host.sshd("MaxStartups 4:100:4") as sshd:
+        gate, spec = LoginGate(at_a_time), sshd.spec(connect_timeout_s=60.0)
+        opening = (open_pipe(spec, stand_in(), gate, lambda text: None) for _ in range(12))
+        results = await asyncio.gather(*opening, return_exceptions=True)
+        refused = [str(result) for result in results if isinstance(result, HostUnusable)]
+        await asyncio.gather(*(result.close() for result in results if not isinstance(result, BaseException)))
+    assert (refused == []) == all_get_in
+    assert all("closed the connection during the login" in text for text in refused)
 
 
 async def test_megabytes_go_both_ways_at_once(host: LabHost) -> None:

@@ -17,14 +17,13 @@ import asyncssh
 from ..errors import HostFault
 from . import hostkeys
 from .errors import HostUnusable
-from .gate import LoginGate
 from .spec import HostSpec
 
 ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
 ASK_SSHD: Final = "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"
 
 
-async def log_in(host: HostSpec, gate: LoginGate, log: Callable[[str], None]) -> asyncssh.SSHClientConnection:
+async def log_in(host: HostSpec, log: Callable[[str], None]) -> asyncssh.SSHClientConnection:
     """An open connection, its host key verified. Raises HostUnusable."""
     options = await _options(host, _given(host))
     # The configuration's files are a list, or None where it would switch verification off: then ssh's own count.
@@ -33,16 +32,15 @@ async def log_in(host: HostSpec, gate: LoginGate, log: Callable[[str], None]) ->
     door = _Door(host, options.host, options.port, options.username)
     verifier = hostkeys.Verifier(known, log)
     log(f"-> login: {door.by_hand}")
-    async with gate.to(door.address):
-        try:
-            return await asyncssh.connect(
-                **_given(host), **_kinds(options), known_hosts=known, client_factory=lambda: verifier
-            )
-        except asyncssh.HostKeyNotVerifiable as error:
-            raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
-        except (OSError, asyncssh.Error) as error:
-            what, remedy = _fault(door, error)
-            raise HostUnusable(HostFault(host.name, what, remedy)) from None
+    try:
+        return await asyncssh.connect(
+            **_given(host), **_kinds(options), known_hosts=known, client_factory=lambda: verifier
+        )
+    except asyncssh.HostKeyNotVerifiable as error:
+        raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
+    except (OSError, asyncssh.Error) as error:
+        what, remedy = _fault(door, error)
+        raise HostUnusable(HostFault(host.name, what, remedy)) from None
 
 
 @dataclass(frozen=True, slots=True)

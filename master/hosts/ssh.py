@@ -96,18 +96,21 @@ def _as_lost() -> Iterator[None]:
 
 async def start(host: HostSpec, words: Sequence[str], gate: LoginGate, log: Callable[[str], None]) -> SshPipe:
     """Log in and run a command line, each word quoted for the login shell. Raises HostUnusable."""
-    connection = await log_in(host, gate, log)
+    # Only a session that has begun tells that sshd has crossed the login off its list of those under way.
+    async with gate.to(host.address):
+        connection = await log_in(host, log)
+        try:
+            return SshPipe(connection, await _run(connection, host, shlex.join(words)), log)
+        except BaseException:
+            connection.abort()
+            raise
+
+
+async def _run(connection: asyncssh.SSHClientConnection, host: HostSpec, command: str) -> Streams:
     try:
         async with asyncio.timeout(host.connect_timeout_s):
-            streams = await connection.open_session(
-                shlex.join(words), encoding=None, request_pty=False, x11_forwarding=False
-            )
+            return await connection.open_session(command, encoding=None, request_pty=False, x11_forwarding=False)
     except (asyncssh.Error, OSError) as error:
-        connection.abort()
         what = f"it lets us in, but starts no process ({str(error) or 'no answer'})"
         remedy = "its sshd log says why (MaxSessions, the user's shell)"
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
-    except BaseException:
-        connection.abort()
-        raise
-    return SshPipe(connection, streams, log)

@@ -62,7 +62,7 @@ class LabHost:
 
     @contextlib.contextmanager
     def sshd(self, *settings: str) -> "Iterator[Sshd]":
-        """One more sshd on this host, at another port, with `settings` before the usual ones."""
+        """One more sshd on this host, at another port, with `settings` for the usual ones of these names."""
         sshd = Sshd(self, free_port(self), settings)
         try:
             self.sshds.append(sshd)
@@ -129,7 +129,11 @@ class Sshd:
         self.folder.mkdir(parents=True)
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.host_key))
         config = self.folder / "sshd_config"
-        config.write_text("\n".join((*self._settings, *self._usual())) + "\n")
+        said = {
+            setting.split()[0] for setting in self._settings
+        }  # of some keywords sshd takes the first, of some the last
+        usual = [setting for setting in self._usual() if setting.split()[0] not in said - {"HostKey"}]
+        config.write_text("\n".join((*self._settings, *usual)) + "\n")
         sshd = [str(shutil.which("sshd", path=SBIN)), "-D", "-f", str(config), "-E", str(self.folder / "log")]
         if self.host.namespace:
             named = f'hostname {self.host.name}; exec "$@"'
