@@ -1,0 +1,51 @@
+/* How I/Os reach the kernel: a struct of functions, chosen once.
+ *
+ * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread. No function
+ * but open and close allocates; harvest makes no system call where that can be avoided.
+ */
+#ifndef IVYPY_BACKEND_H
+#define IVYPY_BACKEND_H
+
+#include <stdint.h>
+
+#include "instance.h"
+
+struct completion {
+    struct tag *tag;
+    int64_t result; /* bytes, or -errno */
+};
+
+struct backend {
+    const char *name;
+
+    /* 0 if it works on this kernel, else -errno. */
+    int (*probe)(void);
+
+    /* A context for at most `depth` I/Os in flight. 0 or -errno: EAGAIN where the system's limit is reached. */
+    int (*open)(void **context, uint32_t depth);
+
+    /* May wait for all that is in flight; so only when nothing is. */
+    void (*close)(void *context);
+
+    /* What can be done for these tags before the instant of submission is read. */
+    void (*prepare)(void *context, struct tag *const *tags, uint32_t count);
+
+    /* Hands the prepared tags to the kernel, in order: how many it took, or -errno of the first. */
+    int (*submit)(void *context, struct tag *const *tags, uint32_t count);
+
+    /* What has completed, at most `room`: how many, or -errno. */
+    int (*harvest)(void *context, struct completion *completions, uint32_t room);
+
+    /* Sleeps until something completes, at most `timeout_ns`: like harvest. */
+    int (*wait)(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room);
+};
+
+extern const struct backend backend_libaio, backend_null;
+
+/* All, ended by NULL. */
+extern const struct backend *const backends[];
+
+/* NULL if there is none of this name. */
+const struct backend *backend_named(const char *name);
+
+#endif

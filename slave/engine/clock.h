@@ -1,0 +1,22 @@
+/* The clock that stamps I/Os: nanoseconds on CLOCK_MONOTONIC's scale.
+ *
+ * Rule: no other file asks the system for the time. Whatever may take the place of clock_gettime must keep the
+ * scale, since due times, boundaries and the lease come from other clocks of the same scale.
+ */
+#ifndef IVYPY_CLOCK_H
+#define IVYPY_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define NS_PER_MS UINT64_C(1000000)
+
+uint64_t clock_now(void);
+
+/* CPU time of the calling thread. */
+uint64_t clock_thread_cpu(void);
+
+struct timespec clock_timespec(uint64_t ns);
+
+#endif

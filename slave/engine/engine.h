@@ -1,0 +1,112 @@
+/* The engine: its threads, its LUNs and workload instances, its commands.
+ *
+ * Rule: knows no Python. Functions return 0 or -errno; engine_why() then says in words what was wrong, if there is more
+ * to say than errno does. Commands take a lock, so they may come from several threads; set_lease takes none and may come
+ * while another command is at work. No command waits for a thread that is in a step, but go (for all to be ready) and
+ * close (for all to end, for a given time).
+ */
+#ifndef IVYPY_ENGINE_H
+#define IVYPY_ENGINE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "columns.h"
+#include "instance.h"
+#include "step.h"
+#include "thread.h"
+
+enum { ENGINE_THREADS = 256, ENGINE_WORDS = 256 };
+
+/* One instance's state as of the end of the last collected subinterval: what the collector adds up. */
+struct tally {
+    int64_t backlog, in_flight;
+    uint64_t oldest_submit_ns, oldest_due_ns, owed_since_ns, edit;
+};
+
+/* A merge class's distributions of one result, all threads merged. */
+struct collector {
+    struct tally *tallies; /* per instance of the step, in its order */
+    struct moments *moments;
+    uint64_t *buckets;
+    uint64_t *scratch; /* HISTOGRAM_BUCKETS: a thread's lateness */
+    uint32_t instances, classes;
+    uint32_t next;   /* label of the next result */
+    uint64_t end_ns; /* of the last result; the start at first */
+    bool last;       /* the step's last result was taken */
+};
+
+struct posted {
+    uint32_t edit;
+    bool pending; /* not reported yet */
+};
+
+struct engine {
+    pthread_mutex_t lock;
+    const struct backend *backend;
+    struct thread *threads;
+    uint32_t thread_count;
+    int eventfd;
+    struct lun **luns; /* by handle; NULL: closed */
+    uint32_t lun_count;
+    struct instance **by_number; /* NULL: none */
+    uint32_t number_count;
+    struct step step;
+    struct collector collector;
+    struct posted posted;
+    uint64_t steps;
+    bool in_step; /* from go until ended() has told the end */
+    bool closed;
+    char why[ENGINE_WORDS];
+};
+
+/* Threads on `cpus` (-1: not pinned). On failure nothing is left. */
+int engine_open(struct engine **engine, const struct backend *backend, const int *cpus, uint32_t count);
+
+/* Ends the threads and frees all that the kernel does not hold; `left`, of ENGINE_THREADS places, gets the numbers of
+ * the threads that did not end in time. Returns how many these are. May be called again. */
+uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
+
+/* After close: frees the engine, unless a thread is left, which still uses it. */
+void engine_free(struct engine *e);
+
+int engine_open_lun(struct engine *e, const char *path, bool writable); /* the handle, or -errno */
+int engine_close_lun(struct engine *e, uint32_t lun);
+int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+                  const struct parameters *parameters);
+int engine_delete(struct engine *e, uint32_t number);
+const char *engine_lun_path(struct engine *e, uint32_t lun); /* "" if there is none */
+
+struct edit {
+    uint32_t number;
+    struct parameters parameters;
+};
+int engine_edit(struct engine *e, uint32_t edit, const struct edit *edits, uint32_t count);
+/* 1 and the edit with the time at which the last thread took it, once; else 0. */
+int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns);
+
+int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
+              uint32_t count);
+void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns);
+void engine_cooldown(struct engine *e, uint32_t subinterval);
+void engine_stop(struct engine *e, uint32_t last);
+void engine_halt(struct engine *e);
+void engine_set_lease(struct engine *e, uint64_t until_ns);
+
+struct end {
+    enum end_reason reason;
+    struct thread_end sums;
+};
+/* 1 and how the step ended, once; else 0. */
+int engine_ended(struct engine *e, struct end *end);
+uint64_t engine_oldest_in_flight(struct engine *e);
+/* Copies the dying words of a thread that died and was not asked since; false if there is none. */
+bool engine_dying_words(struct engine *e, uint32_t thread, char *words, size_t size);
+
+/* Describes what went wrong in the last command. */
+const char *engine_why(struct engine *e);
+__attribute__((format(printf, 3, 4))) int engine_refuse(struct engine *e, int error, const char *format, ...);
+
+#endif

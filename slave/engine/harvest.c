@@ -1,0 +1,114 @@
+/* Completions: filing them by their stamp, and recording their times when there is nothing more urgent.
+ *
+ * Rule: an error or a short transfer is counted and enters no latency. One stamp holds for all completions of one look
+ * at the ring; the time between two looks bounds its error, and is recorded.
+ */
+#include <errno.h>
+
+#include "clock.h"
+#include "columns.h"
+#include "thread.h"
+
+/* An instance at iops max rests for this long after an error, so that a LUN that fails at once does not take the
+ * core. */
+#define REST_NS NS_PER_MS
+
+static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
+{
+    if (!i->free || i->in_flight >= i->maxtags)
+        i->tag_since_ns = now_ns;
+    tag->next = i->free;
+    i->free = tag;
+}
+
+/* In flight from an earlier step: its memory and its place in the queue are all that matters. */
+void harvest_stray(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+
+    tag->stray = false;
+    i->strays--;
+    free_tag(i, tag, now_ns);
+    if (i->in_step) {
+        submit_release(t, i, now_ns);
+        submit_enqueue(t, i);
+    }
+}
+
+/* Its tag is free again, and the next I/O may go. */
+static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    bool was_oldest = i->flying.first == tag;
+
+    land(i, tag);
+    if (was_oldest)
+        publish_oldest(t, i);
+    free_tag(i, tag, now_ns);
+    i->in_flight--;
+    add_in_flight(t, (uint32_t)-1);
+    submit_release(t, i, now_ns);
+    submit_enqueue(t, i);
+}
+
+void harvest_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    struct row *row = row_of(t, i);
+
+    row->errors++;
+    row->short_transfers += result >= 0;
+    buffer_count_fault(t->running, i->number, result < 0 ? (int)-result : 0);
+    tag->fresh = false;
+    if (i->max && !t->cooling) {
+        i->flat_out = false;
+        heap_set(&t->heap, i->slot, now_ns + REST_NS);
+    }
+    retire(t, tag, now_ns);
+}
+
+static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
+{
+    if (tag->stray) {
+        harvest_stray(t, tag, now_ns);
+    } else if (result == tag->instance->parameters.blocksize) {
+        tag->fresh &= !tag->write;
+        t->done[t->done_count++] = (struct done){
+            .service_ns = now_ns - tag->submit_ns,
+            .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
+            .tag = tag,
+            .kind = tag->kind,
+            .wrote = tag->write,
+        };
+        retire(t, tag, now_ns);
+    } else if (result == -EAGAIN && tag->nowait) {
+        submit_again(t, tag, now_ns);
+    } else {
+        harvest_fail(t, tag, result, now_ns);
+    }
+}
+
+void harvest_file(struct thread *t, uint32_t count, uint64_t now_ns)
+{
+    for (uint32_t n = 0; n < count; n++)
+        file(t, t->completions[n].tag, t->completions[n].result, now_ns);
+}
+
+void harvest_record(struct thread *t)
+{
+    for (uint32_t n = 0; n < t->done_count; n++) {
+        const struct done *done = &t->done[n];
+        struct instance *i = done->tag->instance;
+        row_of(t, i)->completed++;
+        record(t, i, SERIES_SERVICE + done->kind, done->service_ns);
+        if (done->response_ns != UNCHANGED)
+            record(t, i, SERIES_RESPONSE + done->kind, done->response_ns);
+        /* Now rather than when it is due. A tag that was taken again meanwhile was stamped then. */
+        if (done->wrote && !done->tag->fresh) {
+            instance_stamp(i, tag_buffer(done->tag, true));
+            done->tag->fresh = true;
+        }
+    }
+    t->running->figures.completed += t->done_count;
+    t->done_count = 0;
+}

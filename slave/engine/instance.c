@@ -1,0 +1,158 @@
+#define _GNU_SOURCE
+#include "instance.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+
+enum { PAGE = 4096, SECTOR = 512 };
+
+/* Purposes of random streams. */
+enum { ADDRESSES, GAPS };
+
+static int refuse(const char **why, int error, const char *words)
+{
+    *why = words;
+    return -error;
+}
+
+static int check(const struct lun *lun, uint32_t ceiling, const struct parameters *p, const char **why)
+{
+    if (p->blocksize == 0 || p->blocksize % lun->block != 0)
+        return refuse(why, EINVAL, "blocksize is not a multiple of the LUN's logical block size");
+    if (p->setting.maxtags == 0 || p->setting.maxtags > ceiling)
+        return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
+    if (p->setting.fraction_read < 1.0 && !lun->writable)
+        return refuse(why, EROFS, "fraction_read below 1 writes, but the LUN was opened read-only, without consent");
+    return 0;
+}
+
+static int make_tags(struct instance *i)
+{
+    i->tags = aligned_alloc(64, i->ceiling * sizeof *i->tags);
+    if (!i->tags)
+        return -ENOMEM;
+    memset(i->tags, 0, i->ceiling * sizeof *i->tags);
+    for (uint32_t n = 0; n < i->ceiling; n++) {
+        struct tag *tag = &i->tags[n];
+        tag->instance = i;
+        tag->iocb.aio_data = (uint64_t)(uintptr_t)tag;
+        tag->iocb.aio_fildes = (uint32_t)i->lun->fd;
+        tag->iocb.aio_nbytes = i->parameters.blocksize;
+    }
+    return 0;
+}
+
+/* Incompressible, and different on every host and in every run. */
+static void fill(struct instance *i, char *data, size_t size)
+{
+    uint64_t stream = i->stamp_salt, *words = (uint64_t *)(void *)data;
+
+    for (size_t n = 0; n < size / sizeof *words; n++)
+        words[n] = random_next(&stream);
+}
+
+static int make_data(struct instance *i)
+{
+    size_t half;
+
+    i->stride = (i->parameters.blocksize + PAGE - 1) / PAGE * PAGE;
+    half = (size_t)i->stride * i->ceiling;
+    i->data_size = i->lun->writable ? 2 * half : half;
+    i->data = mmap(NULL, i->data_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (i->data == MAP_FAILED) {
+        i->data = NULL;
+        return -ENOMEM;
+    }
+    /* Touched now, so that no I/O waits for a page. */
+    for (size_t at = 0; at < half && i->parameters.setting.fraction_read > 0.0; at += PAGE)
+        ((volatile char *)i->data)[at] = 0;
+    if (getrandom(&i->stamp_salt, sizeof i->stamp_salt, 0) != (ssize_t)sizeof i->stamp_salt)
+        return -EIO;
+    if (i->lun->writable)
+        fill(i, i->data + half, half);
+    return 0;
+}
+
+int instance_create(struct instance *i, struct lun *lun, uint32_t ceiling, const struct parameters *parameters,
+                    const char **why)
+{
+    const struct parameters *p = parameters;
+    struct segment *ring;
+    int result = check(lun, ceiling, p, why);
+
+    if (result != 0)
+        return result;
+    *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .lun = lun,
+                           .ceiling = ceiling, .parameters = *p, .maxtags = p->setting.maxtags,
+                           .nowait = lun->nowait && lun_requests_per_io(lun, p->blocksize) == 1,
+                           .weight = lun_requests_per_io(lun, p->blocksize)};
+    lun->users++;
+    if (!sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, p->blocksize, p->range_start, p->range_end,
+                        lun->size, lun->device)) {
+        instance_destroy(i);
+        return refuse(why, EINVAL, "the range does not lie in the LUN, or holds no whole block (block 0 of a device "
+                                   "is never used)");
+    }
+    ring = calloc(PACER_SEGMENTS, sizeof *ring);
+    pacer_init(&i->pacer, ring, p->iosequencer == RANDOM_INDEPENDENT);
+    result = ring ? make_tags(i) : -ENOMEM;
+    if (result == 0)
+        result = make_data(i);
+    if (result != 0) {
+        instance_destroy(i);
+        return refuse(why, -result, "no memory for the I/O buffers of this many tags");
+    }
+    return 0;
+}
+
+void instance_destroy(struct instance *i)
+{
+    if (i->data)
+        munmap(i->data, i->data_size);
+    i->lun->users--;
+    free(i->tags);
+    free(i->pacer.ring);
+    *i = (struct instance){.slot = i->slot};
+}
+
+static void free_tags(struct instance *i)
+{
+    i->free = NULL;
+    for (uint32_t n = i->ceiling; n-- > 0;) {
+        if (i->tags[n].stray)
+            continue;
+        i->tags[n].next = i->free;
+        i->free = &i->tags[n];
+    }
+}
+
+void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
+{
+    const struct setting *setting = &i->parameters.setting;
+    uint64_t seed = i->parameters.seed;
+
+    free_tags(i);
+    i->in_flight = 0;
+    i->flying = (struct tag_list){0};
+    i->waiting = NOT_WAITING;
+    i->tag_since_ns = start_ns;
+    atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
+    i->maxtags = setting->maxtags;
+    i->max = setting->iops < 0.0;
+    i->flat_out = false;
+    i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
+    sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
+    pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
+}
+
+void instance_stamp(struct instance *i, char *data)
+{
+    /* Multiplying by an odd number keeps the stamps apart and makes them look like the rest. */
+    for (uint32_t at = 0; at < i->parameters.blocksize; at += SECTOR) {
+        uint64_t stamp = (i->stamp_salt + ++i->writes) * UINT64_C(0x9e3779b97f4a7c15);
+        memcpy(data + at, &stamp, sizeof stamp);
+    }
+}

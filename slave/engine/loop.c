@@ -1,0 +1,260 @@
+/* The loop of a workload thread.
+ *
+ * In order of priority: file what completed, submit what is due, record, wait until the next thing can happen. Every
+ * pass has two readings of the clock: one immediately before the submit call, and one after it, which stamps the
+ * completions found by then (the ring is looked at first, so a stamp is never early).
+ * Rule: nothing here allocates, nothing takes a lock, and no wait is longer than 10 ms.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "thread.h"
+
+/* A wait shorter than this is not worth a system call. */
+#define SHORTEST_WAIT_NS 2000
+
+/* How many exponential due times are counted in one pass: only rates that no core can count ever reach it. */
+enum { MOST_FALLEN = 16384 };
+
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+void loop_fall_due(struct thread *t, uint64_t until_ns)
+{
+    uint64_t most = MOST_FALLEN;
+
+    while (heap_key(&t->heap) < until_ns && most > 0) {
+        struct instance *i = &t->instances[t->heap.entries[0].item];
+        if (i->max) { /* its start, or the end of its rest */
+            i->flat_out = true;
+            heap_remove(&t->heap, i->slot);
+        } else {
+            struct row *row = row_of(t, i);
+            uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
+            row->due += fallen;
+            row->dropped += i->pacer.dropped;
+            i->pacer.dropped = 0;
+            row->owed_since_ns = pacer_owed_since(&i->pacer);
+            heap_set(&t->heap, i->slot, pacer_next_due(&i->pacer));
+            if (i->pacer.exponential)
+                most -= fallen;
+        }
+        submit_enqueue(t, i);
+    }
+}
+
+/* Gives up what is owed; nothing falls due any more. */
+static void cool(struct thread *t)
+{
+    t->cooling = true;
+    heap_clear(&t->heap);
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        struct instance *i = t->step_instances[n];
+        row_of(t, i)->dropped += pacer_stop(&i->pacer);
+        row_of(t, i)->owed_since_ns = 0;
+        i->flat_out = false;
+    }
+}
+
+static void run_in(struct thread *t, struct buffer *b)
+{
+    t->running = b;
+    t->rows = b->rows;
+    t->moments = b->moments;
+    t->buckets = b->buckets;
+}
+
+/* Gives the running buffer to the collector, and goes on in `next` (NULL: the step is over). */
+static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_t now_ns, struct buffer *next)
+{
+    struct buffer *b = t->running;
+    uint64_t cpu_ns;
+
+    if (next) {
+        atomic_store_explicit(&next->state, BUFFER_RUNNING, memory_order_relaxed);
+        run_in(t, next);
+        b->figures.switchover = clock_now() - now_ns;
+    }
+    cpu_ns = clock_thread_cpu();
+    b->figures.cpu_time = cpu_ns - t->cpu_seen_ns;
+    t->cpu_seen_ns = cpu_ns;
+    b->figures.dispatch = now_ns > end_ns ? now_ns - end_ns : 0;
+    b->last = next == NULL;
+    b->label = label;
+    b->subinterval = t->subinterval;
+    b->end_ns = end_ns;
+    atomic_store_explicit(&b->state, BUFFER_READY_TO_SEND, memory_order_release);
+}
+
+static void pass_result(struct thread *t, uint32_t label)
+{
+    atomic_store_explicit(&t->progress, label + 1, memory_order_release);
+    thread_signal(t);
+}
+
+static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary_ns, uint64_t now_ns)
+{
+    struct buffer *other = t->running == &t->buffers[0] ? &t->buffers[1] : &t->buffers[0];
+    bool is_free = atomic_load_explicit(&other->state, memory_order_acquire) == BUFFER_READY_TO_RUN;
+
+    /* A thread that was held up, so that the collector went on without it, may lack a free buffer where the others
+     * have one. */
+    if (d.outcome == OUTCOME_SWAP && is_free)
+        hand_over(t, d.label, boundary_ns, now_ns, other);
+    else
+        t->running->figures.overruns++;
+    if (d.outcome == OUTCOME_SWAP)
+        pass_result(t, d.label);
+    t->subinterval++;
+    t->began_ns = boundary_ns;
+}
+
+/* Passes all boundaries, and the end of the lease, up to `now_ns`. False: the step is over. */
+static bool cross(struct thread *t, uint64_t now_ns)
+{
+    struct step *s = t->step;
+
+    for (;;) {
+        uint64_t boundary_ns = step_boundary(s, t->subinterval, t->began_ns);
+        uint64_t lease_ns = atomic_load_explicit(&s->lease_ns, memory_order_acquire);
+        if (now_ns >= lease_ns && lease_ns < boundary_ns)
+            step_cut(s, END_LEASE, lease_ns, now_ns);
+
+        struct decision d = step_look(s, t->subinterval);
+        if (d.outcome == OUTCOME_OPEN && now_ns >= boundary_ns)
+            d = step_decide(s, t->subinterval, now_ns);
+        bool cut = d.outcome == OUTCOME_CUT;
+        uint64_t at_ns = cut ? atomic_load_explicit(&s->cut_ns, memory_order_acquire) : boundary_ns;
+        if (d.outcome == OUTCOME_OPEN || now_ns < at_ns) {
+            t->horizon_ns = earlier(at_ns, lease_ns > now_ns ? lease_ns : UINT64_MAX);
+            return true;
+        }
+
+        if (at_ns < t->began_ns)
+            at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
+        loop_fall_due(t, at_ns);
+        if (cut || d.outcome == OUTCOME_LAST) {
+            hand_over(t, d.label, at_ns, now_ns, NULL);
+            pass_result(t, d.label);
+            return false;
+        }
+        pass_boundary(t, d, at_ns, now_ns);
+    }
+}
+
+/* Everything that is not I/O: boundaries, edits, cooldown, the end. False: the step is over. */
+static bool take_notice(struct thread *t, uint64_t now_ns)
+{
+    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
+    if (!cross(t, now_ns))
+        return false;
+    if (!t->cooling && t->subinterval >= atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
+        cool(t);
+    if (atomic_load_explicit(&t->mailbox.posted, memory_order_acquire) !=
+        atomic_load_explicit(&t->mailbox.taken, memory_order_relaxed)) {
+        loop_fall_due(t, now_ns + 1);
+        thread_take_mail(t, now_ns, true);
+    }
+    return true;
+}
+
+static bool needs_notice(const struct thread *t, uint64_t now_ns)
+{
+    return now_ns >= t->horizon_ns ||
+           t->attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
+}
+
+/* What a look at the ring found, at `now_ns`. */
+static uint32_t looked(struct thread *t, int found, uint64_t now_ns, bool slept)
+{
+    struct thread_figures *figures = &t->running->figures;
+    uint64_t gap_ns = now_ns - t->last_look_ns;
+
+    t->last_look_ns = now_ns;
+    if (found < 0) {
+        thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
+        return 0;
+    }
+    /* Asleep, the kernel looks for us. */
+    if (!slept && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
+        t->running->harvest_gap[bucket_of(gap_ns)]++;
+        if (gap_ns > figures->harvest_gap_max)
+            figures->harvest_gap_max = gap_ns;
+    }
+    figures->harvests += found > 0;
+    return (uint32_t)found;
+}
+
+/* Nothing is to be done now: sleeps until something may be. */
+static int rest(struct thread *t, uint64_t now_ns, bool *slept)
+{
+    uint64_t until_ns = earlier(heap_key(&t->heap), t->horizon_ns);
+
+    until_ns = earlier(until_ns, now_ns + (t->again ? NS_PER_MS : THREAD_LONGEST_WAIT_NS));
+    *slept = until_ns > now_ns + SHORTEST_WAIT_NS;
+    if (!*slept)
+        return t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+    t->running->figures.waits++;
+    return t->backend->wait(t->context, until_ns - now_ns, t->completions, THREAD_HARVEST);
+}
+
+uint32_t loop_run(struct thread *t, uint64_t *now)
+{
+    uint64_t now_ns = clock_now();
+    uint32_t found = 0;
+    bool open = true; /* false: the end is decided or about to be */
+
+    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
+    t->cpu_seen_ns = clock_thread_cpu();
+    t->last_look_ns = now_ns;
+    for (;;) {
+        bool slept = false;
+        int result;
+
+        if (needs_notice(t, now_ns) && !take_notice(t, now_ns))
+            break;
+        harvest_file(t, found, now_ns);
+        loop_fall_due(t, now_ns + 1);
+        if (open)
+            submit_gather(t, now_ns);
+
+        if (t->batch_size) {
+            t->backend->prepare(t->context, t->batch, t->batch_size);
+            uint64_t stamp_ns = clock_now();
+            if (needs_notice(t, stamp_ns)) {
+                /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
+                 * submitted behind it. */
+                harvest_record(t);
+                if (!take_notice(t, stamp_ns)) {
+                    submit_take_back(t);
+                    now_ns = stamp_ns;
+                    found = 0;
+                    break;
+                }
+            }
+            open = submit_batch(t, stamp_ns);
+            result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+            now_ns = clock_now();
+            if (open) {
+                t->running->figures.in_submit += now_ns - stamp_ns;
+                submit_account(t, stamp_ns);
+            } else {
+                submit_take_back(t);
+            }
+        } else if (t->done_count == 0) {
+            result = rest(t, now_ns, &slept);
+            now_ns = clock_now();
+        } else {
+            harvest_record(t);
+            result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+            now_ns = clock_now();
+        }
+        found = looked(t, result, now_ns, slept);
+        harvest_record(t);
+    }
+    *now = now_ns;
+    return found;
+}

@@ -1,0 +1,38 @@
+/* One finished subinterval of all threads, as packed arrays (columns.h), and how it is put together.
+ *
+ * Rule: the collector copies and clears; threads go on meanwhile. Exact: what is added is integers, and the state at the
+ * boundary (backlog, in flight, ages) follows from what was counted up to it.
+ */
+#ifndef IVYPY_RESULT_H
+#define IVYPY_RESULT_H
+
+#include "engine.h"
+
+struct result {
+    uint32_t subinterval;
+    uint64_t start_ns, length_ns;
+    bool last;
+    uint32_t instances, classes, threads;
+    int64_t *counts;         /* instances x COUNTS */
+    uint64_t *moments;       /* classes x SERIES x MOMENTS */
+    uint32_t *spans;         /* classes x SERIES x 2: first bucket, how many */
+    void *buckets;           /* the spans, one after the other */
+    uint32_t bucket_size;    /* 4 where every count fits, else 8 */
+    size_t buckets_length;   /* how many */
+    int64_t *thread_figures; /* threads x THREAD_COUNTS */
+    struct fault *faults;
+    uint32_t fault_count;
+    uint32_t *missing;
+    uint32_t missing_count;
+};
+
+/* Made at go. 0 or -ENOMEM. */
+int collector_init(struct collector *c, uint32_t instances, uint32_t classes, uint64_t start_ns);
+void collector_free(struct collector *c);
+
+/* 1 and the oldest finished result if every thread has passed it, or if `force` and one has; 0 if there is none;
+ * -ENOMEM (nothing is lost, ask again). */
+int engine_collect(struct engine *e, bool force, struct result *r);
+void result_free(struct result *r);
+
+#endif

@@ -1,0 +1,26 @@
+#include "sequencer.h"
+
+bool sequencer_init(struct sequencer *q, bool sequential, uint32_t blocksize, uint64_t start, uint64_t end,
+                    uint64_t size, bool device)
+{
+    if (start == 0 && end == 0)
+        end = size;
+    if (end > size || start >= end)
+        return false;
+    uint64_t first = start / blocksize + (start % blocksize != 0), behind = end / blocksize;
+
+    if (device && first == 0)
+        first = 1;
+    if (first >= behind)
+        return false;
+    *q = (struct sequencer){
+        .first = first, .blocks = behind - first, .blocksize = blocksize, .sequential = sequential};
+    return true;
+}
+
+void sequencer_set_fraction_read(struct sequencer *q, double fraction_read)
+{
+    q->direction = fraction_read >= 1.0 ? ALL_READ : fraction_read <= 0.0 ? ALL_WRITE : MIXED;
+    if (q->direction == MIXED)
+        q->reads = (uint64_t)(fraction_read * 0x1p64);
+}

@@ -1,0 +1,55 @@
+/* Where the next I/O goes, and whether it reads or writes.
+ *
+ * Rule: whole blocks only, aligned to the block size, every block of the range including the last; block 0 of a
+ * block device is never in a range (it holds the label).
+ */
+#ifndef IVYPY_SEQUENCER_H
+#define IVYPY_SEQUENCER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "random.h"
+
+enum direction { ALL_READ, ALL_WRITE, MIXED };
+
+struct sequencer {
+    uint64_t first, blocks; /* the range, in blocks */
+    uint64_t next;          /* sequential: the block after the last one */
+    uint64_t random;        /* stream of addresses and directions */
+    uint64_t reads;         /* share of reads, in 2**-64 (MIXED) */
+    uint32_t blocksize;
+    enum direction direction;
+    bool sequential;
+};
+
+/* The range [start, end) in bytes, (0, 0) for all of `size`; `device`: block 0 is left out. False if it holds no
+ * whole block. */
+bool sequencer_init(struct sequencer *q, bool sequential, uint32_t blocksize, uint64_t start, uint64_t end,
+                    uint64_t size, bool device);
+
+void sequencer_set_fraction_read(struct sequencer *q, double fraction_read);
+
+/* The byte offset of the next I/O. */
+static inline uint64_t sequencer_offset(struct sequencer *q)
+{
+    uint64_t block;
+
+    if (q->sequential) {
+        block = q->next;
+        if (++q->next == q->blocks)
+            q->next = 0;
+    } else {
+        block = random_below(&q->random, q->blocks);
+    }
+    return (q->first + block) * q->blocksize;
+}
+
+static inline bool sequencer_writes(struct sequencer *q)
+{
+    if (q->direction == MIXED)
+        return random_next(&q->random) >= q->reads;
+    return q->direction == ALL_WRITE;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* Submission: which instances may, what their next I/O is, and handing it to the kernel.
+ *
+ * Rule: all that is due goes in one call and nothing is held back to fill it. Instances take turns of a few I/Os, and
+ * those that owe something go before those that run flat out, which still get a quarter of each batch: no instance
+ * holds up another, whatever its depth, its rate or the state of its LUN.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "clock.h"
+#include "columns.h"
+#include "thread.h"
+
+enum { TURN = 8, FLAT_OUT_PART = THREAD_BATCH / 4 };
+
+/* After an EAGAIN: how long until it is tried again although nothing has completed; and how fast the cap comes back. */
+#define RETRY_NS (10 * NS_PER_MS)
+#define RAISE_NS NS_PER_MS
+
+static bool share_has_room(const struct share *s, uint32_t weight)
+{
+    return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
+}
+
+void submit_enqueue(struct thread *t, struct instance *i)
+{
+    if (i->waiting != NOT_WAITING || !instance_has_work(i))
+        return;
+    i->waiting = WAITING_TO_SUBMIT;
+    list_put(i->pacer.backlog ? &t->due : &t->flat_out, i);
+}
+
+static void wait_for_queue(struct thread *t, struct instance *i)
+{
+    i->waiting = WAITING_FOR_QUEUE;
+    list_put(&i->share->waiting, i);
+    row_of(t, i)->queue_limited++;
+}
+
+/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room. */
+static uint64_t late_from(const struct instance *i, uint64_t due_ns)
+{
+    uint64_t since_ns = due_ns;
+
+    if (i->tag_since_ns > since_ns)
+        since_ns = i->tag_since_ns;
+    if (i->share->room_since_ns > since_ns)
+        since_ns = i->share->room_since_ns;
+    return since_ns;
+}
+
+static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_ns)
+{
+    struct instance *i = tag->instance;
+
+    i->share->in_flight += i->weight;
+    t->late_from[t->batch_size] = late_from_ns;
+    t->batch[t->batch_size++] = tag;
+}
+
+/* Makes the next I/O of an instance. It counts as in flight from here on, so that its age is seen by others even if the
+ * call that submits it hangs. */
+static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
+{
+    struct tag *tag = i->free;
+    bool was_empty = !i->flying.first;
+    uint64_t since_ns = 0;
+
+    i->free = tag->next;
+    tag->due_ns = 0;
+    if (i->pacer.backlog) {
+        tag->due_ns = pacer_take(&i->pacer);
+        row_of(t, i)->owed_since_ns = pacer_owed_since(&i->pacer);
+        since_ns = late_from(i, tag->due_ns);
+    }
+    tag->write = sequencer_writes(&i->sequencer);
+    tag->offset = sequencer_offset(&i->sequencer);
+    tag->kind = (uint8_t)((i->sequencer.sequential ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ) + tag->write);
+    tag->nowait = i->nowait;
+    tag->again = false;
+    if (tag->write && !tag->fresh) {
+        instance_stamp(i, tag_buffer(tag, true));
+        tag->fresh = true;
+    }
+    tag->submit_ns = now_ns;
+    fly(i, tag);
+    i->in_flight++;
+    add_in_flight(t, 1);
+    if (was_empty)
+        publish_oldest(t, i);
+    put_in_batch(t, tag, since_ns);
+}
+
+static void gather_from(struct thread *t, struct instance_list *list, uint32_t limit, uint64_t now_ns)
+{
+    struct instance *i;
+
+    while (t->batch_size < limit && (i = list_take(list))) {
+        i->waiting = NOT_WAITING;
+        for (uint32_t turn = 0; turn < TURN && t->batch_size < limit && instance_has_work(i); turn++) {
+            if (!share_has_room(i->share, i->weight)) {
+                wait_for_queue(t, i);
+                break;
+            }
+            issue(t, i, now_ns);
+        }
+        submit_enqueue(t, i);
+    }
+}
+
+/* I/Os that the kernel gave back go first, as soon as something of their queue completed. With nothing of it in flight
+ * the queue was not what was full, and waiting would not help: such an I/O goes without RWF_NOWAIT. */
+static void gather_again(struct thread *t, uint64_t now_ns)
+{
+    struct share **link = &t->again, *s;
+
+    while ((s = *link)) {
+        while (s->again_first && t->batch_size < THREAD_BATCH) {
+            struct tag *tag = s->again_first;
+            bool retry = now_ns >= s->retry_ns;
+            if (s->in_flight > 0 && s->in_flight + tag->instance->weight > s->cap && !retry)
+                break;
+            if (retry)
+                s->retry_ns = now_ns + RETRY_NS;
+            s->again_first = tag->next_again;
+            tag->nowait = s->in_flight > 0;
+            tag->again = true;
+            put_in_batch(t, tag, 0);
+        }
+        if (s->again_first) {
+            link = &s->next_listed;
+        } else {
+            *link = s->next_listed;
+            s->listed = false;
+        }
+    }
+}
+
+void submit_gather(struct thread *t, uint64_t now_ns)
+{
+    t->batch_size = 0;
+    if (t->again)
+        gather_again(t, now_ns);
+    gather_from(t, &t->due, t->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
+    gather_from(t, &t->flat_out, THREAD_BATCH, now_ns);
+    if (t->batch_size < THREAD_BATCH)
+        gather_from(t, &t->due, THREAD_BATCH, now_ns);
+}
+
+/* The kernel gave it back: it keeps its times, and its place among those in flight. */
+void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    struct share *s = i->share;
+
+    row_of(t, i)->again++;
+    s->in_flight -= i->weight;
+    s->cap = s->in_flight > i->weight ? s->in_flight : i->weight;
+    s->raise_ns = s->retry_ns = now_ns + RETRY_NS;
+    tag->next_again = NULL;
+    if (s->again_first)
+        s->again_last->next_again = tag;
+    else
+        s->again_first = tag;
+    s->again_last = tag;
+    if (!s->listed) {
+        s->listed = true;
+        s->next_listed = t->again;
+        t->again = s;
+    }
+}
+
+/* One I/O less in the queue below `i`. */
+void submit_release(struct thread *t, struct instance *i, uint64_t now_ns)
+{
+    struct share *s = i->share;
+    struct instance *next;
+
+    if (!share_has_room(s, i->weight))
+        s->room_since_ns = now_ns;
+    s->in_flight -= i->weight;
+    if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
+        s->cap++;
+        s->raise_ns = now_ns + RAISE_NS;
+    }
+    while ((next = list_take(&s->waiting))) {
+        next->waiting = NOT_WAITING;
+        submit_enqueue(t, next);
+        if (next->waiting != NOT_WAITING)
+            break;
+    }
+}
+
+/* After the call: the exact instant of submission, and what the taken I/Os count for. */
+static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
+{
+    struct tag *tag = t->batch[n];
+    struct instance *i = tag->instance;
+    struct row *row = row_of(t, i);
+
+    if (tag->again)
+        return;
+    tag->submit_ns = stamp_ns;
+    if (i->flying.first == tag)
+        publish_oldest(t, i);
+    row->submitted++;
+    t->running->figures.submitted++;
+    if (t->late_from[n])
+        record(t, i, SERIES_LATENESS, stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0);
+    else
+        row->due++;
+}
+
+/* An answer to a submit call that is a fault of ours or of the kernel, not of a LUN. */
+static bool is_fatal(int error)
+{
+    return error == EFAULT || error == EBADF || error == ENOSYS;
+}
+
+bool submit_batch(struct thread *t, uint64_t stamp_ns)
+{
+    uint32_t n = 0;
+
+    if (stamp_ns >= atomic_load_explicit(&t->step->lease_ns, memory_order_acquire) ||
+        atomic_load_explicit(&t->step->cut, memory_order_acquire))
+        return false;
+    while (n < t->batch_size) {
+        int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
+        t->running->figures.submit_calls++;
+        if (taken > 0) {
+            for (uint32_t behind = n + (uint32_t)taken; n < behind; n++)
+                t->refused[n] = 0;
+        } else if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
+            for (; n < t->batch_size; n++)
+                t->refused[n] = taken == 0 ? -EAGAIN : taken;
+        } else if (taken != -EINTR) {
+            t->refused[n++] = taken; /* this one; the others may be all right */
+        }
+    }
+    return true;
+}
+
+void submit_account(struct thread *t, uint64_t stamp_ns)
+{
+    int fatal = 0;
+
+    for (uint32_t n = 0; n < t->batch_size; n++) {
+        account(t, n, stamp_ns);
+        if (t->refused[n] == 0)
+            continue;
+        if (is_fatal(-t->refused[n]))
+            fatal = t->refused[n];
+        if (fatal || t->refused[n] == -EAGAIN)
+            submit_again(t, t->batch[n], stamp_ns);
+        else
+            harvest_fail(t, t->batch[n], t->refused[n], stamp_ns);
+    }
+    t->batch_size = 0;
+    if (fatal)
+        thread_die(t, "the kernel refused a submission: %s", strerror(-fatal));
+}
+
+/* As if the batch had never been gathered; but nothing is submitted any more. */
+void submit_take_back(struct thread *t)
+{
+    while (t->batch_size > 0) {
+        struct tag *tag = t->batch[--t->batch_size];
+        struct instance *i = tag->instance;
+        if (tag->again) {
+            submit_again(t, tag, tag->submit_ns);
+            continue;
+        }
+        i->share->in_flight -= i->weight;
+        i->in_flight--;
+        add_in_flight(t, (uint32_t)-1);
+        land(i, tag);
+        publish_oldest(t, i);
+        tag->next = i->free;
+        i->free = tag;
+        if (tag->due_ns) {
+            row_of(t, i)->owed_since_ns = tag->due_ns;
+            t->end.dropped++;
+        }
+    }
+}

@@ -1,0 +1,241 @@
+/* A workload thread: one pthread, pinned, that drives all instances dealt to it through one backend context.
+ *
+ * Rule: while a step runs, everything here but the atomics is the thread's own; while it waits for a command, the
+ * commanding thread's. The two sides meet in atomics (mailbox, buffers, progress) and, between steps, in the mutex.
+ */
+#ifndef IVYPY_THREAD_H
+#define IVYPY_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backend.h"
+#include "buffer.h"
+#include "heap.h"
+#include "instance.h"
+#include "step.h"
+
+enum {
+    THREAD_BATCH = 32,      /* I/Os in one submit call: one stamp is true for all of them */
+    THREAD_HARVEST = 128,   /* completions in one look at the ring */
+    THREAD_INSTANCES = 16384,
+};
+
+/* No wait is longer: edit, halt and lease act within this. */
+#define THREAD_LONGEST_WAIT_NS (10 * NS_PER_MS)
+
+/* How long what is in flight at the end of a step may take. */
+#define THREAD_CATCH_NS (10 * NS_PER_S)
+
+enum thread_state { THREAD_WAITING, THREAD_STARTING, THREAD_RUNNING, THREAD_STOPPING, THREAD_DIED, THREAD_EXITED };
+
+struct instance_list {
+    struct instance *first, *last;
+};
+
+/* This thread's part of one queue of the kernel. More requests in flight than it holds would block submission, and
+ * with it every other LUN on the thread; so the rest waits here, as due. */
+struct share {
+    uint32_t in_flight, cap, full_cap; /* requests */
+    bool listed;                       /* in the thread's list of shares with I/Os to submit again */
+    uint64_t wanted;                   /* the most that its instances may want */
+    uint64_t room_since_ns;
+    uint64_t retry_ns, raise_ns;
+    struct instance_list waiting;
+    struct tag *again_first, *again_last;
+    struct share *next_listed;
+};
+
+/* A completed I/O whose times are still to be recorded. */
+struct done {
+    uint64_t service_ns, response_ns; /* response: UNCHANGED if it had no due time */
+    struct tag *tag;
+    uint8_t kind;
+    bool wrote;
+};
+
+struct post {
+    uint32_t slot;
+    struct setting setting;
+};
+
+/* Settings for the thread, taken between two I/Os. One slot: the commanding thread posts the next edit when all
+ * threads have taken the last. */
+struct mailbox {
+    _Atomic uint32_t posted, taken; /* generations */
+    _Atomic uint64_t taken_ns;
+    uint32_t edit, count, room;
+    struct post *posts;
+};
+
+/* How a step ended for this thread. */
+struct thread_end {
+    uint64_t caught, uncaught, oldest_uncaught_ns, longest_caught_ns, dropped;
+};
+
+struct thread {
+    /* The hot loop's. */
+    const struct backend *backend;
+    void *context;
+    struct step *step;
+    uint64_t horizon_ns; /* the next boundary, or the lease */
+    uint32_t attention;  /* the step's, as last seen */
+    uint32_t batch_size, done_count;
+    struct buffer *running;
+    struct row *rows;        /* the running buffer's, as are the next two */
+    struct moments *moments;
+    uint64_t *buckets;
+    struct instance_list due, flat_out; /* that have something to submit, and may */
+    struct share *again;                /* shares that hold I/Os to submit again */
+    struct heap heap;                   /* when each instance falls due next, or ends its rest */
+    _Atomic uint32_t in_flight;         /* this step's */
+    uint64_t last_look_ns;
+    bool cooling; /* nothing falls due any more */
+    bool dead;
+
+    uint32_t subinterval;
+    uint64_t began_ns; /* of the subinterval */
+    uint64_t cpu_seen_ns;
+    struct buffer buffers[2];
+    struct tag *batch[THREAD_BATCH];
+    uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
+    int refused[THREAD_BATCH];        /* 0, or -errno */
+    struct completion completions[THREAD_HARVEST];
+    struct done done[THREAD_HARVEST];
+
+    /* Settled between steps. */
+    struct instance *instances; /* THREAD_INSTANCES reserved; `slots` were ever used */
+    uint32_t slots, holes; /* holes: slots without an instance */
+    struct instance **step_instances;
+    uint32_t step_count;
+    struct share *shares;
+    uint32_t *classes; /* merge classes that this thread has a part of, in the order of its series */
+    uint32_t classes_count;
+    uint32_t depth;    /* of the context */
+    uint64_t step_number;
+
+    /* Between the threads. */
+    uint32_t number;
+    int cpu, eventfd;
+    pthread_t pthread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    _Atomic uint32_t state;    /* enum thread_state */
+    _Atomic uint32_t progress; /* results that this thread has passed */
+    _Atomic uint64_t exit_by_ns; /* 0: go on; else exit, in-flight I/Os being caught until then */
+    struct mailbox mailbox;
+    struct thread_end end;
+    char words[160]; /* dying words */
+    bool words_told, joined;
+};
+
+/* Starts it. 0 or -errno; what was taken is given back. */
+int thread_start(struct thread *t);
+
+/* thread.c: edits, also between steps. */
+void thread_take_mail(struct thread *t, uint64_t now_ns, bool in_step);
+void thread_signal(struct thread *t);
+
+/* It cannot go on: ends the step, and the thread after it. */
+__attribute__((format(printf, 2, 3))) void thread_die(struct thread *t, const char *format, ...);
+
+/* loop.c: from the step's start to its end. Returns how many of t->completions are not filed, and their stamp. */
+uint32_t loop_run(struct thread *t, uint64_t *now_ns);
+
+/* Counts what fell due before `until_ns`. */
+void loop_fall_due(struct thread *t, uint64_t until_ns);
+
+/* submit.c */
+void submit_enqueue(struct thread *t, struct instance *i);
+void submit_gather(struct thread *t, uint64_t now_ns);
+/* Hands the batch to the kernel, unless `stamp_ns` is at or after the end of all submission: then false. */
+bool submit_batch(struct thread *t, uint64_t stamp_ns);
+/* Afterwards: what was taken counts as submitted at `stamp_ns`. */
+void submit_account(struct thread *t, uint64_t stamp_ns);
+/* Instead: as if the batch had never been gathered. */
+void submit_take_back(struct thread *t);
+void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns);
+void submit_release(struct thread *t, struct instance *i, uint64_t now_ns);
+
+/* harvest.c */
+void harvest_file(struct thread *t, uint32_t count, uint64_t now_ns);
+void harvest_record(struct thread *t);
+void harvest_stray(struct thread *t, struct tag *tag, uint64_t now_ns);
+void harvest_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns);
+
+static inline struct row *row_of(struct thread *t, const struct instance *i)
+{
+    return &t->rows[i->slot];
+}
+
+/* The thread is the only writer of its counters; others only read them. */
+static inline void add_in_flight(struct thread *t, uint32_t n)
+{
+    atomic_store_explicit(&t->in_flight, atomic_load_explicit(&t->in_flight, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+static inline void list_put(struct instance_list *list, struct instance *i)
+{
+    i->next_waiting = NULL;
+    if (list->first)
+        list->last->next_waiting = i;
+    else
+        list->first = i;
+    list->last = i;
+}
+
+static inline struct instance *list_take(struct instance_list *list)
+{
+    struct instance *i = list->first;
+
+    if (i)
+        list->first = i->next_waiting;
+    return i;
+}
+
+static inline void record(struct thread *t, const struct instance *i, uint32_t series, uint64_t ns)
+{
+    uint32_t n = i->series + series;
+
+    series_record(&t->moments[n], t->buckets + (size_t)n * HISTOGRAM_BUCKETS, ns, i->parameters.blocksize);
+}
+
+/* What is known of the oldest in flight, for the collector and for other threads. */
+static inline void publish_oldest(struct thread *t, struct instance *i)
+{
+    const struct tag *oldest = i->flying.first;
+    uint64_t submit_ns = oldest ? oldest->submit_ns : 0;
+    struct row *row = row_of(t, i);
+
+    atomic_store_explicit(&i->oldest_submit_ns, submit_ns, memory_order_relaxed);
+    row->oldest_submit_ns = submit_ns;
+    row->oldest_due_ns = oldest && oldest->due_ns ? oldest->due_ns : submit_ns;
+}
+
+static inline void fly(struct instance *i, struct tag *tag)
+{
+    tag->next = NULL;
+    tag->previous = i->flying.last;
+    if (i->flying.last)
+        i->flying.last->next = tag;
+    else
+        i->flying.first = tag;
+    i->flying.last = tag;
+}
+
+static inline void land(struct instance *i, struct tag *tag)
+{
+    if (tag->previous)
+        tag->previous->next = tag->next;
+    else
+        i->flying.first = tag->next;
+    if (tag->next)
+        tag->next->previous = tag->previous;
+    else
+        i->flying.last = tag->previous;
+}
+
+#endif
