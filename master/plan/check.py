@@ -6,19 +6,16 @@ out, is not called unknown.
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from .document import Faults, Path
-from .fields import written
-from .mixes import DECIDES, HOST, WORKLOAD, Mix, mixes, value_of
+from .mixes import HOST, WORKLOAD, Mix, after, created, value_of
 from .model import ALL, Edit, LunSelection, Step, Workload
 from .parameters import OfStep
-from .steps import clause, given
+from .steps import Schedule, given
 from .syntax import PlanDoc
 from .units import format_fraction
 from .words import listed, nearest, suggestion
-
-Numbered = list[tuple[int, Step]]  # a step, and its entry under `steps:`
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +28,21 @@ class Known:
     attributes: Collection[str]
 
 
-def check_names(numbered: Numbered, faults: Faults) -> None:
+def check_names(schedule: Schedule, faults: Faults) -> None:
     """No two steps have one name."""
     seen: dict[str, int] = {}
-    for entry, step in numbered:
+    for entry, step in schedule.steps():
         first = seen.setdefault(step.name, entry)
         if first != entry:
             line = faults.document.key_place(("steps", first, "go")).line
             faults.add(("steps", entry, "go", "name"), f"a step is called {step.name!r} already, in line {line}")
 
 
-def check_edits(doc: PlanDoc, known: Known, faults: Faults) -> None:
+def check_edits(schedule: Schedule, known: Known, faults: Faults) -> None:
     """An edit names a rollup type of the plan, and hosts and workloads of the plan."""
-    for i, entry in enumerate(doc.steps):
-        if entry.edit is None:
-            continue
-        path: Path = ("steps", i, "edit", "rollup")
-        try:
-            rollup, instances = clause(entry.edit.rollup)
-        except ValueError:
-            continue  # told when the step was resolved
-        for text in _clause_faults(rollup, instances, known):
-            faults.add(path, text)
+    for entry, edit in schedule.edits():
+        for text in _clause_faults(edit.rollup, edit.instances, known):
+            faults.add(("steps", entry, "edit", "rollup"), text)
 
 
 def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Iterator[str]:
@@ -75,25 +65,28 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Itera
                     yield f"the plan has no {attribute} {value!r}{suggestion(value, names)}"
 
 
-def check_references(doc: PlanDoc, numbered: Numbered, complete: bool, faults: Faults) -> None:
+def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
     """`50% of step max` names a step that runs before. `complete`: no step was lost to a fault."""
     entry_of: dict[str, int] = {}
-    for entry, step in numbered:
+    for entry, step in schedule.steps():
         entry_of.setdefault(step.name, entry)
     for name, workload in doc.workloads.items():
         if isinstance(getattr(workload, "iops", None), OfStep):
-            faults.add(
-                ("workloads", name, "iops"), "no step has run when a workload begins; set this in an edit before a 'go'"
-            )
+            text = "iops: no step has run when a workload begins; set this in an edit before a 'go'"
+            faults.add(("workloads", name, "iops"), text)
     for entry, path, reference in _references(doc):
         where = entry_of.get(reference.step)
         if where is None and complete:
-            passes = [n for n in entry_of if n.startswith(f"{reference.step}+")]
-            remedy = f"; it is a loop: name a pass, {listed(passes, 3)}" if passes else ""
-            unknown = remedy or (suggestion(reference.step, entry_of) if entry_of else "")
-            faults.add(path, f"the plan has no step {reference.step!r}{unknown}")
+            faults.add(path, f"the plan has no step {reference.step!r}{_meant(reference.step, entry_of)}")
         elif where is not None and where >= entry:
             faults.add(path, f"step {reference.step!r} does not run before this; only an earlier step has results")
+
+
+def _meant(name: str, steps: Collection[str]) -> str:
+    passes = [step for step in steps if step.startswith(f"{name}+")]
+    if passes:
+        return f"; it is a loop: name one of its passes, {listed(passes, 3)}"
+    return suggestion(name, steps) if steps else ""
 
 
 def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
@@ -111,56 +104,50 @@ def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
 
 
 def check_mixes(
-    workloads: Iterable[Workload], numbered: Numbered, luns: LunSelection, destroy: bool, hosts: Collection[str],
+    workloads: Iterable[Workload], schedule: Schedule, luns: LunSelection, destroy: bool, hosts: Collection[str],
     faults: Faults,
 ) -> None:  # fmt: skip
     """No instance is ever sequential and mixed, and what is written on block devices has been agreed to."""
     for workload in workloads:
         told = set[int]()
-        writes: tuple[Mix, Step] | None = None
-        for entry, step, found in _by_step(workload, numbered, hosts):
-            for mix in found:
-                if mix.fraction_read < 1.0 and writes is None:
-                    writes = (mix, step)
-                if not mix.allowed and entry not in told:
-                    told.add(entry if mix.edited else -1)
-                    _mixed(workload, mix, entry, step, faults)
+        writes = ""
+        for entry, step, mix in _possible(workload, schedule, hosts):
+            place = entry if mix.edited else -1  # the workload's own fault is told once
+            if not mix.allowed and mix.certain and place not in told:
+                told.add(place)
+                _mixed(workload, mix, entry, step, faults)
+            if mix.fraction_read < 1.0 and not writes:
+                where = f" in step {step.name!r}" if mix.edited else ""
+                writes = f"fraction_read {format_fraction(mix.fraction_read)}{where}"
         if writes and not destroy and luns.select is not None and _takes_blocks(workload):
-            mix, step = writes
-            share = format_fraction(mix.fraction_read) + (f" in step {step.name!r}" if mix.edited else "")
             faults.add_key(
                 ("workloads", workload.name),
-                f"workload {workload.name!r} writes (fraction_read {share}) and may be placed on block devices, whose "
-                "content would be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs "
-                "--destroy TOKEN, which `ivypy devices` prints",
+                f"workload {workload.name!r} writes ({writes}) and may be placed on block devices, whose content would "
+                "be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs --destroy TOKEN, "
+                "which `ivypy devices` prints",
             )
 
 
-def _by_step(workload: Workload, numbered: Numbered, hosts: Collection[str]) -> Iterator[tuple[int, Step, list[Mix]]]:
-    """The mixes of a workload in every step; steps whose edits decide nothing new share them."""
-    known: dict[Any, list[Mix]] = {}
-    for entry, step in numbered:
-        deciding = [edit for edit in step.edits if any(name in edit.changes for name in DECIDES)]
-        key = tuple(_decision(edit) for edit in deciding)
-        if key not in known:
-            known[key] = mixes(workload, deciding, hosts)
-        yield entry, step, known[key]
-
-
-def _decision(edit: Edit) -> tuple[object, ...]:
-    return edit.rollup, edit.instances, *(edit.changes.get(name) for name in DECIDES)
+def _possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
+    """Every mix that the workload may have in every step, with the step and its entry."""
+    found = created(workload)
+    for i, entry in enumerate(schedule.entries):
+        if isinstance(entry, Edit):
+            found = after(found, entry, workload.name, hosts)
+            continue
+        for step in entry:
+            looped = Edit(ALL, (), step.loop, step.place)
+            yield from ((i, step, mix) for mix in after(found, looped, workload.name, hosts))
 
 
 def _mixed(workload: Workload, mix: Mix, entry: int, step: Step, faults: Faults) -> None:
+    share = f"fraction_read {format_fraction(mix.fraction_read)}"
     rule = "a sequential workload reads (100%) or writes (0%)"
-    share = written("fraction_read", mix.fraction_read)
     if mix.edited:
-        text = (
-            f"workload {workload.name!r} would be sequential with fraction_read {share} in step {step.name!r}; {rule}"
-        )
-        faults.add_key(("steps", entry, "go"), text)
+        what = f"workload {workload.name!r} would be sequential with {share}"
+        faults.add_key(("steps", entry, "go"), f"in step {step.name!r}, {what}; {rule}")
     else:
-        faults.add(("workloads", workload.name, "fraction_read"), f"fraction_read is {share}; {rule}")
+        faults.add(("workloads", workload.name, "fraction_read"), f"a sequential workload with {share}: {rule}")
 
 
 def _takes_blocks(workload: Workload) -> bool:

@@ -42,6 +42,7 @@ class Reads:
 
     read: Callable[[Any], Any]
     schema: dict[str, Any]
+    write: Callable[[Any], str] = str  # the text that `read` would make the same value of
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._read)
@@ -68,15 +69,17 @@ def kind_of(value: object) -> str:
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else f"{value!r}"
 
 
-def scalar(parse: Callable[[str], object], wanted: str, schema: dict[str, Any]) -> Reads:
-    """A field that holds one text, which `parse` reads."""
+def scalar(
+    parse: Callable[[str], object], wanted: str, schema: dict[str, Any], write: Callable[[Any], str] = str
+) -> Reads:
+    """A field that holds one text, which `parse` reads; `wanted` names what it needs."""
 
     def read(value: Any) -> object:
         if not isinstance(value, str):
             raise ValueError(f"is {kind_of(value)}; it needs {wanted}")
         return parse(value)
 
-    return Reads(read, schema)
+    return Reads(read, schema, write)
 
 
 # A reference to a parameter may stand wherever a value may.
@@ -96,7 +99,12 @@ COUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(_NUMBER)]}
 IOPS_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text("max", rf"{_NUMBER}\s*[kKM]?", rf"{_NUMBER}\s*%\s+of\s+step\s+\S.*")]}
 FLAG_SCHEMA: Final = {"anyOf": [{"type": "boolean"}, _text("true", "false")]}
 TEXT_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
-RANGE_SCHEMA: Final = {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 2}
+RANGE_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 2},
+        _text(r"\S+\s*\.\.\s*\S+"),
+    ]
+}
 
 
 def bounded(parse: Callable[[str], Any], write: Callable[[Any], str], low: Any, high: Any) -> Callable[[str], Any]:
@@ -132,22 +140,26 @@ def choice_field(words: type[StrEnum] | tuple[str, ...]) -> Reads:
 
 
 def duration_field(low: float = 0.0, high: float | None = None) -> Reads:
-    return scalar(bounded(parse_duration, format_duration, low, high), "a time like 5s or 1m30s", DURATION_SCHEMA)
+    return scalar(
+        bounded(parse_duration, format_duration, low, high), "a time like 5s or 1m30s", DURATION_SCHEMA, format_duration
+    )
 
 
 def fraction_field(low: float = 0.0, high: float = 1.0) -> Reads:
-    return scalar(bounded(parse_fraction, format_fraction, low, high), "a fraction like 70%", FRACTION_SCHEMA)
+    return scalar(
+        bounded(parse_fraction, format_fraction, low, high), "a fraction like 70%", FRACTION_SCHEMA, format_fraction
+    )
 
 
 def count_field(low: int = 0, high: int | None = None) -> Reads:
     return scalar(bounded(parse_count, str, low, high), "a whole number", COUNT_SCHEMA)
 
 
-def size_field(low: int = 0) -> Reads:
-    return scalar(bounded(parse_bytes, format_bytes, low, None), "a size like 8KiB", SIZE_SCHEMA)
+def size_field(low: int = 0, high: int | None = None) -> Reads:
+    return scalar(bounded(parse_bytes, format_bytes, low, high), "a size like 8KiB", SIZE_SCHEMA, format_bytes)
 
 
-FLAG: Final = scalar(parse_bool, "true or false", FLAG_SCHEMA)
+FLAG: Final = scalar(parse_bool, "true or false", FLAG_SCHEMA, lambda flag: str(flag).lower())
 
 
 def _some_text(text: str) -> str:
@@ -182,14 +194,14 @@ WORDS: Final = scalar(_shell_words, "a command line, like: sudo -n python3.11", 
 
 
 def read_span(value: Any) -> Span:
-    """`range`: from where to where in the LUN."""
-    wanted = "two places in the LUN, like [0%, 50%] or [1GiB, 2GiB]"
-    if not isinstance(value, list) or len(value) != 2 or not all(isinstance(v, str) for v in value):
-        raise ValueError(f"is {kind_of(value)}; it needs {wanted}")
-    start, end = parse_position(value[0]), parse_position(value[1])
+    """`range`: from where to where in the LUN, as 0%..50% or [0%, 50%]."""
+    ends = [end.strip() for end in value.split("..")] if isinstance(value, str) else value
+    if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) and end for end in ends):
+        raise ValueError(f"is {kind_of(value)}; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB")
+    start, end = parse_position(ends[0]), parse_position(ends[1])
     for first, second in ((start.fraction, end.fraction), (start.bytes, end.bytes)):
         if first is not None and second is not None and first >= second:
-            raise ValueError(f"[{value[0]}, {value[1]}] ends before it begins; the smaller place stands first")
+            raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; the smaller place stands first")
     return (start, end)
 
 
@@ -208,35 +220,29 @@ CHANGES: Final[dict[str, About]] = {**PARAMETERS, TOTAL_IOPS: TOTAL}
 _DEFAULTS: Final = Parameters()
 
 
-def parameter(name: str) -> Reads:
+def _parameter(name: str) -> Reads:
     """The reader of a workload parameter, or of total_iops, made from its row of the table."""
     about = CHANGES[name]
+    low, high = about.low, about.high
     match about.unit:
         case Unit.BYTES:
-            return scalar(bounded(parse_bytes, format_bytes, about.low, about.high), "a size like 8KiB", SIZE_SCHEMA)
+            return size_field(int(low or 0), None if high is None else int(high))
         case Unit.FRACTION:
-            return fraction_field(about.low or 0.0, 1.0 if about.high is None else about.high)
+            return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Unit.COUNT:
-            return scalar(bounded(parse_count, str, about.low, about.high), "a whole number", COUNT_SCHEMA)
+            return count_field(int(low or 0), None if high is None else int(high))
         case Unit.IOPS:
-            parse = bounded(parse_iops, format_number, about.low, about.high)
-            return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA)
+            parse = bounded(parse_iops, format_number, low, high)
+            return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
         case Unit.RANGE:
-            return Reads(read_span, RANGE_SCHEMA)
+            return Reads(read_span, RANGE_SCHEMA, format_span)
         case Unit.CHOICE:
             return choice_field(type(getattr(_DEFAULTS, name)))
 
 
+PARAMETER_FIELDS: Final[dict[str, Reads]] = {name: _parameter(name) for name in CHANGES}
+
+
 def written(name: str, value: Any) -> str:
     """A parameter's value as a plan would write it."""
-    match CHANGES[name].unit:
-        case Unit.BYTES:
-            return format_bytes(value)
-        case Unit.FRACTION:
-            return format_fraction(value)
-        case Unit.IOPS:
-            return format_iops(value)
-        case Unit.RANGE:
-            return format_span(value)
-        case Unit.COUNT | Unit.CHOICE:
-            return str(value)
+    return PARAMETER_FIELDS[name].write(value)

@@ -13,7 +13,7 @@ from .model import ALL, Edit, Workload
 
 HOST, WORKLOAD = "host", "workload"
 DECIDES: Final = ("iosequencer", "fraction_read")
-MOST_PARTS: Final = 256  # parts of one workload that are told apart
+MOST_PARTS: Final = 64  # parts of one workload that are told apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class Mix:
     iosequencer: Iosequencer
     fraction_read: float
     edited: bool = False  # differs from the workload as it was created
+    certain: bool = True  # False: there were too many parts to tell apart, so perhaps no instance has this mix
     parts: Mapping[str, Part] = field(default_factory=dict)  # rollup type -> the instances that have this mix
 
     @property
@@ -51,16 +52,28 @@ class Mix:
         return self.iosequencer is not Iosequencer.SEQUENTIAL or self.fraction_read in (0.0, 1.0)
 
 
-def mixes(workload: Workload, edits: Iterable[Edit], hosts: Collection[str]) -> list[Mix]:
-    """Every mix that instances of `workload` may have once `edits` have been made, in order."""
-    start = workload.parameters
-    found = [Mix(start.iosequencer, start.fraction_read)]
-    for edit in edits:
-        changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
-        if changes and len(found) <= MOST_PARTS:
-            names = _reached(edit, workload.name)
-            found = [after for mix in found for after in _edited(mix, edit.rollup, names, changes, hosts)]
-    return found
+def created(workload: Workload) -> list[Mix]:
+    """The one mix that all instances have before any edit."""
+    return [Mix(workload.parameters.iosequencer, workload.parameters.fraction_read)]
+
+
+def after(found: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -> list[Mix]:
+    """Every mix that instances of `workload` may have after `edit`, given those before it."""
+    changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
+    if not changes:
+        return found
+    names = _reached(edit, workload)
+    made = [new for mix in found for new in _edited(mix, edit.rollup, names, changes, hosts)]
+    return made if len(made) <= MOST_PARTS and all(mix.certain for mix in made) else _blurred(made)
+
+
+def _blurred(found: Iterable[Mix]) -> list[Mix]:
+    """One mix for each kind of mix: few, and none forgotten."""
+    kinds: dict[tuple[Iosequencer, bool, bool], Mix] = {}
+    for mix in found:
+        kind = (mix.iosequencer, mix.fraction_read < 1.0, mix.allowed)
+        kinds.setdefault(kind, replace(mix, certain=False, parts={}))
+    return list(kinds.values())
 
 
 def _reached(edit: Edit, workload: str) -> frozenset[str] | None:

@@ -17,8 +17,8 @@ from .hosts import hosts_of
 from .model import ALL, AttributeRule, LunSelection, Plan, RollupSpec, Workload
 from .parameters import PlanParameters
 from .selects import read_select
-from .steps import TIMES, given, steps_of
-from .syntax import CreateDoc, PlanDoc
+from .steps import given, schedule_of
+from .syntax import TIMES, CreateDoc, PlanDoc
 from .words import suggestion
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
@@ -35,7 +35,7 @@ def resolved(
     rules = tuple(_rule(doc, i, own, faults) for i in range(len(doc.attributes)))
     workloads = tuple(_workload(doc, name, own, faults) for name in doc.workloads)
     rollups = _rollups(doc, own, faults)
-    numbered = steps_of(doc, faults)
+    schedule = schedule_of(doc, faults)
     lost = _lost(removed, faults)
     names = [host.name for host in hosts]
     known = Known(
@@ -45,10 +45,10 @@ def resolved(
         attributes=[*ATTRIBUTES, *own],
     )
     check_presence(doc, lost, faults)
-    check_names(numbered, faults)
-    check_edits(doc, known, faults)
-    check_references(doc, numbered, "steps" not in lost, faults)
-    check_mixes(workloads, numbered, luns, doc.destroy, names, faults)
+    check_names(schedule, faults)
+    check_edits(schedule, known, faults)
+    check_references(doc, schedule, "steps" not in lost, faults)
+    check_mixes(workloads, schedule, luns, doc.destroy, names, faults)
     name = _name(doc, faults)
     if faults.found:
         return None
@@ -61,7 +61,7 @@ def resolved(
         attributes=tuple(rule for rule in rules if rule),
         workloads=workloads,
         rollups=rollups,
-        steps=tuple(step for _, step in numbered),
+        steps=tuple(step for _, step in schedule.steps()),
         destroy=doc.destroy,
         lease_s=doc.lease,
         backend=doc.backend,

@@ -44,10 +44,14 @@ class Select:
         return frozenset(name for clause in self.clauses for name in clause)
 
     def __str__(self) -> str:
-        return " or ".join(
-            ", ".join(f"{name}: {' | '.join(c.text for c in conditions)}" for name, conditions in clause.items())
-            for clause in self.clauses
+        return "; or ".join(
+            ", ".join(f"{name}: {_told(conditions)}" for name, conditions in clause.items()) for clause in self.clauses
         )
+
+
+def _told(conditions: tuple[Condition, ...]) -> str:
+    plain = " or ".join(c.text for c in conditions if not c.negated)
+    return " and ".join(filter(None, [plain, *(c.text for c in conditions if c.negated)]))
 
 
 def _holds(conditions: tuple[Condition, ...], value: Attribute | None) -> bool:

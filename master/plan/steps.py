@@ -6,7 +6,7 @@ sets, it sets for its own passes only. Every pass of a loop is a step of its own
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any, Final
@@ -15,36 +15,57 @@ from .document import Faults, Path
 from .fields import written
 from .model import ALL, TOTAL_IOPS, Edit, Step
 from .parameters import Value
-from .syntax import EditDoc, GoDoc, PlanDoc, TimesDoc
+from .syntax import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
 from .units import format_duration
 
 MOST_STEPS: Final = 10_000
-TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}  # seconds
 
 
-def steps_of(doc: PlanDoc, faults: Faults) -> list[tuple[int, Step]]:
-    """Every step of the plan in the order in which they run, each with the number of its entry under `steps:`."""
+@dataclass(slots=True)
+class Schedule:
+    """What each entry under `steps:` came to: an edit, or the steps of a `go` (none where it was faulty)."""
+
+    entries: list[Edit | list[Step]]
+
+    def steps(self) -> Iterator[tuple[int, Step]]:
+        """Every step in the order in which they run, with the number of its entry."""
+        for i, entry in enumerate(self.entries):
+            if not isinstance(entry, Edit):
+                yield from ((i, step) for step in entry)
+
+    def edits(self) -> Iterator[tuple[int, Edit]]:
+        for i, entry in enumerate(self.entries):
+            if isinstance(entry, Edit):
+                yield i, entry
+
+
+def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
+    """All steps of the plan."""
     in_force: tuple[Edit, ...] = ()
-    steps: list[tuple[int, Step]] = []
-    last_edit: Path | None = None
+    schedule = Schedule([])
+    count = 0
     for i, entry in enumerate(doc.steps):
         path: Path = ("steps", i)
+        steps: list[Step] = []
         if (entry.go is None) == (entry.edit is None):
             which = "both 'go' and 'edit'; make it two" if entry.go else "neither 'go' nor 'edit'"
             faults.add(path, f"a step has {which}")
         elif entry.edit is not None:
-            in_force = with_edit(in_force, _edit(entry.edit, (*path, "edit"), faults))
-            last_edit = path
+            edit = _edit(entry.edit, (*path, "edit"), faults)
+            in_force = with_edit(in_force, edit)
+            schedule.entries.append(edit)
+            continue
         elif entry.go is not None:
-            last_edit = None
-            for step in _passes(entry.go, (*path, "go"), doc.defaults, in_force, faults):
-                steps.append((i, replace(step, number=len(steps))))
-                if len(steps) > MOST_STEPS:
-                    faults.add(path, f"with its loops written out, the plan has more than {MOST_STEPS:,} steps")
-                    return steps
-    if last_edit is not None:
-        faults.add(last_edit, "this edit is never in force: no 'go' follows it")
-    return steps
+            passes = _passes(entry.go, (*path, "go"), doc.defaults, in_force, faults)
+            steps = [replace(step, number=number) for number, step in enumerate(passes, count)]
+            count += len(steps)
+        schedule.entries.append(steps)
+        if count > MOST_STEPS:
+            faults.add(path, f"with its loops written out, the plan has more than {MOST_STEPS:,} steps")
+            break
+    if schedule.entries and isinstance(schedule.entries[-1], Edit):
+        faults.add(("steps", len(schedule.entries) - 1), "this edit is never in force: no 'go' follows it")
+    return schedule
 
 
 def with_edit(edits: tuple[Edit, ...], new: Edit) -> tuple[Edit, ...]:

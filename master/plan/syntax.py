@@ -5,7 +5,8 @@ the plan is resolved. Workload parameters come from the table in protocol/parame
 to long ones before the model sees them.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
@@ -14,6 +15,7 @@ from .fields import (
     ABSOLUTE,
     CHANGES,
     FLAG,
+    PARAMETER_FIELDS,
     TEXT,
     TEXT_SCHEMA,
     WORDS,
@@ -22,13 +24,16 @@ from .fields import (
     count_field,
     duration_field,
     fraction_field,
-    parameter,
     scalar,
     size_field,
 )  # fmt: skip
-from .hostspec import Launcher
+from .hostspec import HostSpec, Launcher
 from .model import TOTAL_IOPS, OnIoError
+from .substitute import Unreadable
+from .units import format_duration
 
+# In seconds, what steps have where neither they nor `defaults:` say it.
+TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 BACKENDS: Final = ("libaio", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
@@ -53,6 +58,9 @@ def one_or_many(value: Any) -> Any:
     return value if isinstance(value, list) or value is None else [value]
 
 
+_USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
+
+
 class Access(Section):
     """How hosts are reached; what is left out is ssh's own default."""
 
@@ -60,7 +68,9 @@ class Access(Section):
     port: Annotated[int | None, count_field(1, 65535)] = about("The port of sshd.")
     identity: Annotated[str | None, TEXT] = about("A file with a private key; else the agent and the usual files.")
     known_hosts: Annotated[str | None, TEXT] = about("A file with known host keys; else the user's own.")
-    connect_timeout: Annotated[float | None, duration_field(0.1)] = about("How long to wait for a connection (10s).")
+    connect_timeout: Annotated[float | None, duration_field(0.1)] = about(
+        f"How long to wait for a connection ({format_duration(_USUAL.connect_timeout_s)})."
+    )
     python: Annotated[tuple[str, ...] | None, WORDS] = about("Shell words that start Python: `sudo -n python3.11`.")
     cache_dir: Annotated[str | None, TEXT] = about("Where the slave is kept on the host (the user's cache directory).")
     ssh_config: Annotated[bool | None, FLAG] = about("Whether ~/.ssh/config is honoured (true).")
@@ -120,7 +130,8 @@ class AttributesDoc(Section):
 def _parameters(name: str, doc: str, **more: Any) -> type[Section]:
     """A model whose fields are the workload parameters, all of which may be left out."""
     rows = {
-        key: (Annotated[Any, parameter(key)], Field(default=None, description=row.doc)) for key, row in CHANGES.items()
+        key: (Annotated[Any, PARAMETER_FIELDS[key]], Field(default=None, description=row.doc))
+        for key, row in CHANGES.items()
     }
     own = {key: row for key, row in rows.items() if key != TOTAL_IOPS}
     made: type[Section] = create_model(name, __base__=Section, __doc__=doc, **(own | more))
@@ -135,19 +146,18 @@ WorkloadDoc: Final = _parameters(
 SetDoc: Final = _parameters(
     "SetDoc",
     "New settings.",
-    **{TOTAL_IOPS: (Annotated[Any, parameter(TOTAL_IOPS)], about(CHANGES[TOTAL_IOPS].doc))},
+    **{TOTAL_IOPS: (Annotated[Any, PARAMETER_FIELDS[TOTAL_IOPS]], about(CHANGES[TOTAL_IOPS].doc))},
 )
 
 
 def _values(name: str) -> Any:
-    """One value of a parameter, or a list of values; a range alone is a list too, but not of lists."""
-    reads = parameter(name)
+    """One value of a parameter, or a list of values; one range may be a list of its two ends."""
 
     def listed(value: Any) -> Any:
-        lone_span = name == "range" and isinstance(value, list) and not any(isinstance(v, list) for v in value)
-        return [value] if lone_span else one_or_many(value)
+        ends = name == "range" and isinstance(value, list) and all(isinstance(v, str) and ".." not in v for v in value)
+        return [value] if ends else one_or_many(value)
 
-    item = Annotated[Any, reads]
+    item = Annotated[Any, PARAMETER_FIELDS[name]]
     return Annotated[list[item], BeforeValidator(listed, json_schema_input_type=item | list[item])]
 
 
@@ -199,12 +209,12 @@ class TimesDoc(Section):
     subinterval: Annotated[float | None, duration_field(SHORTEST_SUBINTERVAL_S, LONGEST_SUBINTERVAL_S)] = about(
         "Everything is recorded, merged and decided once per subinterval (5s)."
     )
-    warmup: Annotated[float | None, duration_field()] = about("Driven, but not measured (10s).")
+    warmup: Annotated[float | None, duration_field()] = about("Driven, but not measured.")
     measure: Annotated[
         MeasureDoc | None,
         BeforeValidator(short("time"), json_schema_input_type=Annotated[Any, duration_field()] | MeasureDoc),
-    ] = about("The measurement (60s).")
-    cooldown: Annotated[float | None, duration_field()] = about("Without I/O, before the next step (0s).")
+    ] = about("The measurement.")
+    cooldown: Annotated[float | None, duration_field()] = about("Without I/O, before the next step.")
 
 
 class GoDoc(TimesDoc):
@@ -230,6 +240,13 @@ class StepDoc(Section):
     edit: EditDoc | None = about("New settings for the steps that follow.")
 
 
+def _host_list(value: Any) -> Any:
+    """`lab[01,03], local` is a list of two."""
+    if isinstance(value, str) and not isinstance(value, Unreadable):
+        return [name.strip() for name in re.split(r",(?![^\[]*\])", value)]
+    return one_or_many(value)
+
+
 _Host = Annotated[HostDoc, BeforeValidator(short("name"), json_schema_input_type=str | HostDoc)]
 _Rollup = Annotated[RollupDoc, BeforeValidator(short("by"), json_schema_input_type=str | RollupDoc)]
 
@@ -244,8 +261,8 @@ class PlanDoc(Section):
     parameters: dict[str, Any] = about(
         "Names and defaults; `${name}` stands for the value, `-D name=value` gives it.", {}
     )
-    hosts: Annotated[list[_Host], BeforeValidator(one_or_many, json_schema_input_type=str | list[_Host])] = about(
-        "The test hosts; this machine if left out.", []
+    hosts: Annotated[list[_Host], BeforeValidator(_host_list, json_schema_input_type=str | list[_Host])] = about(
+        "The test hosts, as a list or as one text with commas; this machine if left out.", []
     )
     ssh: Access = about("What holds for all hosts that say nothing else.", Access())
     luns: LunsDoc | None = about("What is driven.")

@@ -1,0 +1,120 @@
+"""A plan in words, for `ivypy check`: what would be reached, driven, sliced and run, and how long it takes.
+
+Rule: everything that the plan leaves open until the hosts are known is said as the plan says it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from .fields import written
+from .hostspec import HostSpec, Launcher
+from .model import ALL, Edit, LunSelection, Plan, RollupSpec, Step, Workload
+from .parameters import PlanParameters
+from .units import format_bytes, format_duration, format_fraction
+
+MOST_HOSTS = 8  # told one by one; of more, so many less the last
+
+
+def describe(plan: Plan) -> str:
+    """Plain lines: a title per section, its content indented by two."""
+    sections = [
+        ("hosts", _hosts(plan.hosts)),
+        ("luns", _luns(plan.luns, plan.destroy)),
+        ("attributes", [f"{_pairs(rule.attributes)} where {rule.match}" for rule in plan.attributes]),
+        ("workloads", [line for workload in plan.workloads for line in _workload(workload)]),
+        ("rollups", [_rollup(rollup) for rollup in plan.rollups]),
+        ("parameters", [_pairs(plan.parameters)] if plan.parameters else []),
+        ("steps", [line for step in plan.steps for line in _step(step)]),
+    ]
+    body = [f"{title}\n" + "".join(f"  {line}\n" for line in lines) for title, lines in sections if lines]
+    return f"plan {plan.name}\n" + "".join(body) + _total(plan)
+
+
+def _hosts(hosts: tuple[HostSpec, ...]) -> list[str]:
+    lines = [_host(host) for host in hosts]
+    if len(lines) > MOST_HOSTS:
+        lines[MOST_HOSTS - 2 : -1] = [f"... {len(lines) - MOST_HOSTS + 1} more ..."]
+    return lines
+
+
+def _host(host: HostSpec) -> str:
+    match host.launcher:
+        case Launcher.LOCAL:
+            return f"{host.name}: this machine"
+        case Launcher.COMMAND:
+            return f"{host.name}: through {' '.join(host.command)}"
+        case Launcher.SSH:
+            address = "" if host.address == host.name else f" at {host.address}"
+            user = f" as {host.user}" if host.user else ""
+            return f"{host.name}: ssh{address}{user}{f' port {host.port}' if host.port else ''}"
+
+
+def _luns(luns: LunSelection, destroy: bool) -> list[str]:
+    lines = []
+    if luns.select is not None:
+        agreed = "may be overwritten, given the token" if destroy else "never written"
+        lines.append(f"block devices with {luns.select} ({agreed})")
+    lines += [f"files {pattern}" for pattern in luns.files]
+    for file in luns.create:
+        count = f"{file.count} files" if file.count > 1 else "a file"
+        after = "kept" if file.keep else "removed at the end"
+        lines.append(f"{count} made at {file.path}, {format_bytes(file.size)} each, {after}")
+    return lines
+
+
+def _workload(workload: Workload) -> list[str]:
+    where = f"on LUNs with {workload.select}" if workload.select is not None else "on every LUN"
+    return [f"{workload.name}: {where}", f"    {_parameters(workload.parameters)}"]
+
+
+def _parameters(parameters: PlanParameters) -> str:
+    return _settings({f.name: getattr(parameters, f.name) for f in fields(parameters)})
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {written(name, value)}" for name, value in values.items())
+
+
+def _rollup(rollup: RollupSpec) -> str:
+    demands = []
+    if rollup.quantity is not None:
+        demands.append(f"{rollup.quantity} instances demanded")
+    if rollup.max_droop is not None:
+        demands.append(f"droop at most {format_fraction(rollup.max_droop)}")
+    if not rollup.csv:
+        demands.append("no files in the steps' folders")
+    return f"{rollup.name}: {', '.join(demands)}" if demands else rollup.name
+
+
+def _step(step: Step) -> list[str]:
+    times = [("warmup", step.warmup_s), ("measure", step.measure_s), ("cooldown", step.cooldown_s)]
+    shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
+    lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
+    lines += [f"    {_edit(edit)}" for edit in step.edits]
+    lines += [f"    note: {note}" for note in step.notes]
+    return lines
+
+
+def _edit(edit: Edit) -> str:
+    if edit.rollup == ALL:
+        where = "all"
+    elif len(edit.instances) == 1:
+        where = f"{edit.rollup}={edit.instances[0]}"
+    else:
+        where = f"{edit.rollup}={{{','.join(edit.instances)}}}" if edit.instances else f"every {edit.rollup}"
+    return f"{where}: {_settings(edit.changes)}"
+
+
+def _total(plan: Plan) -> str:
+    steps = len(plan.steps)
+    return f"{steps} step{'' if steps == 1 else 's'}, about {format_duration(planned_s(plan.steps))} in all\n"
+
+
+def planned_s(steps: Iterable[Step]) -> float:
+    """How long steps run, in seconds; each has one subinterval more, the tail in which its end is decided."""
+    return round(sum(s.warmup_s + s.measure_s + s.subinterval_s + s.cooldown_s for s in steps), 6)
+
+
+def _pairs(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}: {value}" for name, value in values.items())
