@@ -164,8 +164,8 @@ static int is_sound(const struct records *r, int64_t entries, int64_t buckets)
 }
 
 /* `cells` is flat; what it holds must be whole quanta. */
-static int fill_window(struct window *window, const Py_buffer *cells, long long length, long long first,
-                       long long buckets)
+static int fill_window(struct window *window, const Py_buffer *cells, long long earliest, long long length,
+                       long long first, long long buckets)
 {
     if (length < 1 || buckets < 1 || length_of(cells) % buckets)
         return refuse("the window's length, buckets or cells do not fit together");
@@ -173,6 +173,7 @@ static int fill_window(struct window *window, const Py_buffer *cells, long long 
                               .first = first,
                               .quanta = length_of(cells) / buckets,
                               .buckets = buckets,
+                              .earliest = earliest,
                               .cells = cells->buf};
     return 1;
 }
@@ -182,9 +183,9 @@ static PyObject *spread_records(PyObject *module, PyObject *args)
     (void)module;
     PyObject *object[9];
     unsigned mask;
-    long long length, first, buckets;
-    if (!PyArg_ParseTuple(args, "OOOOOOOIOLLLO", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
-                          &object[6], &mask, &object[7], &length, &first, &buckets, &object[8]))
+    long long earliest, length, first, buckets;
+    if (!PyArg_ParseTuple(args, "OOOOOOOIOLLLLO", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
+                          &object[6], &mask, &object[7], &earliest, &length, &first, &buckets, &object[8]))
         return NULL;
     static const Py_ssize_t items[] = {8, 8, 1, 8, 8, 2, 8};
     struct arrays arrays = {.taken = 0};
@@ -208,7 +209,7 @@ static PyObject *spread_records(PyObject *module, PyObject *args)
                               .buckets = view[5].buf,
                               .counts = view[6].buf};
     struct window window;
-    if (!fill_window(&window, cells, length, first, buckets))
+    if (!fill_window(&window, cells, earliest, length, first, buckets))
         goto out;
     for (int i = 1; i < 5; i++)
         if (length_of(&view[i]) != records.rows) {
@@ -237,8 +238,8 @@ static PyObject *spread_samples(PyObject *module, PyObject *args)
     PyObject *object[8];
     unsigned mask;
     int in_flight;
-    long long length, first, buckets;
-    if (!PyArg_ParseTuple(args, "OOOIpLLLOOOOO", &object[0], &object[1], &object[2], &mask, &in_flight, &length, &first,
+    long long earliest, length, first, buckets;
+    if (!PyArg_ParseTuple(args, "OOOIpLLLLOOOOO", &object[0], &object[1], &object[2], &mask, &in_flight, &earliest, &length, &first,
                           &buckets, &object[3], &object[4], &object[5], &object[6], &object[7]))
         return NULL;
     static const Py_ssize_t items[] = {8, 8, 1, 8, 8, 8, 8, 8};
@@ -253,7 +254,7 @@ static PyObject *spread_samples(PyObject *module, PyObject *args)
                               .values = view[1].buf,
                               .directions = view[2].buf};
     struct window window;
-    if (!fill_window(&window, &view[3], length, first, buckets))
+    if (!fill_window(&window, &view[3], earliest, length, first, buckets))
         goto out;
     if (length_of(&view[1]) != samples.rows || length_of(&view[2]) != samples.rows) {
         refuse("the arrays of samples differ in length");

@@ -49,6 +49,7 @@ def spread_records(
     counts: NDArray[np.uint64],
     mask: int,  # bit d: add the rows of direction d
     latencies: NDArray[np.float64] | None,  # ns a bucket: in-flight weighting; None: uniform
+    earliest: int,  # quantum: nothing is in flight before it; what would be counts there
     length: int,  # of a quantum, ns: quantum k is (k * length, (k+1) * length]
     first_quantum: int,
     bucket_count: int,
@@ -61,6 +62,7 @@ def spread_samples(
     directions: NDArray[np.uint8],
     mask: int,
     in_flight: bool,
+    earliest: int,
     length: int,
     first_quantum: int,
     bucket_count: int,

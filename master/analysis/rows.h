@@ -57,7 +57,8 @@ struct rows_result smallfile_rows_parse(const char *text, size_t size, const str
 struct window {
     int64_t length; /* ns */
     int64_t first, quanta, buckets;
-    double *cells; /* quanta x buckets */
+    int64_t earliest; /* quantum: nothing is in flight before it, so what would be counts there */
+    double *cells;    /* quanta x buckets */
 };
 
 struct records {

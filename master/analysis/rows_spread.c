@@ -72,7 +72,7 @@ static void spread_in_flight(const struct records *records, int64_t row, const d
         double x = behind + latency, above = 1.0;
         /* From the last quantum back, until nothing of the bucket lies before. */
         for (int64_t k = high; above > 0.0 && k >= w->first; k--, x -= length) {
-            double below = x <= 0.0 ? 0.0 : rounded(in_flight_share(x, latency, span));
+            double below = x <= 0.0 || k <= w->earliest ? 0.0 : rounded(in_flight_share(x, latency, span));
             if (k < w->first + w->quanta)
                 w->cells[(k - w->first) * w->buckets + bucket] += (above - below) * count;
             above = below;
@@ -144,7 +144,8 @@ void samples_spread(const struct samples *samples, unsigned mask, int in_flight,
         }
         double above = 1.0, span = (double)value;
         for (int64_t k = quantum, begin = after; above > 0.0 && k >= window->first; k--, begin -= length) {
-            double below = begin <= end - value ? 0.0 : rounded((double)(begin - (end - value)) / span);
+            int is_first = begin <= end - value || k <= window->earliest;
+            double below = is_first ? 0.0 : rounded((double)(begin - (end - value)) / span);
             add_sample(window, moments, k, value, above - below);
             above = below;
         }

@@ -1,0 +1,154 @@
+"""What the published tools print, for scripts that read it: `--compat`.
+
+Rule: number for number where theirs is right, and, on purpose, where theirs is merely odd (docs/percentiles.md lists
+how). Where a tool crashes or loses data, ours does the sane thing. Nothing here is used for ivypy's own numbers.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+import numpy as np
+
+from ._rows import parse_histograms, parse_latencies
+from .detect import Hints, detect
+from .faults import Fault, LogError
+from .read_text import Parsed, Reading
+from .records import Directions, Floats, Ints
+from .source import Format, Source
+from .streams import CHUNK, head
+
+
+class Tool(StrEnum):
+    PCTILES = "histo-log-pctiles"
+    HIST = "fiologparser_hist"
+    LOGPARSER = "fiologparser"
+
+
+@dataclass(frozen=True, slots=True)
+class CompatOptions:
+    """The old tools' own options; what a tool does not have, it ignores."""
+
+    interval_ms: int
+    percentiles: tuple[float, ...] | None  # None: the tool's own
+    log_hist_msec: int | None
+    output_unit: str  # pctiles: nsec, usec, msec
+    weighted: bool  # fiologparser_hist
+    divisor: int
+    decimals: int
+    directions: str  # fiologparser_hist: any of r w t m; blank: no column
+    show: str  # fiologparser: default, sum, average, full, all
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A histogram log as it stands in the file."""
+
+    source: Source
+    stamps: Ints  # ms
+    directions: Directions
+    sizes: Ints
+    counts: Floats  # (rows, buckets)
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def take(self, which: "Ints | np.ndarray") -> "Rows":
+        return replace(
+            self,
+            stamps=self.stamps[which],
+            directions=self.directions[which],
+            sizes=self.sizes[which],
+            counts=self.counts[which],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A latency log (or any log of that shape) as it stands in the file."""
+
+    stamps: Ints  # ms
+    values: Ints
+
+
+def histogram_sources(paths: Sequence[Path], hints: Hints) -> list[Source]:
+    """LogError where one is no histogram log, or has another layout than the first."""
+    found = [detect(path, hints) for path in paths]
+    faults = [fault for fault in found if isinstance(fault, Fault)]
+    sources = [source for source in found if isinstance(source, Source)]
+    for source in sources:
+        if source.format is not Format.FIO_HISTOGRAM:
+            faults.append(Fault(source.name, f"is a {source.format} log, where a histogram log of fio was expected"))
+        elif source.layout != sources[0].layout:
+            faults.append(Fault(source.name, f"has {source.layout}, where {sources[0].layout} was expected"))
+    if faults:
+        raise LogError(faults)
+    return sources
+
+
+def read_rows(source: Source) -> Rows:
+    """All rows of a log, dense. LogError where a line is none."""
+    columns = source.layout.buckets
+    most_rows, most_entries = CHUNK // (2 * columns) + 1, CHUNK // 2 + columns
+    stamps, sizes = np.empty(most_rows, np.int64), np.empty(most_rows, np.int64)
+    directions, first = np.empty(most_rows, np.uint8), np.empty(most_rows + 1, np.int64)
+    buckets, counts = np.empty(most_entries, np.uint16), np.empty(most_entries, np.uint64)
+
+    def parse(text: memoryview) -> Parsed:
+        return parse_histograms(text, source.lead, columns, stamps, directions, sizes, first, buckets, counts)
+
+    reading = Reading(source)
+    parts: list[Rows] = []
+    for _, (rows, entries, *_) in reading.parse(parse):
+        dense = np.zeros((rows, columns))
+        dense[np.repeat(np.arange(rows), np.diff(first[: rows + 1])), buckets[:entries]] = counts[:entries]
+        parts.append(Rows(source, stamps[:rows].copy(), directions[:rows].copy(), sizes[:rows].copy(), dense))
+    if not parts:
+        reading.fault("holds no records")
+    if reading.faults:
+        raise LogError(reading.faults)
+    return Rows(
+        source,
+        np.concatenate([part.stamps for part in parts]),
+        np.concatenate([part.directions for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )
+
+
+def read_values(path: Path) -> Values:
+    """Stamps and values of a latency, bandwidth or IOPS log. LogError where a line is none."""
+    fields = head(path).split(b"\n", 1)[0].count(b",") + 1
+    source = Source(path, Format.FIO_LATENCY, "", "", "", fields=fields, direction_at=2)
+    reading = Reading(source)
+    most = CHUNK // len("0,0,0,0\n") + 1
+    stamps, values, directions = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.uint8)
+
+    def parse(text: memoryview) -> Parsed:
+        return parse_latencies(text, fields, 2, stamps, values, directions)
+
+    parts: list[Values] = []
+    if 4 <= fields <= 16:
+        for _, (rows, *_) in reading.parse(parse):
+            parts.append(Values(stamps[:rows].copy(), values[:rows].copy()))
+    if not parts:
+        reading.fault("holds no samples: expected rows of time, value, direction, block size")
+    if reading.faults:
+        raise LogError(reading.faults)
+    return Values(np.concatenate([p.stamps for p in parts]), np.concatenate([p.values for p in parts]))
+
+
+Printer = Callable[[Sequence[Path], Hints, CompatOptions], Iterator[str]]
+
+
+def printer(tool: Tool) -> Printer:
+    """What prints like `tool`: lines without their newlines."""
+    from . import compat_fiologparser, compat_fiologparser_hist, compat_pctiles
+
+    printers: dict[Tool, Printer] = {
+        Tool.PCTILES: compat_pctiles.lines,
+        Tool.HIST: compat_fiologparser_hist.lines,
+        Tool.LOGPARSER: compat_fiologparser.lines,
+    }
+    return printers[tool]

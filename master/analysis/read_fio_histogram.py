@@ -1,0 +1,49 @@
+"""fio's histogram logs (write_hist_log): rows of `time_ms, direction, block_size, bucket counts`.
+
+Rule: the counts are of the I/Os since the direction's previous row; what fio never writes (the I/Os after the last
+row) cannot be had from here, see tail.py. The block size is that of the I/O that triggered the row: it says nothing.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ._rows import parse_histograms
+from .align import Aligner
+from .lines import line_of_row
+from .read_text import Parsed, Reading
+from .records import NS_PER_MS, Clock, Records
+from .streams import CHUNK
+
+
+def read(reading: Reading) -> Iterator[Records]:
+    """The log's records, a batch at a time; each batch is valid until the next. Faults go to `reading`."""
+    source = reading.source
+    columns = source.layout.buckets
+    # A row has `columns` cells of at least two characters, and a cell is an entry at most.
+    most_rows, most_entries = CHUNK // (2 * columns) + 1, CHUNK // 2 + columns
+    stamps, sizes = np.empty(most_rows, np.int64), np.empty(most_rows, np.int64)
+    directions, first = np.empty(most_rows, np.uint8), np.empty(most_rows + 1, np.int64)
+    buckets, counts = np.empty(most_entries, np.uint16), np.empty(most_entries, np.uint64)
+
+    def parse(text: memoryview) -> Parsed:
+        return parse_histograms(text, source.lead, columns, stamps, directions, sizes, first, buckets, counts)
+
+    period_ms = source.period_ns / NS_PER_MS if source.period_ns else None
+    aligner = Aligner(period_ms, source.epoch)
+    clock = Clock(source.start_ns, source.drift)
+    for text, (rows, entries, *_) in reading.parse(parse):
+        records, backwards = aligner.records(
+            stamps[:rows], directions[:rows], first[: rows + 1], buckets[:entries], counts[:entries], clock
+        )
+        if len(records):
+            yield records
+        if backwards:
+            reading.fault(
+                f"the stamp goes back from {backwards.before_ms} to {backwards.stamp_ms} ms: expected stamps that rise "
+                f"within a direction, or (in a log that jobs share) that begin again near {backwards.first_ms} ms",
+                line=reading.line + line_of_row(text, backwards.row),
+                left_out="the rest of the file",
+            )
+            return
+    reading.late_rows, reading.catch_up_rows = aligner.late_rows, aligner.catch_up_rows

@@ -1,0 +1,169 @@
+"""A result as CSV, JSON, or a table for eyes.
+
+Rule: what is shown is the table's rows (table.py); a writer only chooses digits. Numbers in CSV and JSON are
+microseconds to a thousandth, seconds to a millionth; counts are exact.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from io import StringIO
+from typing import Any, Final, TextIO
+
+from .table import WHOLE, Percentile, Result, Row, columns, rows
+
+_FORMAT_VERSION: Final = 1
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number without needless zeros; blank for None."""
+    if value is None:
+        return ""
+    text = f"{value:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _count(count: float) -> str:
+    return str(int(count)) if count == int(count) else repr(count)
+
+
+def write_csv(result: Result, out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns(result.percentiles))
+    for series in result.series:
+        for row in rows(result, series):
+            writer.writerow(_cells(result, row))
+
+
+def _cells(result: Result, row: Row) -> list[str]:
+    instance = row.series.instance
+    return [
+        instance.rollup_type,
+        instance.value,
+        instance.format,
+        instance.quantity,
+        WHOLE if row.interval is None else str(row.interval),
+        number(row.start_s, 6),
+        number(row.end_s, 6),
+        row.start_utc,
+        f"{row.logs}/{len(row.series.spans)}",
+        str(len(result.left_out)),
+        _count(row.count),
+        number(row.iops, 6),
+        number(row.low_us),
+        number(row.mean_us),
+        number(row.stdev_us),
+        number(row.high_us),
+        *(cell for p in row.percentiles for cell in (_percentile(p), number(p.width_us))),
+        row.notes,
+    ]
+
+
+def _percentile(percentile: Percentile) -> str:
+    return (">=" if percentile.at_least else "") + number(percentile.us)
+
+
+def write_json(result: Result, out: TextIO) -> None:
+    document = {
+        "format_version": _FORMAT_VERSION,
+        "settings": result.settings,
+        "notes": list(result.notes),
+        "left_out": list(result.left_out),
+        "series": [
+            {
+                "rollup_type": series.instance.rollup_type,
+                "rollup_instance": series.instance.value,
+                "format": series.instance.format,
+                "quantity": series.instance.quantity,
+                "rows": [_object(row) for row in rows(result, series)],
+            }
+            for series in result.series
+        ],
+    }
+    json.dump(document, out, indent=1, allow_nan=False)
+    out.write("\n")
+
+
+def _object(row: Row) -> dict[str, Any]:
+    return {
+        "interval": WHOLE if row.interval is None else row.interval,
+        "start_s": row.start_s,
+        "end_s": row.end_s,
+        "start_utc": row.start_utc or None,
+        "logs": row.logs,
+        "of_logs": len(row.series.spans),
+        "count": row.count,
+        "iops": row.iops,
+        "latency_us": {
+            "min": row.low_us,
+            "mean": row.mean_us,
+            "stdev": row.stdev_us,
+            "max": row.high_us,
+            **{p.name: {"value": p.us, "width": p.width_us, "at_least": p.at_least} for p in row.percentiles},
+        },
+        "notes": row.notes,
+    }
+
+
+_UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
+
+
+def latency_text(us: float | None, at_least: bool = False) -> str:
+    """Three digits and a unit, for eyes: "1.23 ms"."""
+    if us is None:
+        return "-"
+    unit, factor = next(((u, f) for u, f in _UNITS if us >= f * 0.9995), _UNITS[-1])
+    scaled = us / factor
+    digits = 2 - min(2, math.floor(math.log10(scaled))) if scaled >= 1 else 2
+    return f"{'>= ' if at_least else ''}{scaled:.{digits}f} {unit}"
+
+
+def write_table(result: Result, out: TextIO) -> None:
+    percentiles = [f"p{p:g}" for p in result.percentiles]
+    heads = ["start s", "end s", "logs", "count", "iops", "min", "mean", *percentiles, "max", ""]
+    for series in result.series:
+        instance = series.instance
+        lines = [heads]
+        for row in rows(result, series):
+            lines.append(
+                [
+                    WHOLE if row.interval is None else number(row.start_s),
+                    number(row.end_s),
+                    f"{row.logs}/{len(series.spans)}",
+                    f"{row.count:,.0f}",
+                    f"{row.iops:,.0f}" if row.iops >= 10 else number(row.iops, 2),
+                    latency_text(row.low_us),
+                    latency_text(row.mean_us),
+                    *(latency_text(p.us, p.at_least) for p in row.percentiles),
+                    latency_text(row.high_us),
+                    row.notes,
+                ]
+            )
+        out.write(f"{instance}   {instance.quantity} of {instance.format} logs\n")
+        _write_aligned(lines, out)
+        out.write("\n")
+    for note in result.notes:
+        out.write(f"note: {note}\n")
+    for left_out in result.left_out:
+        out.write(f"left out: {left_out}\n")
+
+
+def _write_aligned(lines: list[list[str]], out: TextIO) -> None:
+    wide = [max(len(line[column]) for line in lines) for column in range(len(lines[0]) - 1)]
+    for line in lines:
+        cells = [cell.rjust(width) for cell, width in zip(line[:-1], wide, strict=True)]
+        out.write(("  ".join(cells) + f"  {line[-1]}").rstrip() + "\n")
+
+
+WRITERS: Final[dict[str, Callable[[Result, TextIO], None]]] = {
+    "csv": write_csv,
+    "json": write_json,
+    "table": write_table,
+}
+
+
+def text_of(result: Result, output_format: str) -> str:
+    out = StringIO()
+    WRITERS[output_format](result, out)
+    return out.getvalue()
