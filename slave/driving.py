@@ -149,6 +149,7 @@ class Driving:
         except OSError as error:
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
+        self._workloads.gone()
         self._link.say(Ready(command.id))
         self._step = Step(self.engine, self._link, self._cores, command)
         self.poll()

@@ -84,8 +84,8 @@ class Slave:
         self._loop.set_exception_handler(self._failed)
         first = hello()
         self._cores = first.cores
+        self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
         self._link.say(first)
-        self._link.open(self._loop, self)
         obeying = self._loop.create_task(self._obey_all())
         code, answered, words = await self._exit
         obeying.cancel()

@@ -13,16 +13,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
 from . import checks
 from .blocks import ROOT
 from .deal import deal
-from .engine._engine import Engine, Fields
+from .engine._engine import Engine
 from .gate import Surroundings, claim, judge
 from .host import aio_left
 from .targets import NotDrivable, Target, target
+
+if TYPE_CHECKING:
+    from .engine._engine import Fields  # a shape, not a class: only its stub knows it
 
 Key = tuple[str, bool]  # a LUN's real path, and whether it may be written
 
@@ -48,7 +52,7 @@ class Workloads:
     def __init__(self, engine: Engine, backend: str, threads: int, root: Path = ROOT) -> None:
         self._engine = engine
         self._limited = backend == "libaio"  # by fs.aio-max-nr
-        self._threads = threads
+        self._contexts = [0] * threads  # I/Os that the kernel holds room for since the last step, per thread
         self._root = root
         self._instances: dict[int, Instance] = {}
         self._luns: dict[Key, OpenLun] = {}
@@ -56,22 +60,27 @@ class Workloads:
     def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
         """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
-        refusals += self._check_tags(workloads)
+        threads = deal(self._loads(), [workload.ceiling for workload in workloads])
+        refusals += self._check_tags(workloads, threads)
         if not refusals:
             refusals += self._open({(_real(t), w.consent): t for w, t in zip(workloads, targets, strict=True)})
         if not refusals:
-            refusals += self._place(workloads, targets)
+            refusals += self._place(workloads, targets, threads)
         if refusals:
             self._close_unused()
         return refusals
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
-        """Delete all of these, or none and say why."""
+        """Delete all of these, or none and say why; but those that the kernel does not let go stay alone."""
         refusals = self._unknown(numbers)
-        if not refusals:
-            for number in dict.fromkeys(numbers):
+        if refusals:
+            return refusals
+        for number in dict.fromkeys(numbers):
+            try:
                 self._forget(number)
-            self._close_unused()
+            except OSError as error:
+                refusals.append(Refusal(self._name(number), f"it cannot be deleted: {error.strerror}"))
+        self._close_unused()
         return refusals
 
     def check_edit(self, command: EditWorkloads) -> list[Refusal]:
@@ -101,6 +110,10 @@ class Workloads:
         if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
             return "its order and classes are not arrays of u32"
         return checks.of_order(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
+
+    def gone(self) -> None:
+        """Remember what the kernel holds for each thread since a `go`: room for all its instances, and one more."""
+        self._contexts = [max(room, 1 + tags) for room, (tags, _) in zip(self._contexts, self._loads(), strict=True)]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[Target], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
@@ -134,15 +147,19 @@ class Workloads:
             refusals = (f"it cannot be looked at: {error.strerror}",)
         return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
 
-    def _check_tags(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
-        """Whether the kernel has room for so many I/Os prepared at once."""
-        needed, left = sum(workload.ceiling for workload in workloads), aio_left()
+    def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[int]) -> list[Refusal]:
+        """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
+        rooms = [1 + tags for tags, _ in self._loads()]
+        for workload, thread in zip(workloads, threads, strict=True):
+            rooms[thread] += workload.ceiling
+        needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
+        left = aio_left()
         if not self._limited or needed <= left:
             return []
         return [
             Refusal(
                 f"{len(workloads)} workload instances",
-                f"they may have {needed:,} I/Os in flight together, and fs.aio-max-nr leaves {left:,}:"
+                f"they need room for {needed:,} more I/Os in flight, and fs.aio-max-nr leaves {left:,}:"
                 " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
             )
         ]
@@ -164,9 +181,10 @@ class Workloads:
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
         return refusals
 
-    def _place(self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target]) -> list[Refusal]:
-        """Deal the instances to threads and create them; on a refusal none of them is left."""
-        threads = deal(self._loads(), [workload.ceiling for workload in workloads])
+    def _place(
+        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[int]
+    ) -> list[Refusal]:
+        """Create the instances on their threads; on a refusal none of them is left."""
         for workload, lun, thread in zip(workloads, targets, threads, strict=True):
             key = (_real(lun), workload.consent)
             opened = self._luns[key]
@@ -182,7 +200,7 @@ class Workloads:
         return []
 
     def _loads(self) -> list[tuple[int, int]]:
-        loads = [(0, 0)] * self._threads
+        loads = [(0, 0)] * len(self._contexts)
         for instance in self._instances.values():
             tags, count = loads[instance.thread]
             loads[instance.thread] = (tags + instance.workload.ceiling, count + 1)
@@ -208,7 +226,7 @@ class Workloads:
         return instance.workload.instance if instance else f"workload instance number {number}"
 
 
-def fields_of(parameters: Parameters) -> Fields:
+def fields_of(parameters: Parameters) -> "Fields":
     """The parameters as the engine takes them."""
     return {
         "iosequencer": str(parameters.iosequencer),
