@@ -16,7 +16,7 @@ from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.connect import open_pipe
 from ivypy.master.hosts.gate import LoginGate
 from ivypy.master.hosts.spec import HostSpec
-from tests.hosts import ask, fault, line, local, opened, stand_in
+from tests.hosts import ask, connected, fault, line, local, opened, stand_in
 
 OLD = bootstrap.OLD_S + 60
 
@@ -215,9 +215,8 @@ async def test_an_installed_ivypy_does_not_win_over_the_bundles(tmp_path: Path) 
     bundle = stand_in(
         **{"__main__.py": main.encode(), "ivypy/__init__.py": b"", "ivypy/slave/__init__.py": b"NAME = 'the right one'"}
     )
-    pipe = await open_pipe(local(tmp_path / "cache"), bundle, LoginGate(), lambda text: None)
-    assert await line(pipe) == "hello the right one"
-    await pipe.close()
+    async with connected(local(tmp_path / "cache"), bundle) as pipe:
+        assert await line(pipe) == "hello the right one"
 
 
 async def test_nothing_is_written_into_a_bundle_that_runs(tmp_path: Path) -> None:
@@ -225,7 +224,6 @@ async def test_nothing_is_written_into_a_bundle_that_runs(tmp_path: Path) -> Non
     bundle = stand_in(**{"__main__.py": b"import other\nprint('hello', flush=True)\n", "other.py": b""})
     for expected in (["send", "run"], ["run"]):
         log: list[str] = []
-        pipe = await open_pipe(local(tmp_path / "cache"), bundle, LoginGate(), log.append)
-        await line(pipe)
-        await pipe.close()
+        async with connected(local(tmp_path / "cache"), bundle, log.append) as pipe:
+            await line(pipe)
         assert [text.split()[-1] for text in log if text.startswith("<-")] == expected

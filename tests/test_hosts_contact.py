@@ -14,10 +14,8 @@ import pytest
 
 from ivypy.master.hosts import contact, process
 from ivypy.master.hosts.bundle import Bundle, compiled, pack
-from ivypy.master.hosts.connect import open_pipe
-from ivypy.master.hosts.gate import LoginGate
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from tests.hosts import STAND_IN, ask, fault, local, opened, script, stand_in
+from tests.hosts import STAND_IN, ask, connected, fault, local, opened, script, stand_in
 
 INSTALL = "install Python 3.11 or newer there, or name it with python:"
 
@@ -322,8 +320,8 @@ def test_the_program_on_the_command_line_survives_every_shell() -> None:
 async def test_the_log_shows_what_was_run_without_the_program(tmp_path: Path) -> None:
     log: list[str] = []
     bundle = stand_in()
-    pipe = await open_pipe(command(tmp_path), bundle, LoginGate(), log.append)
-    await pipe.close()
+    async with connected(command(tmp_path), bundle, log.append):
+        pass
     size = len(bundle.payload)
     assert log == [
         f"-> env {sys.executable} -I -c <bootstrap> {bundle.hash} {size} {bundle.machine} {tmp_path}/cache",

@@ -406,8 +406,9 @@ async def test_a_session_that_is_not_given(host: LabHost) -> None:
 
 
 async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, tmp_path: Path) -> None:
-    killer = script(tmp_path / "python3", "kill -9 $PPID; kill -9 $(ps -o ppid= $PPID)")
-    found = await fault(host.spec(python=(killer,)))
+    killer = script(tmp_path / "python3", "kill -9 $(ps -o ppid= $PPID) $PPID")  # the shell, the session or the sshd
+    with host.sshd() as sshd:
+        found = await fault(sshd.spec(python=(killer,)))
     assert found.what.startswith("the first contact broke off: the ssh connection was lost")
 
 

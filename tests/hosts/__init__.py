@@ -66,17 +66,26 @@ def local(cache: Path, **changes: object) -> HostSpec:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    spec: HostSpec, bundle: Bundle | None = None, log: Callable[[str], None] = lambda text: None
+async def connected(
+    spec: HostSpec, bundle: Bundle, log: Callable[[str], None] = lambda text: None
 ) -> AsyncIterator[Pipe]:
-    """A pipe that has said hello, closed at the end."""
-    bundle = bundle or stand_in()
+    """A pipe on which a slave is about to say hello, closed at the end."""
     pipe = await open_pipe(spec, bundle, LoginGate(), log)
     try:
-        assert await line(pipe) == f"hello {bundle.hash}"
         yield pipe
     finally:
         await pipe.close()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    spec: HostSpec, bundle: Bundle | None = None, log: Callable[[str], None] = lambda text: None
+) -> AsyncIterator[Pipe]:
+    """A pipe to a stand-in that has said hello."""
+    bundle = bundle or stand_in()
+    async with connected(spec, bundle, log) as pipe:
+        assert await line(pipe) == f"hello {bundle.hash}"
+        yield pipe
 
 
 async def line(pipe: Pipe) -> str:

@@ -141,6 +141,11 @@ class Sshd:
         self._process = subprocess.Popen(sshd, stdin=subprocess.DEVNULL)
         self._wait_until_it_answers()
 
+    @property
+    def process(self) -> psutil.Process:
+        assert self._process
+        return psutil.Process(self._process.pid)
+
     def stop(self) -> None:
         if self._process:
             self.kill_sessions()
@@ -149,8 +154,7 @@ class Sshd:
 
     def sessions(self) -> list[psutil.Process]:
         """The processes of those who are logged in: sshd's own, shells, and what they run."""
-        assert self._process
-        return psutil.Process(self._process.pid).children(recursive=True)
+        return self.process.children(recursive=True)
 
     def kill_sessions(self) -> None:
         for process in self.sessions():
@@ -197,7 +201,8 @@ SBIN = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 class Lab:
     """Hosts, and one key that opens them all."""
 
-    def __init__(self, folder: Path, size: int) -> None:
+    def __init__(self, folder: Path, size: int, namespaces: bool | None = None) -> None:
+        """`size` hosts; `namespaces`: whether each is a network namespace, None where this machine allows it."""
         missing = [tool for tool in ("sshd", "ssh-keygen") if shutil.which(tool, path=SBIN) is None]
         if missing:
             raise Missing(f"{' and '.join(missing)} (package openssh-server)")
@@ -205,7 +210,7 @@ class Lab:
         self.identity = folder / "id"
         self.prefix = f"iv{secrets.token_hex(3)}"
         self.hosts: list[LabHost] = []
-        self.namespaces = may_make_namespaces(self.prefix)
+        self.namespaces = may_make_namespaces(self.prefix) if namespaces is None else namespaces
         self._size = size
         self._undo = contextlib.ExitStack()
 
