@@ -109,7 +109,7 @@ def schema() -> ExitCode:
     """
     import json
 
-    from .plan.schema import schema as plan_schema
+    from .plan.reference import schema as plan_schema
 
     click.echo(json.dumps(plan_schema(), indent=2))
     return ExitCode.OK

@@ -145,8 +145,8 @@ def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
 
 def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
     outcome = run(tmp_path, b=Faults(die_at=4))
-    assert outcome.code is ExitCode.PARTIAL
     steps = outcome.watching.steps()
+    assert outcome.code is ExitCode.PARTIAL, steps
     assert steps["max"].verdict is Verdict.PARTIAL
     assert "host_lost (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
     rows = outcome.rows("step0000.max/all/all.csv")

@@ -144,7 +144,9 @@ def _uncovered(case: _Case) -> Rows:
 
 
 def _samples(case: _Case) -> Rows:
-    yield from _each(case.figures.service("overall").count == 0, Reason.NO_SAMPLES, lambda row: "")
+    """A row none of whose hosts is in has its lost hosts as the reason."""
+    present = case.measurement.merged.presence.hosts_in > 0
+    yield from _each(present & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
 
 
 def _errors(case: _Case) -> Rows:

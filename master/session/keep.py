@@ -95,7 +95,7 @@ class StepKeeper:
             await self._take(measured, settings)
         self._add_to_window(closed.interval, closed.phase)
         figures = Figures(closed.interval.merged, settings.paced)
-        record = SubintervalRecord(closed.interval, settings, figures, str(closed.phase), start_utc_ns, closed.timing)
+        record = SubintervalRecord(closed.interval, figures, settings, str(closed.phase), start_utc_ns, closed.timing)
         await self._recorder.subinterval(record)
         for measured in closed.decision.measured:
             if measured not in early:

@@ -7,9 +7,10 @@ IOPS which that same instance measured.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...protocol.parameters import MAX, Iops, Parameters
+from ..control.decision import Edit as Steer
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.parameters import OfStep, PlanParameters, Value
 from ..plan.places import Place
@@ -100,13 +101,28 @@ def _iops(value: Value, rollup: RollupInstance, members: int, measured: Measured
 
 def _share(total: Value, selected: Sequence[RollupInstance], settings: dict[Key, _Setting]) -> None:
     """Share `total` IOPS over the LUNs of `selected`, then over each LUN's workloads."""
+    for key, share in _shares(selected).items():
+        settings[key].iops = MAX if total == MAX else float(total) * share  # type: ignore[arg-type]
+
+
+def _shares(selected: Sequence[RollupInstance]) -> dict[Key, float]:
+    """Each workload instance's share of a total: equal over the distinct LUNs, then equal within a LUN."""
     on_lun: dict[tuple[str, str], list[Key]] = {}
     for rollup in selected:
         for member in rollup.members:
             on_lun.setdefault((member.host, member.lun), []).append((member.host, member.number))
-    for keys in on_lun.values():
-        for key in keys:
-            settings[key].iops = MAX if total == MAX else float(total) / len(on_lun) / len(keys)  # type: ignore[arg-type]
+    return {key: 1 / len(on_lun) / len(keys) for keys in on_lun.values() for key in keys}
+
+
+def steered(edits: Sequence[Steer], rollups: Rollups, parameters: Mapping[Key, Parameters]) -> dict[Key, Parameters]:
+    """What control's edits make of the present parameters: only the workload instances that change."""
+    changed: dict[Key, Parameters] = {}
+    for edit in edits:
+        rollup = rollups.type(edit.rollup).instance(edit.instance)
+        for key, share in _shares([rollup]).items():
+            iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share
+            changed[key] = replace(changed.get(key, parameters[key]), iops=iops)
+    return changed
 
 
 def extremes(plan: Plan, placement: Placement, rollups: Rollups) -> tuple[Mapping[Key, int], frozenset[Key]]:

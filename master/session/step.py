@@ -44,6 +44,7 @@ from ..rollup.merge import Interval, Merger
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .fleet import Fleet, ask_in_parts
+from .settings import steered
 
 LEAD_S: Final = 0.3  # from `go` to the start: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
@@ -147,6 +148,8 @@ class StepSequence:
                 state, decision = decide(state, seen)
                 self._measured += decision.measured
             decided_ns = self._fleet.now_ns()
+            if decision.edits:
+                await self.edit(steered(decision.edits, self._rollups, self._parameters))
             acknowledged = await self._command(k, start_ns, decision, hosts)
             timing = self._timing(k, start_ns, interval, arrived, acknowledged, barrier_1_ns, decided_ns)
             await self._keeper.closed(

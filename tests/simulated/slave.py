@@ -102,6 +102,7 @@ class SimulatedSlave:
         self._silent = False
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
+        self._owed: dict[int, int] = {}  # by workload number: due, not submitted
         self._last: int | None = None
         self._cooldown_from: int | None = None
         self._halted = asyncio.Event()
@@ -179,6 +180,7 @@ class SimulatedSlave:
                 self._say(m.ClockReading(command.id, now, now))
             case m.Go():
                 self._last = self._cooldown_from = None
+                self._owed.clear()
                 self._halted.clear()
                 self._step = asyncio.create_task(self._run(command))
                 self._say(m.Ready(command.id))
@@ -274,7 +276,8 @@ class SimulatedSlave:
             counts[base + Count.DUE] = due
             counts[base + Count.SUBMITTED] = counts[base + Count.COMPLETED] = done
             counts[base + Count.BYTES] = done * parameters.blocksize
-            counts[base + Count.BACKLOG] = max(due - done, 0)
+            self._owed[number] = self._owed.get(number, 0) + due - done
+            counts[base + Count.BACKLOG] = self._owed[number]
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
             for kind, n in (
