@@ -52,11 +52,11 @@ class Spec:
         return "+".join(self.by)
 
 
-def packed(values: np.ndarray, kind: ArrayType) -> Array:  # type: ignore[type-arg]
+def packed(values: np.ndarray, kind: ArrayType) -> Array:
     return Array(kind, np.ascontiguousarray(values, "<" + kind).tobytes())
 
 
-def latencies(random: np.random.Generator, series: int, size: int) -> np.ndarray:  # type: ignore[type-arg]
+def latencies(random: np.random.Generator, series: int, size: int) -> np.ndarray:
     """Nanoseconds: a fast device with a slow tail; the generator's lateness is a few microseconds."""
     if series == LATENESS:
         return random.lognormal(np.log(3e3), 0.6, size)
@@ -86,7 +86,8 @@ def result(random: np.random.Generator, classes: int) -> Result:
             whole = ns.astype(np.int64)
             squares = int((ns / 1e3).dot(ns / 1e3) * 1e6)
             moments[klass, series] = [
-                len(whole), len(whole) * 8192, int(whole.sum()), squares % 2**64, squares >> 64, whole.min(), whole.max(),
+                len(whole), len(whole) * 8192, int(whole.sum()), squares % 2**64, squares >> 64,
+                whole.min(), whole.max(),
             ]  # fmt: skip
     counts = random.integers(0, 50, (INSTANCES, len(Count)))
     counts[:, [Count.DUE, Count.SUBMITTED, Count.COMPLETED]] = SAMPLES // INSTANCES

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
+from ivypy.protocol.counters import SERIES, Count, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from ivypy.protocol.messages import Array, ArrayType, Fault, Result
 

@@ -1,0 +1,223 @@
+"""What speaks against a row: a table of what was measured and what is said of it."""
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.validity import Judgement, Outside, judge
+from ivypy.master.rollup.window import Window
+from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol.messages import ArrayType
+from ivypy.protocol.parameters import Iops, Parameters
+from tests.rollup import Spec, instance, merger_of
+from tests.rollup.results import HostData, fault, packed, result
+
+MS = 10**6
+SUBINTERVALS = 6  # one before the window
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What each of a host's subintervals looked like."""
+
+    due: int = 1000
+    done: int = 50
+    backlog: tuple[int, ...] = (0,) * SUBINTERVALS
+    service_ns: int = MS
+    response_ns: int | None = MS
+    lateness_ns: int = 1000
+    counts: Mapping[Count, int] = field(default_factory=dict)  # further ones
+    iops: Iops = 200.0
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of the last result
+
+
+GOOD = Plant()
+
+
+def judged(
+    h1: Plant = GOOD,
+    h2: Plant | None = GOOD,
+    outside: tuple[Outside, ...] = (),
+    specs: tuple[Spec, ...] = (Spec(("host",)),),
+    subintervals: int = SUBINTERVALS,
+) -> dict[str, list[str]]:
+    """Row: its findings in words."""
+    rollups, judgement = judgement_of(h1, h2, outside, specs, subintervals)
+    return {str(row): [str(one) for one in judgement.findings[row.row]] for row in rollups.rows}
+
+
+def judgement_of(
+    h1: Plant, h2: Plant | None, outside: tuple[Outside, ...], specs: tuple[Spec, ...], subintervals: int = SUBINTERVALS
+) -> tuple[Rollups, Judgement]:
+    plants = {"h1": h1, "h2": h2}
+    rollups = Rollups.build([instance(0, host) for host in plants], specs)
+    merger = merger_of(rollups)
+    window = None
+    for k in range(subintervals):
+        merger.open(k)
+        for host, plant in plants.items():
+            if plant:
+                merger.add(host, result(_data(plant, k), k, **(plant.changes if k == subintervals - 1 else {})))
+        interval = merger.close()
+        if window is None:
+            window = Window(merger.layout, interval)
+        else:
+            window.add(interval)
+    assert window
+    settings = Settings.of(rollups, {(host, 0): Parameters(iops=p.iops) for host, p in plants.items() if p})
+    return rollups, judge(window.measurement(), settings, 0.0025, outside)
+
+
+def _data(plant: Plant, k: int) -> HostData:
+    samples = {(0, SERVICE): [plant.service_ns] * plant.done}
+    if plant.response_ns is not None:
+        samples[0, RESPONSE] = [plant.response_ns] * plant.done
+        samples[0, LATENESS] = [plant.lateness_ns] * plant.done
+    counts = {Count.DUE: plant.due, Count.BACKLOG: plant.backlog[k]} | dict(plant.counts)
+    return HostData(1, 1, samples, {(0, column): value for column, value in counts.items()})
+
+
+def test_nothing_speaks_against_a_good_measurement() -> None:
+    _, judgement = judgement_of(GOOD, GOOD, (), (Spec(("host",)),))
+    assert judgement.findings == ((), (), ())
+    assert judgement.worst() is Verdict.VALID
+    assert judgement.reached.all()
+
+
+MAX = Plant(iops="max", response_ns=None, due=50)
+
+
+@pytest.mark.parametrize(
+    ("h1", "says"),
+    [
+        # the target: by more than 0.25 % of what fell due in the window (5 x 1000), and more than one I/O an instance
+        (Plant(backlog=(0, 2, 5, 9, 11, 13)), "target_not_reached (backlog grew by 13 of 5,000 due)"),
+        (Plant(backlog=(0, 0, 0, 0, 0, 12)), None),
+        (Plant(backlog=(100, 100, 90, 80, 90, 105)), None),
+        (Plant(backlog=(500, 0, 0, 0, 0, 100)), None),
+        (Plant(due=10, backlog=(0, 0, 0, 0, 0, 1)), None),
+        (Plant(due=10, backlog=(0, 0, 0, 0, 0, 2)), "target_not_reached (backlog grew by 2 of 50 due)"),
+        # lateness: mean against mean (p99 needs a thousand samples)
+        (Plant(lateness_ns=MS // 10), None),
+        (Plant(lateness_ns=MS // 10 + 10_000), "generator_lateness (11% of the mean)"),
+        (Plant(lateness_ns=MS // 4), "generator_lateness (25% of the mean)"),
+        (Plant(lateness_ns=MS // 4 + 10_000), "generator_late (26% of the mean)"),
+        (Plant(lateness_ns=MS // 2, done=200), "generator_late (50% of the mean, 50% of the p99)"),
+        # a stall at the end: older than the longest in the window
+        (Plant(counts={Count.OLDEST_OWED_NS: MS}), None),
+        (
+            Plant(counts={Count.OLDEST_OWED_NS: MS + 1000}),
+            "stall_at_end (oldest unfinished 1.001 ms, longest completed 1.000 ms)",
+        ),
+        (Plant(counts={Count.OLDEST_OWED_NS: 3 * MS}, response_ns=4 * MS), None),
+        (
+            Plant(counts={Count.OLDEST_OWED_NS: 3 * MS}, response_ns=None, iops="max"),
+            "stall_at_end (oldest unfinished 3.000 ms, longest completed 1.000 ms)",
+        ),
+        # counters
+        (Plant(counts={Count.DROPPED: 3}), "dropped_due (15)"),
+        (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited (2,000)"),
+        (Plant(counts={Count.AGAIN: 1}), "submissions_returned (5)"),
+        (Plant(counts={Count.ERRORS: 1}), "io_errors (5)"),
+        (
+            Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
+            "io_errors (5: EIO 3, short 2)",
+        ),
+        # buffers
+        (Plant(changes={"missing": (0, 1)}), "overrun (h1: 2 times)"),
+        (
+            Plant(changes={"threads": packed([3 * (c is ThreadCount.OVERRUNS) for c in ThreadCount], ArrayType.I64)}),
+            "overrun (h1: 3 times)",
+        ),
+        # a busy core: only where the load is not paced
+        (Plant(iops="max", response_ns=None, changes={"cpu": (100.0, 5.0)}), None),
+        (GOOD, None),
+        (MAX, None),
+    ],
+)
+def test_findings_of_a_host(h1: Plant, says: str | None) -> None:
+    assert judged(h1)["host=h1"] == ([says] if says else [])
+    assert judged(h1)["host=h2"] == []
+
+
+def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
+    def busy(iops: Iops, response_ns: int | None) -> dict[str, list[str]]:
+        rollups = Rollups.build([instance(0, "h1")], [])
+        merger = merger_of(rollups)
+        window = Window(merger.layout)
+        for k in range(5):
+            merger.open(k)
+            merger.add("h1", result(_data(Plant(response_ns=response_ns), k), k, cpu=(99.5, 10.0)))
+            window.add(merger.close())
+        settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
+        return {"all": [str(one) for one in judge(window.measurement(), settings, 0.0025).findings[0]]}
+
+    assert busy("max", None) == {"all": ["host_limit (busiest core 100 %)"]}
+    assert busy(100.0, MS) == {"all": []}
+
+
+def test_nothing_done() -> None:
+    assert judged(Plant(done=0))["host=h1"] == ["no_samples"]
+    assert judged(Plant(done=0))["all=all"] == []
+
+
+def test_a_stall_of_everything() -> None:
+    """Nothing completed, everything waits: both are said."""
+    frozen = Plant(done=0, counts={Count.OLDEST_OWED_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
+    assert [one.split(" ")[0] for one in judged(frozen)["host=h1"]] == [
+        "no_samples", "target_not_reached", "stall_at_end",
+    ]  # fmt: skip
+
+
+def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> None:
+    _, judgement = judgement_of(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (Spec(("host",)),))
+    assert judgement.reached.tolist() == [False, False, True]  # all, h1, h2
+    assert [judgement.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
+    assert judgement.worst() is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("spec", "h2", "says"),
+    [
+        (Spec(("host",), quantity=2), GOOD, None),
+        (Spec(("host",), quantity=3), GOOD, "quantity (2 instances, not 3)"),
+        (Spec(("host",), quantity=2), None, "quantity (1 instances, not 2)"),  # h2 was lost
+        (Spec(("host",), max_droop=0.2), Plant(done=41), None),
+        (Spec(("host",), max_droop=0.2), Plant(done=39), "max_droop (h2 is 22.0% below the fastest, not 20.0%)"),
+        (Spec(("host",), max_droop=0.0), GOOD, None),
+    ],
+)
+def test_checks_of_a_type_stand_on_all_its_rows(spec: Spec, h2: Plant | None, says: str | None) -> None:
+    found = judged(GOOD, h2, specs=(spec,))
+    rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
+    assert [says in found[row] for row in rows] == [bool(says)] * len(rows)
+    assert not any(one.startswith(("quantity", "max_droop")) for one in found["all=all"])
+
+
+def test_few_subintervals_are_noted() -> None:
+    assert judged(subintervals=5)["all=all"] == ["too_few_subintervals (4)"]
+    assert judged(subintervals=6)["all=all"] == []
+
+
+LATE = Finding(Reason.LATE_CONTROLLER, "2.6 s")
+
+
+@pytest.mark.parametrize(
+    ("outside", "rows"),
+    [
+        (Outside(LATE), ["all=all", "host=h1", "host=h2"]),
+        (Outside(LATE, "h2"), ["all=all", "host=h2"]),
+        (Outside(LATE, "h1", 0), ["all=all", "host=h1"]),
+        (Outside(LATE, "gone"), []),
+    ],
+)
+def test_what_the_session_knows_stands_where_it_concerns(outside: Outside, rows: list[str]) -> None:
+    found = judged(outside=(outside, outside))
+    assert [row for row, findings in found.items() if "late_controller (2.6 s)" in findings] == rows
+    assert all(len(findings) <= 1 for findings in found.values())  # each once
