@@ -132,6 +132,7 @@ def test_a_plain_trend_is_found(n: int) -> None:
     assert np.mean(found) > 0.85
 
 
+@pytest.mark.slow
 def test_bootstrap_of_independent_subintervals_agrees_with_scipys() -> None:
     """scipy draws the same I/Os one by one; subintervals of independent I/Os are no worse or better than that."""
     random = np.random.default_rng(5)
@@ -152,6 +153,7 @@ def test_bootstrap_of_independent_subintervals_agrees_with_scipys() -> None:
     assert got.half_width * 1e3 == pytest.approx(1.96 * theirs.standard_error, rel=0.6)
 
 
+@pytest.mark.slow
 def test_bootstrapped_percentile_covers_the_truth() -> None:
     """Exponential latencies whose scale wanders (AR(1), 0.5): the mixture's p99 is known from a long simulation."""
 

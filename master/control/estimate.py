@@ -2,7 +2,8 @@
 
 Rule: the value is the window's own (a ratio of sums, or the merged percentile), and the half-width is of that value.
 It follows from the series of *influences*: what each subinterval adds to the value. Their autocorrelation time gives
-the effective samples, and Student's t with effective - 1 degrees of freedom the width.
+the effective samples, and Student's t with effective - 1 degrees of freedom (at least 3, if there are as many) the
+width.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from ..rollup.statistics import t_quantile
 from . import bootstrap
 from .correlation import FLOATS, autocorrelation_time
 from .focus import Sample, percentile_bucket, value_of
+
+_LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean
 
 
 class Correction(StrEnum):
@@ -79,9 +82,9 @@ def estimate(
     n = len(series)
     time = autocorrelation_time(series) if correction is Correction.EFFECTIVE else 1.0
     effective = n / time
-    if effective <= 1.5:
+    if effective <= 1.0:
         return Estimate(value, inf, n, effective)
-    quantile = t_quantile((1 + confidence) / 2, round(effective - 1, 1))
+    quantile = t_quantile((1 + confidence) / 2, max(round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM)))
     quantile *= 2 if correction is Correction.FACTOR_TWO else 1
     if fraction is None:
         error = sqrt(float(series @ series) / (n - time) / effective)

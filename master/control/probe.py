@@ -1,0 +1,102 @@
+"""One probe of a search: a load, held until it is clear whether the metric meets its target there.
+
+Rule: a probe passes or fails only where the target lies outside the metric's interval, at a confidence stricter than
+the search's own, so that a bracket of two such answers can be believed. What stays in between is unclear, and says so.
+A load that is not kept up with fails whatever the metric: its backlog would grow without end.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+
+from .estimate import Estimate, estimate
+from .focus import Focus
+from .interval import Interval
+
+_DOUBT = 0.5  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
+
+
+class Answer(StrEnum):
+    PASS = "pass"
+    FAIL = "fail"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What every probe of a search asks."""
+
+    focus: Focus
+    target: float  # in the metric's unit; passes at or below it
+    confidence: float = 0.99  # of each answer
+    fewest: int = 10  # subintervals before an answer
+    most: int = 48
+    tolerance: float = 0.0025  # backlog that may grow, of what fell due
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """An answered probe."""
+
+    iops: float  # total, as set
+    achieved: float
+    answer: Answer
+    value: float | None  # of the instance that is furthest from passing
+    half_width: float | None
+    instance: str
+    kept_up: bool
+    first: int  # subintervals, both included
+    last: int
+
+
+def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: int) -> Probe | None:
+    """The probe's answer, or None to go on; `seen` are its subintervals so far, `backlog` what was owed before them."""
+    behind = _falls_behind(question, seen, backlog)
+    worst, instance = _worst(question, seen)
+    answer = Answer.FAIL if behind else _answer(question, worst, len(seen))
+    if answer is None:
+        if len(seen) < question.most:
+            return None
+        answer = Answer.UNCLEAR
+    loads = [load for one in seen for load in one.loads[question.focus.rollup].values()]
+    achieved = sum(load.completed for load in loads) / sum(one.length_s for one in seen)
+    value = worst.value if worst else None
+    width = worst.half_width if worst and worst.half_width < inf else None
+    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number)
+
+
+def _falls_behind(question: Question, seen: Sequence[Interval], backlog: int) -> bool:
+    """The backlog grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
+    if len(seen) < 2:
+        return False
+    due = sum(load.due for one in seen for load in one.loads[question.focus.rollup].values())
+    owed = sum(load.backlog for load in seen[-1].loads[question.focus.rollup].values())
+    instances = len(seen[-1].loads[question.focus.rollup])
+    allowed = question.tolerance * due * (1 if len(seen) >= question.fewest else 20)
+    return owed - backlog > max(allowed, instances)
+
+
+def _worst(question: Question, seen: Sequence[Interval]) -> tuple[Estimate | None, str]:
+    """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
+    worst: Estimate | None = None
+    name = ""
+    for instance in seen[-1].samples[question.focus]:
+        samples = [one.samples[question.focus][instance] for one in seen]
+        got = estimate(samples, question.focus.fraction, question.confidence)
+        if got is None:
+            return None, instance  # a blank metric answers nothing
+        got = replace(got, half_width=got.half_width * (1 + _DOUBT / got.effective))
+        if worst is None or got.value + got.half_width > worst.value + worst.half_width:
+            worst, name = got, instance
+    return worst, name
+
+
+def _answer(question: Question, worst: Estimate | None, subintervals: int) -> Answer | None:
+    if worst is None or subintervals < question.fewest:
+        return None
+    if worst.value + worst.half_width <= question.target:
+        return Answer.PASS
+    if worst.value - worst.half_width > question.target:
+        return Answer.FAIL
+    return None

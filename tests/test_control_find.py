@@ -1,0 +1,160 @@
+"""Search: the next load as a function of the answers, and whole searches on plants whose answer is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from ivypy.master.control.find import Bracket, Find, Limits, bracket, expected, next_load
+from ivypy.master.control.probe import Answer, Probe, Question
+from ivypy.master.verdicts import Reason
+from tests.control.plants import LATENCY, Curve, Plant, Trace, linear, load_for, mmc, noise, simulate
+
+CAPACITY = 1000.0
+LIMITS = Limits(CAPACITY)
+M = mmc(1, 1000)
+
+
+def probe(iops: float, answer: str, value: float | None = None, kept_up: bool = True) -> Probe:
+    return Probe(iops, iops, Answer(answer), value, value * 0.01 if value else None, "all=all", kept_up, 0, 9)
+
+
+def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
+    found = bracket(probes)
+    return found.passed.iops if found.passed else None, found.failed.iops if found.failed else None
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected_ends"),
+    [
+        ([], (None, None)),
+        ([(100, "pass")], (100, None)),
+        ([(100, "pass"), (200, "fail"), (150, "pass")], (150, 200)),
+        ([(100, "pass"), (200, "fail"), (150, "unclear")], (100, 200)),
+        ([(100, "fail"), (200, "pass")], (200, None)),  # the later answer strikes out the earlier
+        ([(200, "pass"), (100, "fail")], (None, 100)),
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "pass")], (200, 300)),
+    ],
+)
+def test_a_later_answer_strikes_out_what_contradicts_it(
+    answers: list[tuple[float, str]], expected_ends: tuple[float | None, float | None]
+) -> None:
+    assert ends([probe(iops, answer) for iops, answer in answers]) == expected_ends
+
+
+def test_the_expected_load_is_exact_for_a_queue() -> None:
+    truth = load_for(M, 4000, CAPACITY)
+    probes = [probe(500, "pass", M(500)), probe(900, "fail", M(900))]
+    assert expected(probes, 4000, CAPACITY) == pytest.approx(truth, rel=1e-6)
+    assert expected(probes[:1], 4000, CAPACITY) == pytest.approx(truth, rel=1e-6)  # max counts as infinite
+    assert expected(probes[1:], 4000, CAPACITY) is None
+
+
+def test_the_expected_load_stays_in_the_bracket() -> None:
+    wild = [probe(500, "pass", 3999.0), probe(600, "unclear", 5000.0), probe(520, "fail", 4001.0)]
+    load = expected(wild, 4000, CAPACITY)
+    assert load is not None and 500 <= load <= 520
+
+
+class TestNextLoad:
+    def test_it_begins_in_the_middle(self) -> None:
+        assert next_load([], 4000, LIMITS) == 500
+
+    def test_a_bracket_narrow_enough_has_its_fail_asked_again_and_is_done(self) -> None:
+        probes = [probe(500, "pass", 3900.0), probe(505, "fail", 4100.0)]
+        assert next_load(probes, 4000, LIMITS) == 505
+        assert next_load([*probes, probe(505, "fail", 4100.0)], 4000, LIMITS) is None
+
+    def test_a_fail_that_passes_when_asked_again_opens_the_search_upward(self) -> None:
+        probes = [probe(500, "pass", 2000.0), probe(505, "fail", 9000.0), probe(505, "pass", 2020.0)]
+        load = next_load(probes, 4000, LIMITS)
+        assert load is not None and load > 505
+
+    def test_it_stays_inside_the_bracket(self) -> None:
+        probes = [probe(500, "pass", 2000.0), probe(900, "fail", 10000.0)]
+        for answer in ("pass", "fail", "unclear"):
+            load = next_load([*probes, probe(700, answer, 4000.0)], 4000, LIMITS)
+            assert load is not None and 500 < load < 900
+
+    def test_all_fail_goes_down_to_the_lowest_and_ends(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "fail", 9000.0))
+        assert probes[-1].iops == pytest.approx(20)
+        assert len(probes) <= 5
+
+    def test_all_pass_goes_up_to_the_highest_and_ends(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "pass", 1000.0))
+        assert probes[-1].iops == pytest.approx(980)
+        assert len(probes) <= 5
+
+    def test_it_never_asks_more_often_than_allowed(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, replace(LIMITS, most=9))) is not None:
+            probes.append(probe(load, "unclear", 4000.0))
+        assert len(probes) == 8  # and the run at max
+
+
+def search(curve: Curve, capacity: float, target: float, seed: int = 1, sd: float = 0.01) -> tuple[Trace, Bracket]:
+    trace = simulate(Plant(curve, capacity, noise(seed, sd, 0.3)), Find(Question(LATENCY, target)), 3000)
+    assert isinstance(trace.state, Find)
+    return trace, trace.state.result()[1]
+
+
+@pytest.mark.parametrize(
+    ("curve", "capacity", "target"),
+    [(M, 1000.0, 4000.0), (mmc(4, 1000), 4000.0, 2000.0), (linear(10, 0.2), 8000.0, 800.0)],
+)
+def test_the_bracket_holds_the_truth(curve: Curve, capacity: float, target: float) -> None:
+    truth = load_for(curve, target, capacity)
+    for seed in range(5):
+        trace, found = search(curve, capacity, target, seed)
+        assert found.passed and found.failed
+        assert found.passed.iops <= truth <= found.failed.iops
+        (measured,) = trace.decisions[-1].measured
+        assert (measured.first, measured.last) == (found.passed.first, found.passed.last)
+        assert len({trace.loads[number] for number in range(measured.first, measured.last + 1)}) == 1
+
+
+def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
+    trace, _ = search(M, 1000, 40_000)
+    rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
+    assert [row["probe"] for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) <= 11
+    plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
+    fails = sum(row["kept_up"] is False for row in rows)
+    assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
+
+
+def test_a_target_that_fails_at_the_lowest_load_is_said() -> None:
+    trace, _ = search(M, 1000, 1000)
+    (finding,) = trace.decisions[-1].measured[0].findings
+    assert finding.reason is Reason.SEARCH_UNBOUNDED
+    assert "fails already at the lowest load" in finding.detail
+
+
+def test_a_target_that_never_fails_is_said() -> None:
+    trace, _ = search(linear(10, 0.01), 1000, 1000)
+    (measured,) = trace.decisions[-1].measured
+    assert measured.findings[0].reason is Reason.SEARCH_UNBOUNDED
+    assert "never fails up to" in measured.findings[0].detail
+    assert measured.first <= measured.last
+
+
+def test_noise_that_hides_the_resolution_widens_the_bracket_and_says_so() -> None:
+    trace, found = search(linear(200, 0.02), 8000, 260, sd=0.05)
+    assert found.width is not None and found.width > 0.02
+    assert trace.decisions[-1].measured[0].findings[0].reason is Reason.SEARCH_UNRESOLVED
+
+
+def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
+    """A brown-out from subinterval 20 to 60 makes every load fail; asked again, the lowest fail passes."""
+    truth = load_for(M, 4000, 1000)
+    plant = Plant(M, 1000, noise(1, 0.01, 0), factor=lambda number: 3.0 if 20 <= number < 60 else 1.0)
+    trace = simulate(plant, Find(Question(LATENCY, 4000)), 3000)
+    assert isinstance(trace.state, Find)
+    wanted, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+    assert wanted == pytest.approx(truth, rel=0.03)
