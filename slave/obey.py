@@ -211,8 +211,9 @@ class Slave:
             os.read(driving.engine.fileno(), 8)
         if self._exit.done():
             return
+        between_steps, known = self._link.state is State.IDLE, len(driving.died)
         driving.poll()
-        if driving.died and self._link.state is State.IDLE:
+        if between_steps and len(driving.died) > known:
             self.end(Exit.FAILED, "; ".join(driving.died))
 
     def _tell(self, text: str) -> None:

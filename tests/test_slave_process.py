@@ -16,15 +16,10 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.protocol.states import State
 from ivypy.slave.engine._engine import now_ns
 from tests.slave.client import Client, u32
 
 PACED = Parameters(iops=1000.0)
-
-
-def exists(path: Path) -> bool:
-    return path.exists()
 
 
 def counts(result: m.Result) -> list[dict[Count, int]]:
@@ -68,7 +63,7 @@ def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
         start = now_ns() + 100_000_000
         answer = slave.do(m.Go, start_ns=start, length_ns=250_000_000, order=u32(1, 0), classes=u32(0, 1))
         assert isinstance(answer, m.Ready)
-        assert slave.state is State.RUNNING
+        assert slave.state == "running"
         first, second = slave.results(2)
         assert [first.subinterval, second.subinterval] == [0, 1]
         assert (first.start_ns, first.length_ns, second.start_ns) == (start, 250_000_000, start + 250_000_000)
@@ -91,10 +86,10 @@ def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
         results = [said for said in slave.all if isinstance(said, m.Result)]
         assert [r.last for r in results] == [False] * (len(results) - 1) + [True]
         assert [r.subinterval for r in results] == list(range(len(results)))
-        assert slave.state is State.IDLE
+        assert slave.state == "idle"
         assert isinstance(slave.ask(m.Die), m.DyingWords)
         assert slave.gone() == 0
-        assert not exists(tmp_path / "lun")
+        assert not (tmp_path / "lun").exists()
 
 
 def test_two_steps_with_other_workloads(tmp_path: Path) -> None:
@@ -228,7 +223,7 @@ def test_the_end_of_input_halts_removes_and_exits(tmp_path: Path) -> None:
         slave.until(m.Result)
         slave.end_input()
         assert slave.gone() == 0
-        assert not exists(tmp_path / "lun")
+        assert not (tmp_path / "lun").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -243,7 +238,7 @@ def test_a_signal_halts_removes_says_so_and_exits(number: signal.Signals, tmp_pa
         slave.process.send_signal(number)
         assert slave.gone() == 128 + number
         assert slave.all[-1] == m.DyingWords(0, -1, f"ended by {number.name}")
-        assert not exists(tmp_path / "lun")
+        assert not (tmp_path / "lun").exists()
 
 
 def test_a_file_to_keep_stays(tmp_path: Path) -> None:
@@ -265,7 +260,7 @@ def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
         command = slave.send(
             m.ListLuns, blocks=False, globs=(), create=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),)
         )
-        while not exists(tmp_path / "huge"):
+        while not (tmp_path / "huge").exists():
             assert isinstance(slave.ask(m.ClockProbe), m.ClockReading), "it listens while it works"
         assert isinstance(slave.ask(m.Die), m.DyingWords)
         assert slave.gone() == 0
@@ -299,7 +294,7 @@ def test_rubbish_ends_it_and_says_why(rubbish: bytes, said: str, tmp_path: Path)
         assert "the controller broke the protocol" in slave.errors
         assert said in slave.errors
         assert isinstance(slave.all[-1], m.DyingWords)
-        assert not exists(tmp_path / "lun")
+        assert not (tmp_path / "lun").exists()
 
 
 def test_a_slave_that_was_frozen_beyond_its_lease_submits_nothing_more(tmp_path: Path) -> None:
@@ -334,7 +329,7 @@ def test_a_silent_controller_ends_the_step_but_not_the_slave(tmp_path: Path) -> 
         slave.ask(m.ClockProbe)
         slave.go(0)
         assert slave.until(m.Stopped).reason is m.StopReason.LEASE
-        assert exists(tmp_path / "lun")
+        assert (tmp_path / "lun").exists()
         far = now_ns() + 10**9
         assert slave.refused(m.Go, start_ns=far, length_ns=10**9, order=u32(0), classes=u32(0)) == [
             ("go", "its lease has run out, since no clock_probe was heard in time: probe it first")
@@ -351,13 +346,13 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
         slave.create(tmp_path / "lun", *(Parameters(iops=200.0) for _ in many), ceiling=1)
         start = now_ns() + 100_000_000
         slave.do(m.Go, start_ns=start, length_ns=50_000_000, order=u32(*many), classes=u32(*many))
-        while now_ns() < start + 2_500_000_000:
+        while now_ns() < start + 1_200_000_000:
             time.sleep(0.1)
         slave.send(m.Halt)
         slave.until(m.Stopped)
         results = [said for said in slave.all if isinstance(said, m.Result)]
         overruns = [array("q", r.threads.data)[ThreadCount.OVERRUNS] for r in results]
-        assert sum(overruns) > 0, f"{len(results)} results"
+        assert sum(overruns) > 0, f"{len(results)} results, {sum(len(line(r)) for r in results)} bytes"
         ends = [r.start_ns + r.length_ns for r in results]
         assert [r.start_ns for r in results] == [start, *ends[:-1]], "every instant is in one result"
         due = sum(row[Count.DUE] for r in results for row in counts(r))
@@ -366,11 +361,9 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
 
 @pytest.mark.parametrize("stream", ["stdin", "stdout"])
 def test_what_is_no_pipe_is_refused_with_a_sentence(stream: str) -> None:
-    with open("/dev/null", "r+b") as null:
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, stream: null}
-        done = subprocess.run(
-            [sys.executable, "-m", "ivypy.slave"], stderr=subprocess.PIPE, timeout=30, check=False, **streams
-        )
+    stdin, stdout = (subprocess.DEVNULL if stream == name else subprocess.PIPE for name in ("stdin", "stdout"))
+    command = [sys.executable, "-m", "ivypy.slave"]
+    done = subprocess.run(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=30, check=False)
     name = {"stdin": "standard input", "stdout": "standard output"}[stream]
     assert done.returncode == 2
     assert done.stderr.decode().startswith(f"ivypy: {name} is a device, not a pipe: a slave is started by a controller")
@@ -379,7 +372,7 @@ def test_what_is_no_pipe_is_refused_with_a_sentence(stream: str) -> None:
 def test_it_speaks_over_a_socket_pair_as_well() -> None:
     ours, its = socket.socketpair()
     with ours, its:
-        process = subprocess.Popen([sys.executable, "-m", "ivypy.slave"], stdin=its, stdout=its)
+        process = subprocess.Popen([sys.executable, "-m", "ivypy.slave"], stdin=its.fileno(), stdout=its.fileno())
         its.close()
         with ours.makefile("rb") as lines:
             assert b'"type":"hello"' in lines.readline()
@@ -395,4 +388,4 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
         slave.process.stdout.close()
         slave.send(m.ClockProbe)
         assert slave.process.wait(30) == 0
-        assert not exists(tmp_path / "lun")
+        assert not (tmp_path / "lun").exists()
