@@ -1,0 +1,285 @@
+"""Workload instances: created whole or not at all, every refusal said at once, LUNs opened once and never unagreed."""
+
+import errno
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.slave import workloads as workloads_module
+from ivypy.slave.engine import _engine
+from ivypy.slave.gate import Surroundings
+from ivypy.slave.targets import target
+from ivypy.slave.workloads import Workloads, fields_of
+from tests.slave.client import u32
+from tests.slave.devices import loop_device, mounted, need, needs_loops, run
+from tests.slave.fake_engine import FakeEngine
+
+WRITE = Parameters(fraction_read=0.5)
+
+
+@pytest.fixture
+def engine() -> FakeEngine:
+    return FakeEngine()
+
+
+@pytest.fixture
+def workloads(engine: FakeEngine) -> Workloads:
+    return Workloads(engine, "null", 2)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "lun").write_bytes(os.urandom(1 << 20))
+    return str(tmp_path / "lun")
+
+
+@pytest.fixture
+def loop(shm: Path) -> Iterator[str]:
+    with loop_device(shm) as path:
+        yield path
+
+
+def on(
+    lun: str, *parameters: Parameters, consent: bool = False, first: int = 0, ceiling: int = 8
+) -> list[m.WorkloadToCreate]:
+    return [
+        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, consent, p, ceiling)
+        for i, p in enumerate(parameters)
+    ]
+
+
+def test_a_lun_is_opened_once_per_consent_and_closed_with_its_last_instance(
+    engine: FakeEngine, workloads: Workloads, file: str, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to("lun")
+    reads, writes = on(file, Parameters(), Parameters()), on(file, WRITE, consent=True, first=5)
+    assert workloads.create(reads) == []
+    assert workloads.create(writes) == []
+    assert workloads.create(on(str(tmp_path / "link"), Parameters(), first=9)) == []
+    assert [word for word in engine.did if word.startswith("open")] == [f"open_lun {file} ro", f"open_lun {file} rw"]
+    assert workloads.delete([0, 1]) == []
+    assert "close_lun 0" not in engine.did
+    assert workloads.delete([9, 5]) == []
+    assert engine.did[-2:] == ["close_lun 0", "close_lun 1"]
+
+
+def test_instances_are_dealt_evenly_over_threads_and_messages(
+    engine: FakeEngine, workloads: Workloads, file: str
+) -> None:
+    workloads.create(on(file, Parameters(), Parameters(), Parameters()))
+    workloads.create(on(file, Parameters(), first=3))
+    assert [word for word in engine.did if word.startswith("create")] == [
+        "create 0 on 0 by 0",
+        "create 1 on 0 by 1",
+        "create 2 on 0 by 0",
+        "create 3 on 0 by 1",
+    ]
+
+
+def test_every_refusal_is_said_at_once_and_nothing_is_created(
+    engine: FakeEngine, workloads: Workloads, file: str, tmp_path: Path
+) -> None:
+    workloads.create(on(file, Parameters()))
+    before = list(engine.did)
+    missing, folder = str(tmp_path / "missing"), str(tmp_path)
+    refused = workloads.create(
+        [
+            *on(file, Parameters()),
+            *on(missing, Parameters(), first=1),
+            *on(folder, Parameters(), first=2),
+            *on("/dev/null", Parameters(), first=3),
+            *on(file, replace(WRITE, maxtags=9), first=4),
+            *on(file, Parameters(blocksize=1000), first=5),
+            *on(file, Parameters(blocksize=2 << 20), first=6),
+            *on(file, Parameters(range=(0, 1 << 30)), first=7),
+            *on(file, Parameters(), first=8),
+            *on(file, Parameters(), first=8),
+        ]
+    )
+    eight = m.Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
+    block = target(file, Surroundings.read()).block
+    assert refused == [
+        m.Refusal(f"h+{file}+w0", "its number 0 is another instance's: number it anew"),
+        m.Refusal(
+            f"h+{missing}+w1",
+            f"{missing}: there is nothing to drive (No such file or directory): check the path",
+        ),
+        m.Refusal(f"h+{folder}+w2", f"{folder}: it is a folder: name the files in it"),
+        m.Refusal("h+/dev/null+w3", "/dev/null: it is neither a block device nor a file"),
+        m.Refusal(f"h+{file}+w4", "its ceiling of 8 tags is not within maxtags (9) and 8192"),
+        m.Refusal(
+            f"h+{file}+w4",
+            "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token",
+        ),
+        m.Refusal(
+            f"h+{file}+w5",
+            f"blocksize is 1,000, and {file} takes multiples of {block:,} bytes: choose one of these",
+        ),
+        m.Refusal(
+            f"h+{file}+w6",
+            f"{file} has 1 MiB, no block of 2 MiB: choose a smaller blocksize or a larger LUN",
+        ),
+        m.Refusal(
+            f"h+{file}+w7",
+            f"range ends at 1,073,741,824, and {file} at 1,048,576: choose an end within it",
+        ),
+        eight,
+        eight,
+    ]
+    assert engine.did == before
+
+
+def test_more_tags_than_the_kernel_has_room_for_are_refused(
+    file: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limited = Workloads(engine, "libaio", 2)  # type: ignore[arg-type]
+    left = 100
+    monkeypatch.setattr(workloads_module, "aio_left", lambda: left)
+    assert limited.create(on(file, *[Parameters()] * 13)) == [
+        m.Refusal(
+            "13 workload instances",
+            "they need room for 106 more I/Os in flight, and fs.aio-max-nr leaves 100:"
+            " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
+        )
+    ]
+    assert limited.create(on(file, *[Parameters()] * 12)) == []  # 96, and one for each thread
+    limited.gone()  # a step: now the kernel holds room for these
+    left = 8
+    assert limited.create(on(file, Parameters(), first=20)) == []
+    assert len(limited.create(on(file, Parameters(), first=21))) == 1
+    assert limited.delete([20]) == []
+    assert limited.create(on(file, Parameters(), first=21)) == []
+
+
+def test_another_backend_is_not_limited(file: str, workloads: Workloads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workloads_module, "aio_left", lambda: 0)
+    assert workloads.create(on(file, Parameters())) == []
+
+
+def edit(number: int, parameters: Parameters) -> m.EditWorkloads:
+    return m.EditWorkloads(1, 1, (m.Setting(number, parameters),))
+
+
+def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: str) -> None:
+    workloads.create(on(file, Parameters(iops=10.0)))
+    faster = edit(0, Parameters(iops=20.0))
+    assert workloads.check_edit(faster) == []
+    workloads.edited(faster)
+    assert workloads.check_edit(edit(0, WRITE)) == [
+        m.Refusal(
+            f"h+{file}+w0",
+            "it would write to a LUN that is opened read-only, since nobody agreed to writing when it began",
+        )
+    ]
+    assert workloads.check_edit(edit(7, Parameters())) == [
+        m.Refusal("workload instance number 7", "there is no such instance")
+    ]
+    assert workloads.check_edit(m.EditWorkloads(1, 1, (m.Setting(0, Parameters()),) * 2)) == [
+        m.Refusal(f"h+{file}+w0", "it is edited twice at once: send one setting for each")
+    ]
+
+
+def test_what_does_not_exist_or_is_held_is_not_deleted(engine: FakeEngine, workloads: Workloads, file: str) -> None:
+    workloads.create(on(file, Parameters(), Parameters()))
+    assert workloads.delete([0, 5]) == [m.Refusal("workload instance number 5", "there is no such instance")]
+    engine.faults["delete 0"] = OSError(errno.EBUSY, "3 I/Os of the instance have not come back")
+    assert workloads.delete([0, 1]) == [
+        m.Refusal(f"h+{file}+w0", "it cannot be deleted: 3 I/Os of the instance have not come back")
+    ]
+    assert workloads.check_go(m.Go(1, 0, 1, u32(0), u32(0))) is None
+    assert workloads.check_go(m.Go(1, 0, 1, u32(1), u32(0))) == "there are no instances 1: create them first"
+
+
+def test_parameters_as_the_engine_takes_them() -> None:
+    assert fields_of(Parameters(iosequencer=Iosequencer.SEQUENTIAL, iops=MAX, range=(4096, 8192))) == {
+        "iosequencer": "sequential",
+        "blocksize": 4096,
+        "fraction_read": 1.0,
+        "maxtags": 1,
+        "iops": -1.0,
+        "range": (4096, 8192),
+        "seed": 1,
+    }
+    assert fields_of(Parameters(iops=5))["iops"] == 5.0
+
+
+@needs_loops
+class TestConsent:
+    """On real devices, with the real engine."""
+
+    @pytest.fixture
+    def real(self) -> Iterator[Workloads]:
+        engine = _engine.Engine("null", [-1])
+        yield Workloads(engine, "null", 1)
+        assert engine.close(5.0) == []
+
+    def test_without_it_a_mounted_device_may_be_read_and_with_it_is_refused(
+        self, real: Workloads, loop: str, shm: Path
+    ) -> None:
+        need("mkfs.ext4")
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "p"):
+            assert real.create(on(loop, Parameters())) == []
+            refused = real.create(on(loop, WRITE, Parameters(), consent=True, first=1))
+            reasons = [
+                f"{loop} must not be written: it is mounted at {shm}/p: umount {shm}/p",
+                f"{loop} must not be written: it has the signature of ext2, ext3 or ext4: wipefs -a {loop},"
+                " if its contents are not wanted",
+            ]
+            assert refused == [m.Refusal(f"h+{loop}+w{n}", reason) for n in (1, 2) for reason in reasons]
+            assert real.delete([0]) == []
+
+    def test_a_lun_that_is_written_is_claimed_until_its_last_instance_goes(
+        self, real: Workloads, loop: str, shm: Path
+    ) -> None:
+        assert real.create(on(loop, WRITE, consent=True)) == []
+        assert real.create(on(loop, WRITE, consent=True, first=1)) == []
+        other = Workloads(FakeEngine(), "null", 1)  # type: ignore[arg-type]
+        assert other.create(on(loop, WRITE, consent=True)) == [
+            m.Refusal(
+                f"h+{loop}+w0",
+                f"{loop} must not be written: another program has opened it exclusively:"
+                f" find it with fuser -v {loop}, and end it",
+            )
+        ]
+        assert other.create(on(loop, Parameters())) == [], "reading takes no claim"
+        assert real.delete([0]) == []
+        assert len(other.create(on(loop, WRITE, consent=True, first=1))) == 1
+        assert real.delete([1]) == []
+        assert other.create(on(loop, WRITE, consent=True, first=1)) == []
+        assert other.delete([0, 1]) == []
+
+    def test_the_kernel_itself_keeps_a_lun_without_consent_from_being_written(self, loop: str) -> None:
+        engine = _engine.Engine("null", [-1])
+        try:
+            real = Workloads(engine, "null", 1)
+            assert real.create(on(loop, Parameters())) == []
+            flags = [
+                int(line.split()[1], 8)
+                for fd in os.listdir("/proc/self/fd")
+                if os.path.exists(f"/proc/self/fd/{fd}") and os.readlink(f"/proc/self/fd/{fd}") == loop
+                for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
+                if line.startswith("flags:")
+            ]
+            assert [f & (os.O_ACCMODE | os.O_DIRECT) for f in flags] == [os.O_RDONLY | os.O_DIRECT]
+        finally:
+            engine.close(5.0)
+
+    def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
+        with loop_device(shm, 1 << 20) as small:
+            assert real.create(on(small, Parameters(blocksize=1 << 20))) == [
+                m.Refusal(
+                    f"h+{small}+w0",
+                    f"{small} has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"
+                    " choose a smaller blocksize or a larger LUN",
+                )
+            ]
+
+
+def test_an_order_of_no_instances_is_one() -> None:
+    assert Workloads(FakeEngine(), "null", 1).check_go(m.Go(1, 0, 1, u32(), u32())) is None  # type: ignore[arg-type]
