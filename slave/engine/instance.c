@@ -87,7 +87,6 @@ int instance_create(struct instance *i, struct lun *lun, uint32_t ceiling, const
         return result;
     *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .lun = lun,
                            .ceiling = ceiling, .parameters = *p, .maxtags = p->setting.maxtags,
-                           .nowait = lun->nowait && lun_requests_per_io(lun, p->blocksize) == 1,
                            .weight = lun_requests_per_io(lun, p->blocksize)};
     lun->users++;
     if (!sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, p->blocksize, p->range_start, p->range_end,
@@ -143,6 +142,7 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->maxtags = setting->maxtags;
     i->max = setting->iops < 0.0;
     i->flat_out = false;
+    i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);

@@ -109,7 +109,7 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
 }
 
 /* I/Os that the kernel gave back go first, as soon as something of their queue completed. With nothing of it in flight
- * the queue was not what was full, and waiting would not help: such an I/O goes without RWF_NOWAIT. */
+ * waiting would not help: such an I/O goes without RWF_NOWAIT. */
 static void gather_again(struct thread *t, uint64_t now_ns)
 {
     struct share **link = &t->again, *s;
@@ -123,7 +123,7 @@ static void gather_again(struct thread *t, uint64_t now_ns)
             if (retry)
                 s->retry_ns = now_ns + RETRY_NS;
             s->again_first = tag->next_again;
-            tag->nowait = s->in_flight > 0;
+            tag->nowait = tag->instance->nowait && s->in_flight > 0;
             tag->again = true;
             put_in_batch(t, tag, 0);
         }
@@ -155,6 +155,8 @@ void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     row_of(t, i)->again++;
     s->in_flight -= i->weight;
+    if (s->in_flight == 0)
+        i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
     s->cap = s->in_flight > i->weight ? s->in_flight : i->weight;
     s->raise_ns = s->retry_ns = now_ns + RETRY_NS;
     tag->next_again = NULL;

@@ -175,6 +175,7 @@ static void prepare(struct thread *t)
     t->due = t->flat_out = (struct instance_list){0};
     t->again = NULL;
     t->batch_size = t->done_count = 0;
+    t->awake_until_ns = 0;
     t->subinterval = 0;
     t->began_ns = t->step->start_ns;
     t->end = (struct thread_end){0};
