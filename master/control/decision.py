@@ -27,6 +27,16 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Alert:
+    """A threshold is broken now; the plan's `on_break` command is to be run."""
+
+    threshold: str  # "overall_response_us_p99 at most 1000"
+    instance: str
+    value: float
+    subinterval: int
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """A measurement that closed: a summary row. A staircase leaves one per tread, other steps one."""
 
@@ -49,6 +59,7 @@ class Decision:
     edits: tuple[Edit, ...] = ()  # sent now, in force within the running subinterval
     rows: tuple[Row, ...] = ()
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
+    alerts: tuple[Alert, ...] = ()
     say: str = ""  # for the console: how far, what is worst, what remains
 
     @property

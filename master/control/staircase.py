@@ -124,7 +124,7 @@ class Staircase:
         # k + 1 runs already and sees two loads; the next tread's warmup begins behind it.
         state = replace(state, judge=self.judge.begun(interval.number + 2))
         say = f"tread {state.tread}: {state._suffix().lstrip(':')}"
-        return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say)
+        return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say=say)
 
     def _level(self) -> float | None:
         return self.levels.level(self.tread, self.first_iops)

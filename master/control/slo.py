@@ -1,0 +1,126 @@
+"""Thresholds on a step: what makes it fail, what gives it up early, and what calls for attention while it runs.
+
+Rule: a step fails by the value of its measurement, which is the window's own. A single subinterval above a threshold
+only alerts, at most once in `every_s`. Giving up early needs certainty: the window so far is above the threshold by
+more than its half-width at 99.9 %. A blank metric does not meet its threshold, since nothing shows that it does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ..verdicts import Finding, Reason
+from .decide import State
+from .decision import Alert, Decision, Measured, Row
+from .estimate import estimate
+from .focus import Focus, Sample, value_of
+from .interval import Interval
+from .phase import Phase
+
+_CERTAIN = 0.999
+_FEWEST = 6  # subintervals before a step is given up
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One `slo` of a plan; every instance of the focus rollup must meet it."""
+
+    focus: Focus
+    at_most: float  # in the metric's unit
+    abort_early: bool = False
+    every_s: float = 60.0  # between two alerts
+
+    def __str__(self) -> str:
+        return f"{self.focus.metric} at most {self.at_most:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Any state with thresholds over it."""
+
+    state: State
+    thresholds: tuple[Threshold, ...]
+    seen: tuple[Interval, ...] = ()  # since the last measurement closed
+    alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
+
+    def opening(self) -> Decision:
+        return self.state.opening()
+
+    def after(self, interval: Interval) -> "tuple[Watched, Decision]":
+        state, decision = self.state.after(interval)
+        seen = (*self.seen, interval)
+        measured = tuple(self._judged(one, seen) for one in decision.measured)
+        alerts, alerted_s = self._alerts(interval)
+        rows = tuple(self._row(interval, threshold) for threshold in self.thresholds)
+        decision = replace(decision, rows=(*decision.rows, *rows), measured=measured, alerts=alerts)
+        if not measured and not decision.done and (hopeless := self._hopeless(seen)):
+            decision = replace(
+                decision, next_phase=Phase.TAIL, edits=(), measured=(hopeless,), say="a threshold is out of reach"
+            )
+        return Watched(state, self.thresholds, () if decision.measured else seen, alerted_s), decision
+
+    def _judged(self, measured: Measured, seen: Sequence[Interval]) -> Measured:
+        """The measurement with a finding for each threshold and instance that missed."""
+        window = [one for one in seen if measured.first <= one.number <= measured.last]
+        missed = []
+        for threshold in self.thresholds:
+            for instance in window[-1].samples[threshold.focus] if window else ():
+                value = value_of(_samples(window, threshold, instance), threshold.focus.fraction)
+                if value is None or value > threshold.at_most:
+                    shown = "blank" if value is None else f"{value:.6g}"
+                    missed.append(Finding(Reason.SLO_MISSED, f"{threshold}: {shown} of {instance}"))
+        return replace(measured, findings=(*measured.findings, *missed))
+
+    def _hopeless(self, seen: Sequence[Interval]) -> Measured | None:
+        """The window so far, if no rest of the step could mend it."""
+        window = [one for one in seen if one.phase is Phase.RUN and one.whole]
+        if len(window) < _FEWEST:
+            return None
+        for threshold in self.thresholds:
+            for instance in window[-1].samples[threshold.focus] if threshold.abort_early else ():
+                got = estimate(_samples(window, threshold, instance), threshold.focus.fraction, _CERTAIN)
+                if got and got.value - got.half_width > threshold.at_most:
+                    why = f"{threshold}: {got.value:.6g} +/- {got.half_width:.2g} of {instance}, given up early"
+                    return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
+        return None
+
+    def _alerts(self, interval: Interval) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
+        """What breaks now and has not alerted for a while; and when each threshold last did."""
+        last = dict(self.alerted_s)
+        alerts = []
+        for place, threshold in enumerate(self.thresholds):
+            instance, value = _worst(interval, threshold)
+            if interval.phase is not Phase.RUN or value is None or value <= threshold.at_most:
+                continue
+            if place not in last or interval.end_s - last[place] >= threshold.every_s:
+                last[place] = interval.end_s
+                alerts.append(Alert(str(threshold), instance, value, interval.number))
+        return tuple(alerts), tuple(last.items())
+
+    def _row(self, interval: Interval, threshold: Threshold) -> Row:
+        instance, value = _worst(interval, threshold)
+        broken = None if value is None else value > threshold.at_most
+        return Row(
+            "slo.csv",
+            {
+                "subinterval": interval.number,
+                "metric": threshold.focus.metric,
+                "at_most": threshold.at_most,
+                "worst_instance": instance,
+                "value": value,
+                "broken": broken,
+            },
+        )
+
+
+def _samples(window: Sequence[Interval], threshold: Threshold, instance: str) -> list[Sample]:
+    return [one.samples[threshold.focus][instance] for one in window]
+
+
+def _worst(interval: Interval, threshold: Threshold) -> tuple[str, float | None]:
+    """The instance with the largest value in one subinterval; blank ones last."""
+    values = {name: interval.value(threshold.focus, name) for name in interval.samples[threshold.focus]}
+    shown = {name: value for name, value in values.items() if value is not None}
+    if not shown:
+        return "", None
+    name = max(shown, key=lambda one: shown[one])
+    return name, shown[name]
