@@ -67,7 +67,7 @@ class Lun:
 
 @dataclass(frozen=True, slots=True)
 class FileToCreate:
-    path: str  # "{}" in it becomes the file's number where count > 1
+    path: str  # "{}" in it becomes the file's number, from 0
     size: int  # bytes
     count: int
     keep: bool  # else removed when the slave exits

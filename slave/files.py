@@ -48,7 +48,7 @@ class Wanted:
 
 
 def wanted(asked: FileToCreate) -> list[Wanted]:
-    """The single files of one entry of the plan; "{}" in the path is their number, from 0, where there are several.
+    """The single files of one entry of the plan; "{}" in the path is each one's number, from 0.
 
     Raises CannotMake.
     """
@@ -57,9 +57,7 @@ def wanted(asked: FileToCreate) -> list[Wanted]:
         raise CannotMake(
             [Refusal(path, f"{asked.count} files of {asked.size} bytes are none: ask for at least 1 of each")]
         )
-    if asked.count == 1:
-        return [Wanted(path, asked.size, asked.keep)]
-    if "{}" not in path:
+    if asked.count > 1 and "{}" not in path:
         raise CannotMake(
             [Refusal(path, f"{asked.count} files need {{}} in their path, which becomes each one's number")]
         )

@@ -2,14 +2,17 @@
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ivypy.protocol.messages import Lun, Refusal
-from ivypy.slave import blocks, udev
+from ivypy.slave import blocks, luns, udev
+from ivypy.slave.gate import Surroundings
 from ivypy.slave.luns import discover
+from ivypy.slave.targets import Target
 from tests.slave.devices import loop_device, need, needs_loops, partitioned, run
 
 # lsblk's name for what we call otherwise, and how its value compares.
@@ -46,9 +49,9 @@ def flat(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_loop_devices_and_their_partitions(shm: Path) -> None:
     need("sfdisk", "partx")
     with loop_device(shm, 64 << 20, "--sector-size", "4096") as loop, partitioned(loop, "16MiB") as (partition,):
-        luns, refusals = discover(True, ())
+        listed, refusals = discover(True, ())
         assert refusals == []
-        found = {lun.path: lun for lun in luns}
+        found = {lun.path: lun for lun in listed}
         disk, part = found[loop], found[partition]
         assert (disk.kind, disk.size, disk.block) == ("block", 64 << 20, 4096)
         assert disk.attributes["name"] == Path(loop).name
@@ -234,14 +237,14 @@ def test_files_by_globs(tmp_path: Path) -> None:
     for name, size in (("a1", 8192), ("a2", 4096), ("b", 4096), ("empty", 0)):
         (tmp_path / name).write_bytes(os.urandom(size))
     (tmp_path / "a3").mkdir()
-    luns, refusals = discover(False, [f"{tmp_path}/a*", f"{tmp_path}/b", f"{tmp_path}/a1", f"{tmp_path}/none*"])
+    listed, refusals = discover(False, [f"{tmp_path}/a*", f"{tmp_path}/b", f"{tmp_path}/a1", f"{tmp_path}/none*"])
     assert refusals == []
-    assert [(lun.path, lun.size) for lun in luns] == [
+    assert [(lun.path, lun.size) for lun in listed] == [
         (f"{tmp_path}/a1", 8192),
         (f"{tmp_path}/a2", 4096),
         (f"{tmp_path}/b", 4096),
     ]
-    first = luns[0]
+    first = listed[0]
     assert isinstance(first, Lun)
     assert first.attributes["kind"] == "file"
     assert first.attributes["filesystem"]
@@ -261,6 +264,32 @@ def test_a_path_that_is_no_file_is_refused_with_its_remedy(tmp_path: Path) -> No
             Refusal(paths[3], "it is neither a block device nor a file"),
         ],
     )
+
+
+def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a hung device does: a read of it does not come back."""
+    for name in ("fine", "hung"):
+        (tmp_path / name).write_bytes(b"x" * 4096)
+    answer = threading.Event()
+    real = luns.file_lun
+
+    def look(file: Target, around: Surroundings) -> Lun:
+        if file.path.endswith("hung"):
+            answer.wait(30)
+        return real(file, around)
+
+    monkeypatch.setattr(luns, "file_lun", look)
+    monkeypatch.setattr(luns, "ANSWER_S", 0.2)
+    try:
+        fine, hung = discover(False, [f"{tmp_path}/*"])[0]
+        assert fine.refusals == ()
+        assert hung.size == 4096
+        said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
+        assert (hung.refusals, hung.remarks) == ((said,), (said,))
+    finally:
+        answer.set()
 
 
 @needs_loops

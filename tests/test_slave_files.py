@@ -177,7 +177,7 @@ def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
     ("asked", "paths"),
     [
         (FileToCreate("/d/f", 1, 1, False), ["/d/f"]),
-        (FileToCreate("/d/f{}", 1, 1, False), ["/d/f{}"]),
+        (FileToCreate("/d/f{}", 1, 1, False), ["/d/f0"]),
         (FileToCreate("/d/f{}.dat", 1, 3, False), ["/d/f0.dat", "/d/f1.dat", "/d/f2.dat"]),
     ],
 )

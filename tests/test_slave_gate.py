@@ -187,6 +187,26 @@ def test_swaps() -> None:
 
 
 @needs_loops
+def test_a_device_that_cannot_be_read_to_its_end(shm: Path) -> None:
+    with loop_device(shm, 32 << 20) as loop:
+        os.truncate(next(shm.glob("backing-*")), 16 << 20)
+        (refusal,) = judged(loop)
+        assert refusal == "it cannot be told what it holds (Input/output error): only what can be read may be written"
+
+
+@needs_loops
+def test_a_file_on_a_filesystem_that_is_mounted_read_only(loop: str, shm: Path) -> None:
+    need("mkfs.ext4")
+    run("mkfs.ext4", "-q", loop)
+    with mounted(loop, shm / "p") as point:
+        (point / "f").write_bytes(b"x" * 4096)
+        run("mount", "-o", "remount,ro", str(point))
+        assert judge(of_file(str(point / "f"), Surroundings.read())) == (
+            f"{point} is mounted read-only: mount -o remount,rw {point}",
+        )
+
+
+@needs_loops
 def test_a_disk_with_a_mounted_partition(shm: Path) -> None:
     need("sfdisk", "partx", "mkfs.ext4")
     with loop_device(shm, 64 << 20) as loop, partitioned(loop, "16MiB", "16MiB") as (partition, second):

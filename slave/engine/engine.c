@@ -13,8 +13,10 @@
 #include "clock.h"
 #include "result.h"
 
-/* Longer than a step's end may take: a thread that is not back by then is held by the kernel. */
-#define HELD_NS (THREAD_CATCH_NS + NS_PER_S)
+/* How long what is in flight at the end of a step may take; and how much later a thread that is not back is held by the
+ * kernel. */
+#define CATCH_NS (10 * NS_PER_S)
+#define HELD_NS NS_PER_S
 
 /* How long go waits for the threads, which only have to wake up. */
 #define READY_S 10
@@ -93,6 +95,7 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
         return -ENOMEM;
     pthread_mutex_init(&e->lock, NULL);
     e->backend = backend;
+    e->step.catch_ns = CATCH_NS;
     e->threads = aligned_alloc(64, (count * sizeof *e->threads + 63) / 64 * 64);
     e->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (!e->threads || e->eventfd < 0)
@@ -589,7 +592,7 @@ static bool thread_finished(const struct thread *t)
 static int ended(struct engine *e, struct end *end)
 {
     uint64_t now_ns = clock_now(), ended_ns = atomic_load(&e->step.ended_ns);
-    bool all = true, overdue = now_ns > ended_ns + HELD_NS;
+    bool all = true, overdue = now_ns > ended_ns + e->step.catch_ns + HELD_NS;
 
     if (!e->in_step || ended_ns == 0)
         return 0;

@@ -36,6 +36,9 @@ struct step {
     /* Written once per step, before it starts. */
     uint64_t start_ns, length_ns;
 
+    /* Settled when the engine is opened. */
+    uint64_t catch_ns; /* how long what is in flight at the end may take */
+
     /* Read by the threads in every pass. */
     _Atomic uint32_t attention; /* changes when anything below or a mailbox did */
     _Atomic uint32_t cut;       /* a cut was decided: submit nothing */

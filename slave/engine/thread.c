@@ -125,7 +125,7 @@ static void give_up_again(struct thread *t)
 static uint64_t catch_until(const struct thread *t, uint64_t end_ns)
 {
     uint64_t exit_by_ns = atomic_load_explicit(&t->exit_by_ns, memory_order_acquire);
-    uint64_t until_ns = end_ns + THREAD_CATCH_NS;
+    uint64_t until_ns = end_ns + t->step->catch_ns;
 
     return exit_by_ns && exit_by_ns < until_ns ? exit_by_ns : until_ns;
 }

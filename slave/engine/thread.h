@@ -26,9 +26,6 @@ enum {
 /* No wait is longer: edit, halt and lease act within this. */
 #define THREAD_LONGEST_WAIT_NS (10 * NS_PER_MS)
 
-/* How long what is in flight at the end of a step may take. */
-#define THREAD_CATCH_NS (10 * NS_PER_S)
-
 enum thread_state { THREAD_WAITING, THREAD_STARTING, THREAD_RUNNING, THREAD_STOPPING, THREAD_DIED, THREAD_EXITED };
 
 struct instance_list {
