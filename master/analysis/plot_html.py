@@ -12,6 +12,7 @@ from typing import Final
 
 import numpy as np
 
+from .layout import PER_GROUP
 from .records import NS_PER_S
 from .series import Series
 from .table import Result
@@ -45,6 +46,7 @@ def page_data(result: Result, series: Series) -> dict[str, object]:
         "title": f"{series.instance.quantity} latency, {series.instance} ({series.instance.format} logs)",
         "notes": [*result.notes, *(f"left out: {what}" for what in result.left_out)],
         "merged": merged,
+        "bucket_width": 2 ** (histograms.layout.coarseness + 1) / PER_GROUP,
         "start_s": (result.span.start * result.length_ns - result.origin_ns) / NS_PER_S,
         "length_s": length_s * merged,
         "edges_us": (edges / 1000).tolist(),

@@ -46,6 +46,7 @@ def draw(result: Result, series: Series, path: Path) -> None:
         axes.set_title(f"{title}: {series.instance.quantity}, {series.instance}", loc="left", fontsize=10)
     for axes in (lines, bands):
         axes.grid(True, which="both", alpha=0.3)
+        axes.margins(y=0.15)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(loc="upper right", ncols=4, fontsize=8)
     heat.set_xlabel("seconds from the start")
