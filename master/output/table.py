@@ -1,8 +1,8 @@
 """CSV files that only ever grow by whole lines.
 
 Rule: a file is opened, written with one call and closed, so what stands in it after a crash, or after the disk is
-full, is whole lines; what could not be written completely is taken back. Numbers are printed as metrics.Precision
-says; a number that is not known is blank. Nothing is scaled here.
+full, is whole lines; what could not be written completely is taken back. A row is one line: a line break within a
+text is written as \\n. Numbers are printed as metrics.Precision says; a number that is not known is blank.
 """
 
 import contextlib
@@ -12,12 +12,14 @@ import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OutputError
+
+_BREAKS: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\0": "\\0"})
 
 
 def append(path: Path, text: str) -> None:
@@ -47,11 +49,17 @@ def not_written(path: Path, error: Exception) -> OutputError:
     return OutputError(f"{path}: not written: {reason}")
 
 
-def lines(rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV text; None is blank."""
+def lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows as CSV text, a line each; None is blank."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows([_unbroken(value) for value in row] for row in rows)
     return text.getvalue()
+
+
+def _unbroken(value: Any) -> Any:
+    if isinstance(value, str) and not value.isprintable():
+        return value.translate(_BREAKS)
+    return value
 
 
 def cells(values: Sequence[Any]) -> str:

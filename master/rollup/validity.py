@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Verdict, verdict_of
 from .figures import Figures
+from .instances import Rollups
 from .metrics import column
 from .settings import Settings
 from .statistics import FEWEST
@@ -44,6 +45,12 @@ class Judgement:
 
     findings: tuple[tuple[Finding, ...], ...]  # per row
     reached: NDArray[np.bool_]  # (R,) the target was reached: response times have a meaning
+
+    @classmethod
+    def unmeasured(cls, rollups: Rollups, findings: Iterable[Finding]) -> "Judgement":
+        """Of a step that ended before it had a measurement: the same findings for every row."""
+        rows = len(rollups.rows)
+        return cls((tuple(findings),) * rows, np.zeros(rows, bool))
 
     def verdict(self, row: int) -> Verdict:
         return verdict_of(finding.reason for finding in self.findings[row])
