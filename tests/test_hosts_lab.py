@@ -8,6 +8,8 @@ import pytest
 from tests.hosts import ask, opened
 from tests.lab import Lab, Missing, run
 
+pytestmark = pytest.mark.slow
+
 
 def made(folder: Path, namespaces: bool | None) -> Lab:
     try:

@@ -14,7 +14,7 @@ from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.gate import LoginGate
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from tests.hosts import ask, line, local, opened, stand_in
+from tests.hosts import ask, line, local, opened, stand_in, until_dead
 
 
 async def test_a_local_slave_says_hello_and_answers(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.Monk
     pipe = await process.start("here", ["sh", "-c", "sleep 1000 & echo $!; wait"], lambda text: None)
     child = psutil.Process(int(await line(pipe)))
     await pipe.close()
-    assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+    until_dead(child)
 
 
 async def test_a_close_that_is_cancelled_kills_at_once(tmp_path: Path) -> None:

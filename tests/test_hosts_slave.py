@@ -10,7 +10,7 @@ from ivypy.master.hosts.pipe import PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from ivypy.protocol import lines
 from ivypy.protocol.messages import Hello, Role
-from tests.hosts import connected, line, local
+from tests.hosts import connected, line, local, until_dead
 from tests.lab import Lab
 
 
@@ -42,7 +42,7 @@ async def test_the_slave_says_hello(lab: Lab, bundle: Bundle, launcher: Launcher
     assert (hello.role, hello.bundle, hello.version) == (Role.SLAVE, bundle.hash, ivypy.__version__)
     if launcher is Launcher.SSH and lab.namespaces:
         assert hello.hostname == lab.hosts[0].name
-    slave.wait(10)
+    until_dead(slave)
 
 
 async def test_a_slave_that_is_told_nonsense_says_so_and_ends(lab: Lab, bundle: Bundle) -> None:
