@@ -66,7 +66,7 @@ class Reason(Enum):
     )
     HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
     HOST_LATE = Weight.PARTIAL, "A host's result came after barrier 1 closed; that subinterval is without it."
-    HOSTS_CHANGED = Weight.PARTIAL, "The set of hosts changed in the measurement; the window ends at the change."
+    HOSTS_CHANGED = Weight.PARTIAL, "The set of hosts changed in the measurement, which began again with those that were left."
     SHORTENED = Weight.PARTIAL, "The measurement was cut short (Ctrl-C, halt)."
     INTERRUPTED = Weight.INVALID, "The step was interrupted before its measurement was complete."
     CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."

@@ -48,10 +48,13 @@ def test_an_edit_in_the_warmup_changes_nothing() -> None:
     assert run(Fixed(2, 4), edited=(1,))[-1].measured == (Measured(2, 5),)
 
 
-def test_a_change_of_hosts_ends_the_window_before_it() -> None:
+def test_a_change_of_hosts_starts_the_window_again_with_those_that_are_left() -> None:
     (measured,) = run(Fixed(2, 6), changed=(5,))[-1].measured
-    assert (measured.first, measured.last) == (2, 4)
+    assert (measured.first, measured.last) == (5, 10)
     assert [finding.reason for finding in measured.findings] == [Reason.HOSTS_CHANGED]
+    (measured,) = run(Fixed(2, 6), changed=(5, 7))[-1].measured
+    assert (measured.first, measured.last) == (7, 12)
+    assert len(measured.findings) == 2
 
 
 def test_a_change_of_hosts_at_the_first_measured_subinterval_is_before_the_window() -> None:

@@ -41,8 +41,8 @@ class Notebook:
     def event(self, host: str, kind: str, text: str) -> None:
         self.events.append((host, kind, text))
 
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
-        return Seen(number, start_s, 5.0, phase, whole, edited)
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
+        return Seen(number, start_s, 5.0, phase, same_hosts, edited)
 
     @property
     def phases(self) -> list[str]:
@@ -142,20 +142,20 @@ def test_cooldown_runs_at_zero_iops_behind_the_tail() -> None:
 
 
 def test_hosts_whose_clocks_drift_stay_in_step() -> None:
-    """40 ppm are 36 ms after a quarter of an hour; the boundaries follow the hosts' clocks and stay within their bounds."""
+    """40 ppm are 36 ms after a quarter of an hour; the boundaries follow the clocks, within their bounds."""
     outcome = step(*hosts(3), control=Fixed(1, 178), length_s=5.0)
     last = outcome.book.kept[-1].timing
     for name, host in last.hosts.items():
-        assert abs(host.skew_ns) < 1_000_000, name
+        assert abs(host.boundary_skew_ns) < 1_000_000, name
     assert outcome.ended.findings == ()
 
 
 def test_a_late_result_is_kept_apart_and_its_host_left_out() -> None:
     outcome = step(*hosts(3, h1=Faults(late={2: 4.5})))
-    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 2
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 5
     assert outcome.book.apart[0] == ("h1", 2)
     assert Reason.HOST_LATE in outcome.reasons()
-    assert [(m.first, m.last) for m in outcome.ended.measured] == [(1, 1)]
+    assert [(m.first, m.last) for m in outcome.ended.measured] == [(2, 5)]
     assert Reason.HOSTS_CHANGED in [f.reason for m in outcome.ended.measured for f in m.findings]
     assert outcome.ended.stopped.keys() == {"h0", "h1", "h2"}, "the late host was stopped too"
 
@@ -177,7 +177,7 @@ def test_a_result_late_within_the_barrier_is_merged() -> None:
 )
 def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> None:
     outcome = step(*hosts(3, h1=faults))
-    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 2
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 5
     lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
     assert (lost and lost[0].startswith(says)) or any(says in text for text in lost)
     assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()

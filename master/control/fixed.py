@@ -1,7 +1,7 @@
 """Fixed time: so many subintervals of warmup, so many of measurement, then done.
 
-Rule: an edit from outside starts the measurement again behind it; a change of the set of hosts ends it before the
-change, since a window is never summed over one.
+Rule: an edit from outside starts the measurement again behind it; a change of the set of hosts starts it again with
+the hosts that are left, since a window is never summed over one.
 """
 
 from dataclasses import dataclass, replace
@@ -20,6 +20,7 @@ class Fixed:
     measurement: int  # at least 1
     since: int = 0  # the subinterval with which the step, or the tread, began
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
+    changed: tuple[int, ...] = ()  # subintervals of the measurement in which the set of hosts changed
 
     @property
     def first(self) -> int:
@@ -42,13 +43,16 @@ class Fixed:
         elif now == self.first and not interval.same_hosts:
             state = replace(self, begin=now)  # changed at the very start: what follows is one set of hosts
         elif now > self.first and not interval.same_hosts:
-            cut = Finding(
-                Reason.HOSTS_CHANGED, f"in subinterval {now}; {now - self.first} of {self.measurement} measured"
-            )
-            return self, Decision(Phase.TAIL, measured=(Measured(self.first, now - 1, findings=(cut,)),))
+            state = replace(self, begin=now, changed=(*self.changed, now))
         if now + 1 >= state.first + state.measurement:
-            return state, Decision(Phase.TAIL, measured=(Measured(state.first, now),))
+            return state, Decision(Phase.TAIL, measured=(Measured(state.first, now, findings=state._findings()),))
         return state, Decision(state._phase(now + 1), say=state._progress(now))
+
+    def _findings(self) -> tuple[Finding, ...]:
+        return tuple(
+            Finding(Reason.HOSTS_CHANGED, f"in subinterval {now}, with which the measurement began again")
+            for now in self.changed
+        )
 
     def _phase(self, number: int) -> Phase:
         return Phase.WARMUP if number < self.first else Phase.RUN

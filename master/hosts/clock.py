@@ -4,7 +4,7 @@ Rule: pure arithmetic on probe stamps handed in. A probe that left at a, was rec
 and came back at d says: offset = ((b - a) + (c - d)) / 2, true to within half its round trip without the time that
 the host held it, h = ((d - a) - (c - b)) / 2, whatever the path's asymmetry. Between probes the offset moves with the difference
 of the two crystals' rates. The rate is taken from two good probes far apart, and is itself only known to
-(h1 + h2) / (t2 - t1); until that is better than what crystals do anyway, it is taken as 0 +- CRYSTALS.
+(h1 + h2) / (t2 - t1); until it stands out of that, it is taken as 0.
 """
 
 from collections import deque
@@ -55,9 +55,10 @@ class OffsetEstimator:
         old = min(samples[:middle], key=lambda s: s.half_trip_ns)
         new = min(samples[middle:], key=lambda s: s.half_trip_ns)
         error = (old.half_trip_ns + new.half_trip_ns) / max(new.at_ns - old.at_ns, 1)
-        if error >= CRYSTALS:
-            return 0.0, CRYSTALS
-        return (new.offset_ns - old.offset_ns) / (new.at_ns - old.at_ns), error
+        rate = (new.offset_ns - old.offset_ns) / max(new.at_ns - old.at_ns, 1)
+        if abs(rate) <= error or error >= CRYSTALS:
+            return 0.0, min(abs(rate) + error, CRYSTALS)  # nothing but the probes' own noise
+        return rate, error
 
     def at(self, controller_ns: int) -> Offset:
         """The offset at an instant. Raises ValueError if no probe was answered yet."""

@@ -53,6 +53,17 @@ def short(key: str) -> Callable[[Any], Any]:
     return lambda value: {key: value} if isinstance(value, str) else value
 
 
+def not_empty(wanted: str) -> BeforeValidator:
+    """A section that is given must hold something."""
+
+    def check(value: Any) -> Any:
+        if value == {}:
+            raise ValueError(f"is empty; it needs {wanted}")
+        return value
+
+    return BeforeValidator(check)
+
+
 def one_or_many(value: Any) -> Any:
     """One thing alone means a list of it."""
     return value if isinstance(value, list) or value is None else [value]
@@ -92,7 +103,9 @@ class HostDoc(Access):
 class CreateDoc(Section):
     """Files that ivypy makes: every byte is written once, then they are LUNs."""
 
-    path: Annotated[str, ABSOLUTE] = Field(description="Absolute; `{}` in it becomes the file's number, from 0.")
+    path: Annotated[str, ABSOLUTE] = Field(
+        description="Absolute; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
+    )
     size: Annotated[int, size_field(1)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("How many files.", 1)
     keep: Annotated[bool, FLAG] = about("Whether they stay when the run has ended.", False)
@@ -124,7 +137,9 @@ class AttributesDoc(Section):
     """Attributes of the plan's own, for LUNs that match."""
 
     match: Annotated[Any, SELECT] = Field(description="Which LUNs.")
-    set: dict[str, Annotated[str, TEXT]] = Field(description="Attribute names and values, for select and rollups.")
+    set: Annotated[dict[str, Annotated[str, TEXT]], not_empty("names and values, like port: 1A")] = Field(
+        description="Attribute names and values, for select and rollups."
+    )
 
 
 def _parameters(name: str, doc: str, **more: Any) -> type[Section]:
@@ -221,14 +236,16 @@ class GoDoc(TimesDoc):
     """One step: warmup, measurement and cooldown, with one result. Text alone is its name."""
 
     name: Annotated[str, TEXT] = Field(description="Unique; `50% of step NAME` refers to it.")
-    loop: LoopDoc | None = about("Parameters and lists of values: one step for every combination.")  # type: ignore[valid-type]
+    loop: Annotated[LoopDoc | None, not_empty("parameters and values, like blocksize: [4KiB, 8KiB]")] = about(  # type: ignore[valid-type]
+        "Parameters and lists of values: one step for every combination."
+    )
 
 
 class EditDoc(Section):
     """New settings from here on."""
 
     rollup: Annotated[str, TEXT] = Field(description="Where: `all=all`, `host=h1`, `host={h1,h2}`, `host` (all hosts).")
-    set: SetDoc = Field(description="The new settings.")  # type: ignore[valid-type]
+    set: Annotated[SetDoc, not_empty("settings, like iops: 1000")] = Field(description="The new settings.")  # type: ignore[valid-type]
 
 
 class StepDoc(Section):
@@ -265,7 +282,7 @@ class PlanDoc(Section):
         "The test hosts, as a list or as one text with commas; this machine if left out.", []
     )
     ssh: Access = about("What holds for all hosts that say nothing else.", Access())
-    luns: LunsDoc | None = about("What is driven.")
+    luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("What is driven.")
     attributes: list[AttributesDoc] = about("Attributes of the plan's own.", [])
     destroy: Annotated[bool, FLAG] = about("Block devices may be overwritten, if the token is given as well.", False)
     workloads: dict[str, WorkloadDoc] = about("I/O streams, by name.", {})  # type: ignore[valid-type]

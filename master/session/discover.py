@@ -15,7 +15,7 @@ from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from .consent import Target
 from .fleet import Fleet, luns_of
-from .placement import Placement, created_paths, place
+from .placement import Placement, created_sizes, globs, place, to_create
 from .settings import extremes
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
@@ -63,10 +63,10 @@ async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
         found = await luns_of(
             driver,
             blocks=plan.luns.select is not None,
-            globs=plan.luns.files,
-            create=plan.luns.create if create else (),
+            globs=globs(plan, driver.name),
+            create=to_create(plan, driver.name) if create else (),
         )
-        return found if create else [*found, *_to_be_created(plan, found)]
+        return found if create else [*found, *_to_be_created(plan, driver.name, found)]
 
     answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), CREATING_S)
     hostnames = {name: hello.hostname for name, hello in fleet.hellos().items()}
@@ -75,11 +75,11 @@ async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
     return Discovered(placement, rollups, *extremes(plan, placement, rollups))
 
 
-def _to_be_created(plan: Plan, found: list[Lun]) -> list[Lun]:
+def _to_be_created(plan: Plan, host: str, found: list[Lun]) -> list[Lun]:
     """The plan's files as they would be once created."""
     there = {lun.path for lun in found}
-    sizes = {f.path.replace("{}", str(i)): f.size for f in plan.luns.create for i in range(f.count)}
+    sizes = created_sizes(plan, host)
     return [
         Lun(path, "file", sizes[path], 512, {"path": path, "size": sizes[path], "kind": "file"}, (), ())
-        for path in sorted(created_paths(plan) - there)
+        for path in sorted(sizes.keys() - there)
     ]

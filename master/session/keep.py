@@ -111,8 +111,8 @@ class StepKeeper:
         self._recorder.event(Event(utc_ns, kind, text, self._step.number, self._running, host))
         self._watcher.show(Remarked(utc(utc_ns), host, text))
 
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
-        return Seen(number, start_s, self._step.subinterval_s, phase, whole, edited)
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
+        return Seen(number, start_s, self._step.subinterval_s, phase, same_hosts, edited)
 
     def _settings_of(self, closed: Closed) -> Settings:
         if self._settings is None or self._settings[0] != closed.parameters:

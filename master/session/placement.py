@@ -6,9 +6,10 @@ names, and what the plan's own rules add.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...protocol.messages import Attribute, Lun
+from ...protocol.messages import Attribute, FileToCreate, Lun
+from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..plan.places import Place
 from ..rollup.instances import WorkloadInstance
@@ -37,7 +38,7 @@ class Placement:
 def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Placement:
     """Place the plan's workloads on what each host (by the plan's name) has.
 
-    Raises PlanFaults, all faults together, where nothing is selected.
+    Raises HostsError, all hosts together, where the plan selects no LUN; PlanFaults where a workload selects none.
     """
     luns = tuple(
         placed
@@ -45,18 +46,17 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
         for lun in found.get(spec.name, ())
         if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun)) is not None
     )
-    faults: list[tuple[Place | None, str]] = []
     without = [spec.name for spec in plan.hosts if not any(lun.host == spec.name for lun in luns)]
     if without:
-        where = f"on {', '.join(without)}" if len(without) < len(plan.hosts) else "on any host"
-        shown = f"`ivypy devices {plan.path or 'PLAN'}` shows what there is"
-        faults.append((plan.luns.place, f"no LUN is selected {where}; {shown}"))
+        remedy = f"mend `luns:` ({plan.luns.place}) or leave the host out"
+        raise HostsError([HostFault(host, "no LUN is selected", remedy) for host in without])
+    faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []
     lun_of: dict[tuple[str, int], PlacedLun] = {}
     numbers = dict.fromkeys((spec.name for spec in plan.hosts), 0)
     for workload in plan.workloads:
         chosen = [lun for lun in luns if workload.select is None or workload.select.matches(lun.attributes)]
-        if luns and not chosen:
+        if not chosen:
             faults.append(
                 (workload.place, f"workload {workload.name} selects none of the {len(luns)} LUNs of the plan")
             )
@@ -78,9 +78,18 @@ def _placed(plan: Plan, host: str, hostname: str, lun: Lun) -> PlacedLun | None:
             attributes |= rule.attributes
     if lun.kind == "block" and (plan.luns.select is None or not plan.luns.select.matches(attributes)):
         return None
-    return PlacedLun(host, lun, attributes, created=lun.path in created_paths(plan))
+    return PlacedLun(host, lun, attributes, created=lun.path in created_sizes(plan, host))
 
 
-def created_paths(plan: Plan) -> frozenset[str]:
-    """The paths of the files that the plan asks to be created."""
-    return frozenset(f.path.replace("{}", str(i)) for f in plan.luns.create for i in range(f.count))
+def to_create(plan: Plan, host: str) -> tuple[FileToCreate, ...]:
+    """The files that the plan asks `host` to create: `{host}` in a path is the plan's name of the host."""
+    return tuple(replace(f, path=f.path.replace("{host}", host)) for f in plan.luns.create)
+
+
+def globs(plan: Plan, host: str) -> tuple[str, ...]:
+    return tuple(pattern.replace("{host}", host) for pattern in plan.luns.files)
+
+
+def created_sizes(plan: Plan, host: str) -> dict[str, int]:
+    """Path and size of each file that the plan asks `host` to create."""
+    return {f.path.replace("{}", str(i)): f.size for f in to_create(plan, host) for i in range(f.count)}

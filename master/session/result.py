@@ -10,6 +10,7 @@ from ..live.report import Latency, StepEnds
 from ..output.records import SummaryRecord
 from ..plan.model import Step
 from ..rollup.figures import Figures
+from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement, Outside, judge
@@ -83,7 +84,7 @@ def _result(step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgeme
         number=step.number,
         name=step.name,
         verdict=judgement.worst(),
-        findings=_all_findings(judgement),
+        findings=_all_findings(judgement, measurement.merged.rollups),
         iops=number(figures, "overall_iops"),
         half_width_percent=None if np.isnan(half) or not iops[ALL_ROW] else float(half / iops[ALL_ROW] * 100),
         mib_per_s=number(figures, "overall_mib_per_s"),
@@ -113,9 +114,20 @@ def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:
     return [judgement.verdict(row) for row in rows], reasons
 
 
-def _all_findings(judgement: Judgement) -> tuple[Finding, ...]:
-    """Of `all=all`, then those that stand on other rows only."""
-    return tuple(dict.fromkeys(finding for row in judgement.findings for finding in row))
+def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]:
+    """Of `all=all`; then reasons that stand on other rows only, each once, with the first row that has it."""
+    found = list(judgement.findings[ALL_ROW])
+    known = {finding.reason for finding in found}
+    elsewhere: dict[Reason, list[tuple[RollupInstance, Finding]]] = {}
+    for instance, row in zip(rollups.rows, judgement.findings, strict=True):
+        for finding in row:
+            if finding.reason not in known:
+                elsewhere.setdefault(finding.reason, []).append((instance, finding))
+    for reason, where in elsewhere.items():
+        instance, first = where[0]
+        more = f", and {len(where) - 1} more" if len(where) > 1 else ""
+        found.append(Finding(reason, f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}"))
+    return tuple(found)
 
 
 def _unwritten(discovered: Discovered) -> list[Outside]:

@@ -87,7 +87,7 @@ class Keeper(Protocol):
 
     def event(self, host: str, kind: str, text: str) -> None: ...
 
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, whole: bool, edited: bool) -> Seen:
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
         """What control may see of a subinterval."""
         ...
 
@@ -139,12 +139,12 @@ class StepSequence:
             interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
             if not interval.hosts:
                 break
-            whole = interval.hosts == seen_hosts and not interval.uncovered()
+            same_hosts = interval.hosts == seen_hosts
             seen_hosts = interval.hosts
             decision = Decision(Phase.COOLDOWN)
             if not self._stopping:
                 start_s = k * self._length_ns / 1e9
-                seen = self._keeper.see(interval, k, start_s, phase, whole, edited=False)
+                seen = self._keeper.see(interval, k, start_s, phase, same_hosts, edited=False)
                 state, decision = decide(state, seen)
                 self._measured += decision.measured
             decided_ns = self._fleet.now_ns()
