@@ -119,13 +119,26 @@ def check_mixes(
             if mix.fraction_read < 1.0 and not writes:
                 where = f" in step {step.name!r}" if mix.edited else ""
                 writes = f"fraction_read {format_fraction(mix.fraction_read)}{where}"
-        if writes and not destroy and luns.select is not None and _takes_blocks(workload):
+        if writes and not destroy and _overwrites(workload, luns):
             faults.add_key(
                 ("workloads", workload.name),
-                f"workload {workload.name!r} writes ({writes}) and may be placed on block devices, whose content would "
-                "be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs --destroy TOKEN, "
-                "which `ivypy devices` prints",
+                f"workload {workload.name!r} writes ({writes}) to LUNs that the plan does not create, whose content "
+                "would be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs "
+                "--destroy TOKEN, which `ivypy devices` prints",
             )
+
+
+def _overwrites(workload: Workload, luns: LunSelection) -> bool:
+    """Whether the workload is certain to be placed on LUNs that hold somebody's data."""
+    if luns.select is None and not luns.files:
+        return False
+    if not luns.create:
+        return True
+    if workload.select is None:
+        return True
+    kinds = [kind for kind, there in (("block", luns.select is not None), ("file", bool(luns.files))) if there]
+    allowed = any(workload.select.allows({"kind": kind}) for kind in kinds)
+    return allowed and workload.select.attributes_named <= {"kind"}
 
 
 def _possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
@@ -141,17 +154,13 @@ def _possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) ->
 
 
 def _mixed(workload: Workload, mix: Mix, entry: int, step: Step, faults: Faults) -> None:
-    share = f"fraction_read {format_fraction(mix.fraction_read)}"
+    share = format_fraction(mix.fraction_read)
     rule = "a sequential workload reads (100%) or writes (0%)"
     if mix.edited:
-        what = f"workload {workload.name!r} would be sequential with {share}"
-        faults.add_key(("steps", entry, "go"), f"in step {step.name!r}, {what}; {rule}")
+        what = f"in step {step.name!r}, workload {workload.name!r} would be sequential with fraction_read {share}"
+        faults.add_key(("steps", entry, "go"), f"{what}; {rule}")
     else:
-        faults.add(("workloads", workload.name, "fraction_read"), f"a sequential workload with {share}: {rule}")
-
-
-def _takes_blocks(workload: Workload) -> bool:
-    return workload.select is None or workload.select.allows({"kind": "block"})
+        faults.add(("workloads", workload.name, "fraction_read"), f"fraction_read: {share} cannot be; {rule}")
 
 
 _EMPTY: Final = {
@@ -162,10 +171,10 @@ _EMPTY: Final = {
 }
 
 
-def check_presence(doc: PlanDoc, lost: Collection[str], faults: Faults) -> None:
+def check_presence(doc: PlanDoc, lost: set[str], faults: Faults) -> None:
     """There is something to drive, something to do with it, and a step to do it in."""
     for section, text in _EMPTY.items():
         if not getattr(doc, section) and section not in lost:
             faults.add_key((section,), text)
-    if doc.steps and not any(entry.go for entry in doc.steps) and "steps" not in lost:
+    if doc.steps and not any(entry.go for entry in doc.steps) and "steps" not in lost | faults.sections:
         faults.add_key(("steps",), "no step has a 'go', so nothing would run; write - go: { name: NAME }")

@@ -37,11 +37,10 @@ Test = Callable[[Attribute | None], bool]
 def condition(attribute: str, text: str) -> Condition:
     """Raises ValueError with the remedy."""
     stripped = text.strip()
-    negated = stripped.startswith("not ")
-    wanted = stripped[4:].strip() if negated else stripped
+    negation, wanted = re.fullmatch(r"(not\b)?\s*(.*)", stripped, re.DOTALL).groups()  # type: ignore[union-attr]
     if not wanted:
         raise ValueError(f"{text!r} does not say which value")
-    return Condition(stripped, _test(attribute, wanted), negated)
+    return Condition(stripped, _test(attribute, wanted), negated=negation is not None)
 
 
 def _test(attribute: str, wanted: str) -> Test:
@@ -50,20 +49,20 @@ def _test(attribute: str, wanted: str) -> Test:
     if wanted.lower() in _ABSENT and attribute != "scheduler":  # "none" is a scheduler's name
         return lambda value: value is None or value == ""
     if compared := re.match(r"(>=|<=|>|<)\s*(.*)", wanted):
-        compare, bound = _COMPARE[compared[1]], _number(attribute, compared[2], holds)
+        compare, bound = _COMPARE[compared[1]], _number(compared[2], holds)
         return lambda value: (number := _as_number(value)) is not None and compare(number, bound)
     if holds is not Holds.TEXT and (span := re.fullmatch(r"(.+?)\s*\.\.\s*(.+)", wanted)):
-        low, high = (_number(attribute, side, holds) for side in span.groups())
+        low, high = (_number(side, holds) for side in span.groups())
         if low > high:
             raise ValueError(f"{wanted!r} runs backwards; the smaller value stands first")
         return lambda value: (number := _as_number(value)) is not None and low <= number <= high
     if holds is Holds.FLAG:
         if wanted.lower() not in _FLAGS:
-            raise ValueError(f"{wanted!r} is neither true nor false, and {attribute} is one of these")
+            raise ValueError(f"{wanted!r} is neither true nor false")
         flag = _FLAGS[wanted.lower()]
         return lambda value: value is not None and _as_number(value) == flag
     if holds in (Holds.BYTES, Holds.NUMBER):
-        exact = _number(attribute, wanted, holds)
+        exact = _number(wanted, holds)
         return lambda value: _as_number(value) == exact
     if attribute in _RANGED and "[" in wanted:
         tests = [_text_test(name) for name in expand(wanted)]
@@ -80,13 +79,13 @@ def _text_test(wanted: str) -> Test:
     return lambda value: value is not None and str(value).casefold() == folded
 
 
-def _number(attribute: str, text: str, holds: Holds | None) -> float:
+def _number(text: str, holds: Holds | None) -> float:
     if holds in (Holds.TEXT, Holds.FLAG):
-        raise ValueError(f"{attribute} is not a number, so it cannot be compared with {text!r}; name its value")
+        raise ValueError(f"cannot be compared with {text!r}, since it is not a number; name its value")
     if holds is not Holds.BYTES and re.fullmatch(r"[+-]?\d+(\.\d+)?", text.strip()):
         return float(text)
     if holds is Holds.NUMBER:
-        raise ValueError(f"{text!r} is not a number, and {attribute} is one")
+        raise ValueError(f"{text!r} is not a number")
     return parse_bytes(text)
 
 

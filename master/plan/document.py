@@ -47,6 +47,8 @@ class Document:
         node = self.root
         for depth, part in enumerate(path):
             below = None
+            if isinstance(part, int) and not isinstance(node.value, list):
+                continue  # one thing alone, where a list of things may stand
             if isinstance(node.value, dict) and isinstance(part, str):
                 below = node.value.get(part)
             elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
@@ -104,10 +106,11 @@ def parse(text: str, name: str) -> Document:
         composed = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise PlanFaults([_syntax_fault(error, text, name)], text) from None
-    if composed is None:
-        raise PlanFaults([Fault(Place(name, 1, 1), "the plan is empty; `ivypy schema` says what it may hold")], text)
     document = Document(name, text, Node(None, 1, 1), [])
-    document.root = _Builder(document).build(composed)
+    if composed is not None:
+        document.root = _Builder(document).build(composed)
+    if document.root.value is None:
+        raise PlanFaults([Fault(Place(name, 1, 1), "the plan is empty; docs/plan.md says what it may hold")], text)
     if not isinstance(document.root.value, dict):
         document.faults.append(Fault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)"))
         raise PlanFaults(document.faults, text)
@@ -185,7 +188,9 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
         return Fault(place, f"a character that text cannot have: #x{error.character:04x}; remove it")
     error = _better_told(error, text)
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
+    problem = str(getattr(error, "problem", None) or error).removeprefix("but ")
+    if "unexpected end of stream" in problem:
+        mark = getattr(error, "context_mark", None) or mark  # where the quote began
     line, column = (mark.line, mark.column) if mark else (0, 0)
     lines = text.split("\n")
     if line >= len(lines) or (line == len(lines) - 1 and not lines[line] and line > 0):  # the end of the text

@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails
 
 from .document import Faults, Path
 from .fields import kind_of
+from .places import sentence
 from .syntax import (
     Access,
     CreateDoc,
@@ -74,11 +75,10 @@ def _tell(detail: ErrorDetails, faults: Faults) -> None:
         case "missing":
             faults.add(path[:-1], f"{_named(path[:-1])} needs {str(path[-1])!r}")
         case "value_error":
+            _, unwritten = faults.document.find(path)  # of a short form
             text = str(detail["ctx"]["error"])
-            if not text:
-                return  # a reference that could not be replaced, told there
-            joint = " " if text.startswith(("is ", "needs ")) else ": "
-            faults.add(path, f"{_named(path)}{joint}{text}")
+            if text:  # else it is a reference that could not be replaced, told there
+                faults.add(path, sentence(_named(path[: len(path) - len(unwritten)]), text))
         case "list_type":
             faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs a list, each entry behind a -")
         case _:  # model_type, dict_type

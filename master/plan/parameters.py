@@ -21,9 +21,6 @@ class OfStep:
     fraction: float
     step: str  # name of a step that runs earlier
 
-    def __str__(self) -> str:
-        return f"{self.fraction * 100:.12g}% of step {self.step}"
-
 
 @dataclass(frozen=True, slots=True)
 class Position:

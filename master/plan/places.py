@@ -30,6 +30,11 @@ class Fault:
     text: str
 
 
+def sentence(subject: str, text: str) -> str:
+    """`text` about `subject`: "maxtags: '0' is too little", "select is empty"."""
+    return f"{subject} {text}" if text.startswith(("is ", "needs ", "cannot ")) else f"{subject}: {text}"
+
+
 class PlanFaults(PlanError):
     """Every fault of a plan. Its text is the complete report."""
 

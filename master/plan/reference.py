@@ -132,7 +132,17 @@ def plan_reference() -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON schema of plans, for editors (yaml-language-server)."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **PlanDoc.model_json_schema()}
+    made: dict[str, Any] = _without_null(PlanDoc.model_json_schema())
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def _without_null(node: Any) -> Any:
+    """A schema without what only pydantic knows: in a plan, a key that is left out is not there, and never null."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node if item != {"type": "null"}]
+    if isinstance(node, dict):
+        return {key: _without_null(item) for key, item in node.items() if not (key == "default" and item is None)}
+    return node
 
 
 def _section(title: str, model: type[Section]) -> str:

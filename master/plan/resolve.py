@@ -90,8 +90,6 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
 def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:
     own: list[str] = []
     for i, entry in enumerate(doc.attributes):
-        if not entry.set:
-            faults.add(("attributes", i, "set"), "set is empty; it needs names and values, like port: 1A")
         for name in entry.set:
             path = ("attributes", i, "set", name)
             if name in ATTRIBUTES:
@@ -119,8 +117,6 @@ def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
     twice = {file.path for i, file in enumerate(create) if file.path in {f.path for f in create[:i]}}
     for path in sorted(twice):
         faults.add(("luns", "create"), f"{path!r} would be created twice")
-    if not (section.model_fields_set & {"select", "paths", "files", "create"}):
-        faults.add_key(("luns",), "luns names nothing to drive; it needs select, paths, files or create")
     return LunSelection(select, tuple(section.files), create, place)
 
 

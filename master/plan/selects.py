@@ -7,6 +7,7 @@ from .attributes import ATTRIBUTES
 from .conditions import condition
 from .document import Faults, Path
 from .fields import kind_of
+from .places import sentence
 from .selection import Condition, Select
 from .words import suggestion
 
@@ -59,5 +60,5 @@ def _conditions(name: str, wanted: Any, path: Path, faults: Faults) -> list[Cond
         try:
             found.append(condition(name, text))
         except ValueError as error:
-            faults.add(place, f"{name}: {error}")
+            faults.add(place, sentence(name, str(error)))
     return found

@@ -98,8 +98,6 @@ def _covers(new: Edit, old: Edit) -> bool:
 
 def _edit(doc: EditDoc, path: Path, faults: Faults) -> Edit:
     changes = given(doc.set)
-    if not changes:
-        faults.add((*path, "set"), "set is empty; it needs settings, like iops: 1000")
     if "iops" in changes and TOTAL_IOPS in changes:
         faults.add_key((*path, "set", TOTAL_IOPS), "iops and total_iops set the same thing; remove one")
     try:
@@ -157,8 +155,6 @@ def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str
         if not values:
             faults.add((*looped, key), f"{key} is an empty list; a loop needs values")
         choices.append(values)
-    if not keys:
-        faults.add(looped, "loop is empty; it needs a parameter and its values, like blocksize: [4KiB, 8KiB]")
     if math.prod(map(len, choices)) > MOST_STEPS:
         faults.add(looped, f"the loop has more than {MOST_STEPS:,} combinations")
         return

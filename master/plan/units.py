@@ -139,7 +139,9 @@ def parse_iops(text: str) -> Iops | OfStep:
 
 
 def format_iops(iops: Iops | OfStep) -> str:
-    return str(iops) if isinstance(iops, (str, OfStep)) else format_number(iops)
+    if isinstance(iops, OfStep):
+        return f"{format_fraction(iops.fraction)} of step {iops.step}"
+    return iops if isinstance(iops, str) else format_number(iops)
 
 
 def format_number(number: float) -> str:

@@ -87,7 +87,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
         return f"; did you mean {near!r}?"
     if not choices:
         return ""
-    return f"; there {'is' if len(choices) == 1 else 'are'} {listed(choices)}"
+    return f"; there {'is' if len(choices) == 1 else 'are'} {listed([repr(choice) for choice in choices])}"
 
 
 def listed(words: list[str], most: int = 12) -> str:
