@@ -119,6 +119,7 @@ class Workloads:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
         around = Surroundings.read(self._root)
         counted = Counter(workload.number for workload in workloads)
+        seen: dict[str, Target] = {}
         gated: dict[str, tuple[str, ...]] = {}
         targets, refusals = [], []
         for workload in workloads:
@@ -126,10 +127,11 @@ class Workloads:
             if workload.number in self._instances or counted[workload.number] > 1:
                 refusals.append(Refusal(name, f"its number {workload.number} is another instance's: number it anew"))
             try:
-                lun = target(workload.lun, around, self._root)
+                lun = seen.get(workload.lun) or target(workload.lun, around, self._root)
             except NotDrivable as error:
                 refusals.append(Refusal(name, f"{workload.lun}: {error}"))
                 continue
+            seen[workload.lun] = lun
             targets.append(lun)
             reasons = checks.of_workload(workload, lun)
             if workload.consent and (_real(lun), True) not in self._luns:

@@ -157,6 +157,22 @@ def test_steering_is_answered_in_every_state_that_allows_it(tmp_path: Path) -> N
         assert last.length_ns < 250_000_000
 
 
+def test_a_halt_before_the_start_and_right_behind_the_go(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.prepare()
+        slave.make_file(tmp_path / "lun")
+        slave.create(tmp_path / "lun", PACED)
+        start = now_ns() + 20 * 10**9
+        go = slave.send(m.Go, start_ns=start, length_ns=10**9, order=u32(0), classes=u32(0))
+        halt = slave.send(m.Halt)
+        assert isinstance(slave.answer(go), m.Ready)
+        assert isinstance(slave.answer(halt), m.Ending)
+        assert slave.until(m.Stopped).reason is m.StopReason.COMMANDED
+        assert now_ns() < start
+        assert sum(counts(said)[0][Count.SUBMITTED] for said in slave.all if isinstance(said, m.Result)) == 0
+        slave.go(0)
+
+
 def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Path) -> None:
     with Client() as slave:
         hello = slave.hear()
