@@ -199,6 +199,15 @@ async def test_a_cache_on_a_file_system_that_does_not_serve(tmp_path: Path, opti
     )
 
 
+async def test_a_user_without_a_home_directory(tmp_path: Path) -> None:
+    """As containers have them: a number that no name belongs to."""
+    python = wrapped(tmp_path, "import os, pwd; os.environ.clear(); pwd.getpwuid = {}.__getitem__")
+    assert str(await fault(command(tmp_path, python=(python,), cache_dir=None))) == (
+        "h1: the cache ~/.cache/ivypy cannot be used (this user has no home directory there); "
+        "name another directory with cache_dir:"
+    )
+
+
 async def test_a_cache_that_is_no_directory(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.touch()

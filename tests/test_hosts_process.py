@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -127,6 +128,46 @@ async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.Monk
     child = psutil.Process(int(await line(pipe)))
     await pipe.close()
     until_dead(child)
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A cgroup whose processes do not run, and do not die either, like one that the kernel holds on a hung device."""
+    cgroup = Path(f"/sys/fs/cgroup/freezer/ivypy-{os.getpid()}")
+    try:
+        cgroup.mkdir()
+    except OSError:
+        pytest.skip("the freezer of cgroup v1 is not to be had here")
+    yield cgroup
+    thaw(cgroup)
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        until_dead(psutil.Process(int(pid)))
+    cgroup.rmdir()
+
+
+def freeze(cgroup: Path, process: psutil.Process) -> None:
+    (cgroup / "cgroup.procs").write_text(str(process.pid))
+    (cgroup / "freezer.state").write_text("FROZEN")
+    while (cgroup / "freezer.state").read_text() != "FROZEN\n":
+        pass
+
+
+def thaw(cgroup: Path) -> None:
+    (cgroup / "freezer.state").write_text("THAWED")
+
+
+async def test_closing_does_not_wait_for_one_that_the_kernel_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freezer: Path
+) -> None:
+    monkeypatch.setattr(process, "GRACE_S", 0.2)
+    pipe, far = await stubborn(tmp_path)
+    freeze(freezer, far)
+    async with asyncio.timeout(5):
+        await pipe.close()
+    assert far.is_running()
+    thaw(freezer)
+    until_dead(far)
+    await pipe.close()
 
 
 async def test_a_close_that_is_cancelled_kills_at_once(tmp_path: Path) -> None:

@@ -188,8 +188,12 @@ async def test_the_users_ssh_configuration_is_honoured(host: LabHost, home: Path
 
 
 @pytest.mark.slow
-async def test_the_users_own_known_hosts_serve_where_none_are_named(host: LabHost, home: Path) -> None:
-    (home / ".ssh" / "known_hosts").write_text(host.sshds[0].known_hosts_line)
+@pytest.mark.parametrize("hashed", [False, True])
+async def test_the_users_own_known_hosts_serve_where_none_are_named(host: LabHost, home: Path, hashed: bool) -> None:
+    known_hosts = home / ".ssh" / "known_hosts"
+    known_hosts.write_text(host.sshds[0].known_hosts_line)
+    if hashed:  # as Debian's ssh writes them
+        run("ssh-keygen", "-q", "-H", "-f", str(known_hosts))
     async with opened(host.spec(known_hosts=None)):
         pass
 

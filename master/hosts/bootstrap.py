@@ -34,7 +34,10 @@ def main(digest: str, size: str, machine: str, cache: str = "") -> None:
         last("old", "%d.%d.%d" % tuple(sys.version_info[:3]))
     if os.uname().machine != machine:
         last("machine", os.uname().machine)
-    home = os.path.abspath(os.path.expanduser(cache) or default_cache())
+    home = os.path.expanduser(cache or default_cache())
+    if home.startswith("~"):
+        last("os-error", home, "this user has no home directory there")
+    home = os.path.abspath(home)
     try:
         open_cache(home)
         place = os.path.join(home, digest)
@@ -67,7 +70,7 @@ def last(*words: str) -> None:
 
 def default_cache() -> str:
     base = os.environ.get("XDG_CACHE_HOME", "")
-    return os.path.join(base if os.path.isabs(base) else os.path.expanduser("~/.cache"), "ivypy")
+    return os.path.join(base if os.path.isabs(base) else "~/.cache", "ivypy")
 
 
 def open_cache(home: str) -> None:

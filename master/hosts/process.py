@@ -57,9 +57,11 @@ class ProcessPipe:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
             self._errors.cancel()
-            self._transport.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(GRACE_S):
+                await self._process.wait()  # longer only while the kernel holds it, on a device that hangs
+        self._transport.close()
         await asyncio.gather(self._errors, return_exceptions=True)
-        await self._process.wait()
 
     async def _drain(self) -> None:
         """Read what nobody wants any more: a child that cannot write cannot exit."""
