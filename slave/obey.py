@@ -109,7 +109,8 @@ class Slave:
                 self._driving.renew_lease(received_ns)
             self._link.say_late(lambda: ClockReading(command.id, received_ns, now_ns()))
         elif isinstance(command, Die) and self._may(command):
-            self.end(Exit.TOLD, "goodbye", command.id)
+            died = self._driving.died if self._driving is not None else []
+            self.end(Exit.TOLD, "; ".join(died) or "goodbye", command.id)
         elif self._driving is None or not self._may(command) or not self._driving.steer(command):
             self._queue.put_nowait(command)
 

@@ -103,7 +103,8 @@ async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_e
             "workload thread 0 could not go on: io_submit: EBADF: start this host's slave anew",
         ),
     )
-    assert isinstance(await talk.ask(m.Die), m.DyingWords)
+    words = "workload thread 0 could not go on: io_submit: EBADF"
+    assert await talk.ask(m.Die) == m.DyingWords(5, -1, words)
     assert await talk.code == Exit.TOLD
 
 
