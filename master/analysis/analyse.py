@@ -33,6 +33,7 @@ Batch = Records | Samples
 
 _TAIL: Final = Path("tail (estimated)")
 
+MOST_QUANTA: Final = 1_000_000  # that a log may span: beyond, a stamp is wrong, or the interval absurd
 _OF_SINGLE_IOS: Final = (Format.FIO_LATENCY, Format.SMALLFILE)
 _READERS: Final[dict[Format, Callable[[Reading], Iterator[Batch]]]] = {
     Format.FIO_HISTOGRAM: read_fio_histogram.read,
@@ -127,7 +128,12 @@ class Analysis:
         for batch in _READERS[source.format](reading):
             if shift and isinstance(batch, Records):
                 batch = replace(batch, buckets=batch.buckets >> np.uint16(shift))
-            span = _wider(span, batch)
+            wider = _wider(span, batch)
+            if (quanta := (wider[1] - wider[0]) // self.question.length_ns) > MOST_QUANTA:
+                what = f"spans {quanta:,} intervals by its stamps, where {MOST_QUANTA:,} are the most"
+                reading.fault(what, "choose a longer interval", reading.line, "the rest of the file")
+                break
+            span = wider
             samples += len(batch)
             self._add(source, batch)
         if not samples and not reading.faults:
