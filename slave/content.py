@@ -15,7 +15,7 @@ PIECE: Final = 1 << 20
 
 def pieces(size: int) -> Iterator[bytes]:
     """`size` bytes, in pieces of PIECE and one shorter at the end."""
-    base = os.urandom(PIECE)
+    base = os.urandom(min(size, PIECE))
     permutations = random.Random(os.urandom(32))
     for start in range(0, size, PIECE):
         piece = base.translate(bytes(permutations.sample(range(256), 256)))

@@ -17,7 +17,7 @@ from ivypy.slave.engine._engine import now_ns
 from tests.slave.client import Client
 from tests.slave.devices import loop_device, needs_loops
 
-pytestmark = [needs_loops]
+pytestmark = [needs_loops, pytest.mark.slow]
 
 STREAM = Parameters(iops=2000.0, maxtags=4)
 

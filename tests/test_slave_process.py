@@ -92,6 +92,7 @@ def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
         assert not (tmp_path / "lun").exists()
 
 
+@pytest.mark.slow
 def test_two_steps_with_other_workloads(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
@@ -284,6 +285,7 @@ def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_more_luns_than_a_message_holds_come_in_several(tmp_path: Path) -> None:
     for i in range(m.MOST_IN_A_LIST + 1):
         (tmp_path / f"f{i:03}").write_bytes(b"x" * 512)
@@ -337,6 +339,7 @@ def test_a_slave_that_was_frozen_beyond_its_lease_submits_nothing_more(tmp_path:
         slave.go(0)
 
 
+@pytest.mark.slow
 def test_a_silent_controller_ends_the_step_but_not_the_slave(tmp_path: Path) -> None:
     with Client(lease_s=0.7) as slave:
         slave.prepare()
@@ -353,6 +356,7 @@ def test_a_silent_controller_ends_the_step_but_not_the_slave(tmp_path: Path) -> 
         assert slave.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_path: Path) -> None:
     """Many classes make results larger than a pipe, so that only a few fit on the way."""
     with Client(lease_s=60.0) as slave:
