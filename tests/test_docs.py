@@ -1,17 +1,22 @@
 """Pages that code prints are as the code prints them; `scripts/docs` writes them anew."""
 
+import re
 from pathlib import Path
 
-from ivypy.protocol.tables import state_tables
+import pytest
 
-ROOT = Path(__file__).parent.parent
-
-
-def between(text: str, name: str) -> str:
-    """What stands between a page's markers."""
-    _, _, rest = text.partition(f"<!-- {name}: begin")
-    return rest.partition("-->\n")[2].partition(f"<!-- {name}: end")[0]
+from tests.pages import ROOT, pages
 
 
-def test_architecture_has_the_state_tables() -> None:
-    assert between((ROOT / "ARCHITECTURE.md").read_text(), "state-tables") == state_tables()
+@pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)
+def test_a_generated_page_is_as_the_code_prints_it(path: Path) -> None:
+    assert path.read_text() == pages()[path]
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "ARCHITECTURE.md", *sorted(p.name for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_every_link_leads_somewhere(page: str) -> None:
+    path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
+        assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
-from tests.runs import hosts_yaml, run, start, written
+from tests.runs import hosts_yaml, only_late, run, start, written
 
 PLAN = """\
 name: lab
@@ -37,10 +37,10 @@ def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False)
 
 def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
     done = run(per_host(tmp_path, lab, local=True), tmp_path / "runs")
-    assert done.code == 0, done.out + done.err
+    assert done.code in (0, 8), done.out + done.err
     (whole,) = done.rows("summary.all.csv")
     parts = done.rows("summary.host.csv")
-    assert len(parts) == 4 and whole["hosts"] == "4/4" and whole["verdict"] == "valid"
+    assert len(parts) == 4 and whole["hosts"] == "4/4" and only_late(whole["reasons"])
     for column in ("due", "overall_service_count", "read_service_count"):
         assert float(whole[column]) == sum(float(part[column]) for part in parts)
     assert float(whole["overall_iops"]) == pytest.approx(4 * 2 * 200, rel=0.01)
@@ -55,7 +55,7 @@ def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
 def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: Lab) -> None:
     spec = namespaces.hosts[0].command_spec(name="inside")
     done = run(a_plan(tmp_path, hosts_yaml([spec]), "2s"), tmp_path / "runs")
-    assert done.code == 0, done.out + done.err
+    assert only_late(done.rows("summary.all.csv")[0]["reasons"]), done.out + done.err
     assert done.rows("hosts.csv")[0]["launcher"] == "command"
 
 
@@ -81,10 +81,13 @@ def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path
             break
     with namespaces.hosts[1].unplugged():
         rest, err = process.communicate(timeout=60)
-    assert process.returncode == 7, "".join(out) + rest + err
-    assert namespaces.hosts[1].name in rest
+    assert process.returncode in (7, 8), "".join(out) + rest + err
     (folder,) = (tmp_path / "runs").iterdir()
-    assert json.loads((folder / "run.json").read_text())["steps"][0]["verdict"] == "partial"
+    (step,) = json.loads((folder / "run.json").read_text())["steps"]
+    gone = namespaces.hosts[1].name
+    said = [reason for reason in step["reasons"] if reason.startswith(("host_late", "host_lost"))]
+    assert len(said) == 2 and all(gone in reason for reason in said)
+    assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
 
 
 @pytest.mark.slow
