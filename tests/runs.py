@@ -70,10 +70,13 @@ def hosts_yaml(specs: Sequence[HostSpec]) -> str:
     """Hosts of the lab as a plan has them."""
     lines = []
     for spec in specs:
-        command = f', command: "{" ".join(spec.command)}"' if spec.command else ""
+        if spec.command:
+            command = " ".join(spec.command)
+            lines.append(f'  - {{ name: {spec.name}, command: "{command}", cache_dir: {spec.cache_dir} }}')
+            continue
         lines.append(
             f"  - {{ name: {spec.name}, launcher: {spec.launcher}, address: {spec.address}, port: {spec.port or 22},"
             f" user: {spec.user}, identity: {spec.identity}, known_hosts: {spec.known_hosts},"
-            f" cache_dir: {spec.cache_dir}, ssh_config: false{command} }}"
+            f" cache_dir: {spec.cache_dir}, ssh_config: false }}"
         )
     return "\n".join(lines)
