@@ -294,8 +294,14 @@ async def test_no_key_at_hand(host: LabHost, home: Path) -> None:
 
 async def test_a_key_that_is_not_there(host: LabHost) -> None:
     assert str(await fault(host.spec(identity="/no/such/id"))) == (
-        "lab01: the key /no/such/id cannot be used (No such file or directory); mend identity:"
+        "lab01: /no/such/id cannot be used (No such file or directory); mend identity:, or ~/.ssh/config"
     )
+
+
+async def test_a_key_of_the_configuration_that_is_not_there(host: LabHost, home: Path) -> None:
+    (home / ".ssh" / "config").write_text("IdentityFile ~/no-such-id\n")
+    found = await fault(host.spec(identity=None, ssh_config=True))
+    assert found.what == f"{home}/no-such-id cannot be used (No such file or directory)"
 
 
 async def test_a_key_that_is_no_key(host: LabHost, tmp_path: Path) -> None:

@@ -103,12 +103,13 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
 
     try:
         return await asyncio.get_running_loop().run_in_executor(None, construct)
-    except (OSError, asyncssh.KeyImportError) as error:
-        reason = str(error.strerror if isinstance(error, OSError) else error)
-        what, remedy = f"the key {host.identity} cannot be used ({reason})", "mend identity:"
-        if "assphrase" in reason:
-            what = f"the key {host.identity} has a passphrase"
-            remedy = "load it into an agent with ssh-add and leave identity: out"
+    except OSError as error:
+        what, remedy = f"{error.filename} cannot be used ({error.strerror})", "mend identity:, or ~/.ssh/config"
+    except asyncssh.KeyImportError as error:
+        key = f"the key {host.identity}" if host.identity else "a key that ssh's configuration names"
+        what, remedy = f"{key} cannot be used ({error})", "mend identity:, or ~/.ssh/config"
+        if "assphrase" in str(error):
+            what, remedy = f"{key} has a passphrase", "load it into an agent with ssh-add and leave identity: out"
     except (asyncssh.ConfigParseError, ValueError) as error:
         what, remedy = f"ssh's configuration cannot be used ({error})", "mend ~/.ssh/config, or the plan's ssh:"
     raise HostUnusable(HostFault(host.name, what, remedy))

@@ -48,17 +48,22 @@ class SshPipe:
 
     async def close(self) -> None:
         try:
-            with contextlib.suppress(TimeoutError, PipeLost), _as_lost():
+            with contextlib.suppress(TimeoutError, PipeLost):
                 async with asyncio.timeout(GRACE_S):
-                    self._input.write_eof()
-                    while await self._output.read(READ_BYTES):
-                        pass  # what nobody wants any more: a process that cannot write cannot exit
-                    await self._input.channel.wait_closed()
+                    await self._finish()
         finally:
             self._errors.cancel()
             self._connection.abort()
         await asyncio.gather(self._errors, return_exceptions=True)
         await self._connection.wait_closed()
+
+    async def _finish(self) -> None:
+        """End the far process's input and wait for its exit."""
+        with _as_lost():
+            self._input.write_eof()
+            while await self._output.read(READ_BYTES):
+                pass  # what nobody wants any more: a process that cannot write cannot exit
+            await self._input.channel.wait_closed()
 
     async def _follow(self, errors: "asyncssh.SSHReader[bytes]") -> None:
         with contextlib.suppress(PipeLost), _as_lost():
@@ -88,8 +93,6 @@ class SshPipe:
 def _as_lost() -> Iterator[None]:
     try:
         yield
-    except TimeoutError:
-        raise  # ours
     except (asyncssh.Error, OSError) as error:
         raise PipeLost(f"{LOST} ({error})" if str(error) else LOST) from None
 
