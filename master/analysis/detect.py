@@ -144,7 +144,7 @@ def _first_ns(fields: list[list[str]]) -> int:
 
 def _latency(path: Path, fields: list[list[str]], name: Named, hints: Hints) -> Source | Fault:
     rows = [row for row in fields if len(row) == len(fields[0])]
-    if any(row[1].isdigit() and int(row[1]) >= _POINTER for row in rows) or name.is_histogram:
+    if any(row[1].isdigit() and int(row[1]) >= _POINTER for row in rows):
         return Fault(
             str(path),
             "holds heap addresses instead of histograms: fio's log_compression and log_store_compressed ruin "
@@ -152,6 +152,8 @@ def _latency(path: Path, fields: list[list[str]], name: Named, hints: Hints) -> 
             "the data is lost; run again without log_compression",
             line=1,
         )
+    if name.is_histogram:
+        return Fault(str(path), f"is a histogram log by its name, but has rows of {len(fields[0])} columns", line=1)
     if any(word in path.name for word in _OTHER_LOGS):
         return Fault(str(path), "is a bandwidth or IOPS log by its name; it holds no latencies")
     for direction_at in (2, 3):

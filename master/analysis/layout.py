@@ -87,13 +87,16 @@ class LayoutHints:
 def layout_of(buckets: int, hints: LayoutHints, recompiled: bool = False) -> Layout | None:
     """The layout of a log with that many bucket columns; None where there is none.
 
-    fio's own group counts at every coarseness, and those of a recompiled fio 2; with `recompiled`, any other.
+    fio's own group counts at every coarseness, and those of a recompiled fio 2; with `recompiled`, any other, but
+    uncoarsened: few enough columns fit some group count at some coarseness whatever they are.
     """
     usual = [_FIO_3, _FIO_2, *_RECOMPILED_2]
     tried = [g for g in range(2, _LARGEST_GROUPS) if g not in usual] if recompiled else usual
     for groups in [hints.groups] if hints.groups else tried:
         for coarseness in range(MAX_COARSENESS + 1):
             if hints.coarseness not in (None, coarseness) or groups * PER_GROUP != buckets << coarseness:
+                continue
+            if recompiled and coarseness and not hints.groups and hints.coarseness is None:
                 continue
             unit = hints.unit or ("us" if groups < _FIO_3 else "ns")
             return Layout(NS_PER_UNIT[unit], groups, coarseness)

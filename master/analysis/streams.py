@@ -44,10 +44,10 @@ def open_log(path: Path) -> Iterator[_Readable]:
                     yield unpacked
             else:
                 yield file
+    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+        raise StreamError(f"cannot be unpacked: {error}") from None
     except OSError as error:
         raise StreamError(f"cannot be read: {error.strerror or error}") from None
-    except (EOFError, lzma.LZMAError, zlib.error) as error:
-        raise StreamError(f"cannot be unpacked: {error}") from None
 
 
 @contextmanager
