@@ -33,6 +33,7 @@ def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
         ([(100, "fail"), (200, "pass")], (200, None)),  # the later answer strikes out the earlier
         ([(200, "pass"), (100, "fail")], (None, 100)),
         ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "pass")], (200, 300)),
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "unclear")], (100, 300)),  # it did not come again
     ],
 )
 def test_a_later_answer_strikes_out_what_contradicts_it(

@@ -140,18 +140,20 @@ def test_the_drift_bound_is_the_one_sided_bound_of_the_slope() -> None:
     times = np.arange(8.0)
     values = np.array([3.0, 1, 4, 1, 5, 9, 2, 6])
     theirs = stats.linregress(times, values)
-    expected = abs(theirs.slope) + stats.t.ppf(0.95, 6) * theirs.stderr
+    expected = abs(theirs.slope) + stats.t.ppf(0.999, 6) * theirs.stderr
     assert drift_bound(times, values) >= expected * (1 - 1e-9)  # more where residuals are correlated
     assert drift_bound(times[:4], values[:4]) == float("inf")
 
 
 def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> None:
-    rising = [100.0, 100.6, 101.2, 101.8, 102.4, 103.0]
+    rising = [100 + 0.4 * n for n in range(18)]
     criterion = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0)
+    careful = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True)
     assert of_seconds(criterion, rising).attained
-    assert not of_seconds(Criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True), rising).attained
-    still = [100.0, 100.1, 99.9, 100.1, 99.9, 100.0]
-    assert of_seconds(Criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True), still).attained
+    assert not of_seconds(careful, rising).attained
+    still = [100 + 0.1 * (-1) ** n for n in range(18)]
+    assert of_seconds(careful, still).attained
+    assert not of_seconds(careful, still[:17]).attained  # three windows are asked
 
 
 class TestFinishedData:

@@ -21,7 +21,8 @@ SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
 SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
 FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
-_DRIFT_PROBABILITY = 0.95
+DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be told from noise of a quarter of it
+_DRIFT_PROBABILITY = 0.999  # it is looked at every subinterval
 
 
 class Rule(StrEnum):
@@ -43,7 +44,14 @@ class Criterion:
     window: int  # subintervals, at least 2; for snia a multiple of 5
     limit: float = 2.0
     relative: bool = True
-    no_drift: bool = False  # also ask that the window's own trend, carried on for one more window, stays in the limit
+    no_drift: bool = (
+        False  # also ask that the trend of the last three windows, carried on for one more, stays in the limit
+    )
+
+    @property
+    def looks_back(self) -> int:
+        """Subintervals that a score needs."""
+        return max(DRIFT_WINDOWS * self.window, FEWEST_FOR_DRIFT) if self.no_drift else self.window
 
     def __str__(self) -> str:
         unit = "%" if self.relative else ""
@@ -86,9 +94,10 @@ def criterion_named(
 
 
 def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOATS) -> Score:
-    """Score the last `criterion.window` of the values; earlier ones serve only a drift over a very short window.
+    """Score the last `criterion.window` of the values; earlier ones serve only the drift.
 
-    `times_s` are the middles of the subintervals. There must be at least `criterion.window` values, none blank.
+    `times_s` are the middles of the subintervals. There must be at least `criterion.window` values, none blank; with
+    fewer than `criterion.looks_back` a criterion with `no_drift` is not attained.
     """
     n = criterion.window
     times, lengths, window = times_s[-n:], lengths_s[-n:], values[-n:]
@@ -104,14 +113,14 @@ def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOA
     if not criterion.no_drift:
         return Score(value, attained, mean, deviation, slope)
     length_s = float(lengths.sum())
-    wide = max(n, FEWEST_FOR_DRIFT)
-    drift = drift_bound(times_s[-wide:], values[-wide:]) * length_s
+    back = criterion.looks_back
+    drift = drift_bound(times_s[-back:], values[-back:]) * length_s if len(values) >= back else inf
     allowed = criterion.limit * unit * (length_s if criterion.rule is Rule.SLOPE else 1.0)
     return Score(value, attained and drift <= allowed, mean, deviation, slope, drift)
 
 
 def drift_bound(times_s: FLOATS, values: FLOATS) -> float:
-    """What the slope per second of the values stays below with 95 % probability, in size; infinite for too few."""
+    """What the slope per second of the values stays below with 99.9 % probability, in size; infinite for too few."""
     if len(values) < FEWEST_FOR_DRIFT:
         return inf
     found = line(times_s, values)
@@ -174,7 +183,7 @@ def first_attained(
             first = max(first, last)
         if np.isnan(numbers[last]):
             first = max(first, last + 1)
-        if last - first + 1 < criterion.window:
+        if last - first + 1 < criterion.looks_back:
             continue
         part = slice(first, last + 1)
         got = score(criterion, begins[part] + lengths[part] / 2, lengths[part], numbers[part])

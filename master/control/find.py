@@ -48,10 +48,11 @@ class Limits:
 
 
 def bracket(probes: Sequence[Probe]) -> Bracket:
-    """Highest pass and lowest fail, where a later answer strikes out earlier ones that contradict it."""
+    """Highest pass and lowest fail; a later answer strikes out earlier ones that it contradicts or fails to repeat."""
     standing: list[Probe] = []
     for probe in probes:
-        if probe.answer is Answer.UNCLEAR:
+        if probe.answer is Answer.UNCLEAR:  # an answer that does not come again at the same load was chance
+            standing = [one for one in standing if one.iops != probe.iops]
             continue
         standing = [one for one in standing if not _contradict(one, probe)]
         standing.append(probe)

@@ -140,8 +140,11 @@ def judge(goal: Goal, parts: tuple[Part, ...]) -> Judgement | None:
         judged = [judged_from(goal, parts, start) for start in range(len(parts) - 2, -1, -1)]
         return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall, default=None))
     starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS) or 1)
-    start = next((start for start in starts if not _trending(goal, parts, start)), None)
-    return None if start is None else judged_from(goal, parts, start)
+    place = next((place for place, start in enumerate(starts) if not _trending(goal, parts, start)), None)
+    if place is None:
+        return None
+    # What is left of a trend when the test no longer sees it lies in the next tenth.
+    return judged_from(goal, parts, starts[min(place + 1, len(starts) - 1)] if place else 0)
 
 
 def _trending(goal: Goal, parts: tuple[Part, ...], start: int) -> bool:

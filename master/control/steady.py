@@ -106,14 +106,15 @@ class Steady:
         return worst
 
     def _score(self, instance: str) -> Score | None:
-        parts = self.parts[-max(self.criterion.window, 5) :]
+        parts = self.parts[-self.criterion.looks_back :]
         values = [value_of([part.samples[instance]], self.criterion.focus.fraction) for part in parts]
         if any(value is None for value in values):
             return None
         lengths = np.array([part.length_s for part in parts])
         ends = np.array([part.end_s for part in parts])
-        # Once attained, the criterion alone decides: the drift was asked so as not to attain too early.
-        criterion = self.criterion if self.attained is None else replace(self.criterion, no_drift=False)
+        # While it holds, the criterion alone decides; the drift is asked before, and once more at the end.
+        held = 0 if self.attained is None else self.parts[-1].number - self.attained
+        criterion = replace(self.criterion, no_drift=False) if 0 < held < self.hold else self.criterion
         return score(criterion, ends - lengths / 2, lengths, np.array(values, dtype=np.float64))
 
     def _standing_by_t(self) -> Standing:

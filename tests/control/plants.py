@@ -7,12 +7,12 @@ intervals that control is handed. All randomness comes from the seed. Latencies 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from math import exp, factorial, inf, log
+from math import exp, factorial, inf
 
 import numpy as np
 
 from ivypy.master.control.decide import State, decide, opening
-from ivypy.master.control.decision import Decision, Edit
+from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.interval import Interval, Load
 
@@ -138,19 +138,3 @@ def simulate(plant: Plant, state: State, most: int) -> Trace:
 
 def noise(seed: int, sd: float, rho: float) -> Noise:
     return Noise(sd, rho, np.random.default_rng(seed))
-
-
-__all__ = [
-    "IOPS",
-    "LATENCY",
-    "LENGTH_S",
-    "Edit",
-    "Plant",
-    "Trace",
-    "linear",
-    "load_for",
-    "log",
-    "mmc",
-    "noise",
-    "simulate",
-]
