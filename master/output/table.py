@@ -5,7 +5,6 @@ full, is whole lines; what could not be written completely is taken back. A row 
 text is written as \\n. Numbers are printed as metrics.Precision says; a number that is not known is blank.
 """
 
-import contextlib
 import csv
 import io
 import os
@@ -28,19 +27,23 @@ def append(path: Path, text: str) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            before = os.fstat(file).st_size
-            try:
-                written = os.write(file, data)
-                while written < len(data):
-                    written += os.write(file, data[written:])
-            except OSError:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(file, before)
-                raise
+            _write(file, data)
         finally:
             os.close(file)
     except OSError as error:
         raise not_written(path, error) from error
+
+
+def _write(file: int, data: bytes) -> None:
+    """All of it or, with the error, nothing."""
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(file, data[written:] if written else data)
+    except OSError:
+        if written:
+            os.ftruncate(file, os.fstat(file).st_size - written)
+        raise
 
 
 def not_written(path: Path, error: Exception) -> OutputError:

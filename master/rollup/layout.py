@@ -33,7 +33,10 @@ class Reduction:
     def into(self, out: NDArray[Any], items: NDArray[Any], combine: np.ufunc = np.add) -> None:
         """Put `combine` over each target's items into that row of `out`; other rows stay as they are."""
         if len(self.order):
-            out[self.targets] = combine.reduceat(items[self.order], self.starts, axis=0)
+            first, last = self.order[0], self.order[-1]
+            as_they_stand = last - first + 1 == len(self.order) and bool((np.diff(self.order) == 1).all())
+            sorted_items = items[first : last + 1] if as_they_stand else items[self.order]
+            out[self.targets] = combine.reduceat(sorted_items, self.starts, axis=0)
 
 
 @dataclass(frozen=True, slots=True)

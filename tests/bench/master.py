@@ -175,17 +175,13 @@ def measure(hosts: int, by: Sequence[str], subintervals: int, seed: int) -> floa
 
 
 def largest(by: Sequence[str], seed: int) -> None:
-    """The largest number of hosts whose subinterval costs at most a quarter of its length."""
-    low, low_s, high = 50, measure(50, by, 4, seed), None
-    while high is None or high - low > max(low // 20, 1):
-        trial = max(round(low * QUARTER_S / low_s * 0.98), low + 1)
-        if high is not None:
-            trial = min(max(trial, low + (high - low) // 4), high - 1)
+    """The largest number of hosts, within 4 %, whose subinterval costs at most a quarter of its length."""
+    low, high = 50, 0
+    cost = measure(low, by, 4, seed)
+    while not high or high - low > low // 25:
+        trial = (low + high) // 2 if high else max(round(low * QUARTER_S / cost), low + low // 25 + 1)
         cost = measure(trial, by, 4, seed)
-        if cost <= QUARTER_S:
-            low, low_s = trial, cost
-        else:
-            high = trial
+        low, high = (trial, high) if cost <= QUARTER_S else (low, trial)
     print(f"largest number of hosts in {QUARTER_S:g} s of one core: {low}")
 
 
