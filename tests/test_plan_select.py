@@ -1,11 +1,14 @@
 """`select`: which LUNs match which conditions."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ivypy.master.plan.attributes import ATTRIBUTES
 from ivypy.master.plan.load import read
 from ivypy.master.plan.selection import Select
+from ivypy.slave.luns import discover
 from tests.plan import completed
 
 DISK: dict[str, Any] = {
@@ -126,3 +129,11 @@ def test_attributes_of_the_plans_own() -> None:
     assert rule.match.matches({"path": "/dev/sdc"})
     assert rule.attributes == {"port": "1A", "pool": "7"}
     assert [rollup.name for rollup in made.rollups] == ["all", "port", "pool+port"]
+
+
+def test_what_hosts_find_can_be_selected(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(bytes(4096))
+    found, _ = discover(True, [str(tmp_path / "f")])
+    named = {name for lun in found for name in lun.attributes}
+    assert "filesystem" in named
+    assert named <= {name for name, about in ATTRIBUTES.items() if about.selectable}

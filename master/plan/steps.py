@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any, Final
 
@@ -189,6 +190,7 @@ def _time(key: str, go: GoDoc, defaults: TimesDoc) -> float:
     return TIMES[key]
 
 
+@cache
 def _whole(seconds: float, subinterval: float) -> float:
     """`seconds` rounded up to a multiple of `subinterval`, both taken as the decimals that they were written as."""
     unit = Fraction(repr(subinterval))

@@ -69,7 +69,7 @@ def parse_duration(text: str) -> float:
     stripped = text.strip()
     if re.fullmatch(r"0+(\.0*)?", stripped):
         return 0.0
-    if re.fullmatch(_NUMBER, stripped) and not stripped.startswith("-"):
+    if re.fullmatch(r"\d+(\.\d+)?", stripped):
         raise ValueError(f"{text!r} has no unit; write {stripped}s for seconds")
     if clock := re.fullmatch(r"(?:(\d+):)?(\d+):(\d+)", stripped):
         parts = "".join(f"{int(n)}{u}" for n, u in zip(clock.groups(), "hms", strict=True) if n and int(n))
