@@ -10,6 +10,8 @@ from tests.runs import Finished, ivypy, only_late, run, written
 from tests.slave.devices import loop_device, need
 from tests.slave.devices import run as sh
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: disks
 threads: 1

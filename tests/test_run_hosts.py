@@ -52,6 +52,7 @@ def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
         assert '"type":"hello"' in (done.folder / "log" / f"{host.name}.log").read_text()
 
 
+@pytest.mark.slow
 def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: Lab) -> None:
     spec = namespaces.hosts[0].command_spec(name="inside")
     done = run(a_plan(tmp_path, hosts_yaml([spec]), "2s"), tmp_path / "runs")
@@ -59,6 +60,7 @@ def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: La
     assert done.rows("hosts.csv")[0]["launcher"] == "command"
 
 
+@pytest.mark.slow
 def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
     good, wrong_key, nobody = (host.spec() for host in lab.hosts)
     stranger = tmp_path / "stranger"

@@ -42,6 +42,11 @@ def token(targets: Sequence[Target]) -> str:
     return hashlib.sha256("\n".join(sorted(t.identity for t in doomed)).encode()).hexdigest()[:12]
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 LUN", "3 LUNs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str) -> None:
     """Raise RefusedError with every reason why these LUNs must not be written; return if they may.
 
@@ -60,16 +65,15 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
             raise PlanError(f"--destroy {given}: this plan overwrites nothing; leave the option out")
         return
     listed = "\n".join(f"  {t.host}: {t.lun.path} ({t.lun.size / 2**30:.3g} GiB)" for t in doomed)
-    several = "s" if len(doomed) > 1 else ""
     if not destroy:
         raise RefusedError(
-            f"the plan would overwrite {len(doomed)} LUN{several} and does not say `destroy: true`:\n{listed}\n"
+            f"the plan would overwrite {counted(len(doomed), 'LUN')} and does not say `destroy: true`:\n{listed}\n"
             f"if their contents may be lost, add `destroy: true` to the plan and give the token that"
             f" `ivypy devices {plan}` prints"
         )
     if given is None:
         raise RefusedError(
-            f"{len(doomed)} LUN{several} would be overwritten, and no token was given:\n{listed}\n"
+            f"{counted(len(doomed), 'LUN')} would be overwritten, and no token was given:\n{listed}\n"
             f"look at the list with `ivypy devices {plan}`, then give its token: --destroy TOKEN"
         )
     if given != token(targets):

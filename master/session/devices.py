@@ -9,7 +9,7 @@ from ... import __version__
 from ..hosts.bundle import slave_bundle
 from ..hosts.gate import LoginGate
 from ..plan.model import Plan
-from .consent import overwritten, token
+from .consent import counted, overwritten, token
 from .discover import Discovered, discover, prepare
 from .fleet import Fleet, connected
 from .open import opener
@@ -34,7 +34,9 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
     lines = []
     for name, hello in fleet.hellos().items():
         luns = [lun for lun in found.placement.luns if lun.host == name]
-        lines.append(f"{name} ({hello.hostname}, {len(hello.cores)} cores, {hello.kernel}): {len(luns)} LUNs selected")
+        lines.append(
+            f"{name} ({hello.hostname}, {len(hello.cores)} cores, {hello.kernel}): {counted(len(luns), 'LUN')} selected"
+        )
         for lun in luns:
             lines += _lun(lun, found)
     doomed = overwritten(found.targets)
@@ -42,7 +44,7 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
     if not doomed:
         lines.append("Nothing is overwritten" + (", but for files that the plan creates." if found.targets else "."))
         return lines
-    lines.append(f"{len(doomed)} LUN{'s' if len(doomed) > 1 else ''} would be overwritten:")
+    lines.append(f"{counted(len(doomed), 'LUN')} would be overwritten:")
     lines += [f"  {target.host}: {target.lun.path} ({target.lun.size / 2**30:.4g} GiB)" for target in doomed]
     held = [f"  {t.host}: {t.lun.path}: {refusal}" for t in doomed for refusal in t.lun.refusals]
     if held:
