@@ -21,8 +21,8 @@ def other_columns(path: Path) -> None:
     path.write_text("".join(GOOD) + row(5000, 0, {5: 1}, 1216))
 
 
-def wrong_cell(text: str) -> Callable[[Path], None]:
-    return lambda path: path.write_text("".join(GOOD) + text + ", " + ", ".join(["0"] * 1856) + "\n") and None
+def wrong_cell(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text("".join(GOOD) + text + ", " + ", ".join(["0"] * 1856) + "\n")
 
 
 def backwards(path: Path) -> None:

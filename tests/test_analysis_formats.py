@@ -5,6 +5,7 @@ import io
 import lzma
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_coarse_logs_hold_the_same(tmp_path: Path, coarseness: int) -> None:
     assert both["count"] == "20"
 
 
-PACKERS = {
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "plain": lambda data: data,
     "gzip": gzip.compress,
     "xz": lzma.compress,

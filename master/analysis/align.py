@@ -40,6 +40,7 @@ class Aligner:
     epoch: bool  # stamps count from 1970: the first row's begin cannot be the job's
     first_ms: int | None = None  # the first stamp of the log
     previous: list[int | None] = field(default_factory=lambda: [None] * len(DIRECTIONS))
+    split_late: bool = True  # place the I/Os of late rows where they must have been
     late_rows: int = 0
     catch_up_rows: int = 0
 
@@ -91,7 +92,7 @@ class Aligner:
         rows = len(starts)
         plain = Records(starts, stamps[:rows], directions[:rows], first[:rows], first[1 : rows + 1], buckets, counts)
         self.catch_up_rows += int((plain.starts == plain.ends).sum())
-        if self.period_ms:
+        if self.period_ms and self.split_late:
             lengths = plain.ends - plain.starts
             late = np.flatnonzero((lengths > _LATE * self.period_ms) & (plain.stop > plain.first))
             if len(late):

@@ -104,9 +104,9 @@ def _samples(source: Source) -> list[_Exact]:
 
 
 def _records(source: Source) -> Records:
-    """All rows, whole: with no period known, none is split for being late."""
-    reading = Reading(replace(source, period_ns=None))
-    parts = list(_copied(read_histogram(reading)))
+    """All rows, as they stand in the log."""
+    reading = Reading(source)
+    parts = list(_copied(read_histogram(reading, split_late=False)))
     if reading.faults or not parts:
         raise LogError(reading.faults or [Fault(source.name, "holds no I/Os")])
     offsets = np.cumsum([0, *(len(part.buckets) for part in parts)])[:-1]

@@ -144,7 +144,9 @@ def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
     is_run = any(source.format is Format.IVYPY for source in sources)
     if align == "clock" or (align is None and not is_run):
         return 0
-    return min(begins_ns(s) if s.format is not Format.SMALLFILE else s.start_ns for s in sources)
+    # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
+    first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
+    return min(begins_ns(source) - first_row[source] for source in sources)
 
 
 def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:

@@ -16,8 +16,11 @@ from .records import NS_PER_MS, Clock, Records
 from .streams import CHUNK
 
 
-def read(reading: Reading) -> Iterator[Records]:
-    """The log's records, a batch at a time; each batch is valid until the next. Faults go to `reading`."""
+def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
+    """The log's records, a batch at a time; each batch is valid until the next. Faults go to `reading`.
+
+    `split_late`: see align.py; without, a record is a row.
+    """
     source = reading.source
     columns = source.layout.buckets
     # A row has `columns` cells of at least two characters, and a cell is an entry at most.
@@ -30,7 +33,7 @@ def read(reading: Reading) -> Iterator[Records]:
         return parse_histograms(text, source.lead, columns, stamps, directions, sizes, first, buckets, counts)
 
     period_ms = source.period_ns / NS_PER_MS if source.period_ns else None
-    aligner = Aligner(period_ms, source.epoch)
+    aligner = Aligner(period_ms, source.epoch, split_late=split_late)
     clock = Clock(source.start_ns, source.drift)
     for text, (rows, entries, *_) in reading.parse(parse):
         records, backwards = aligner.records(
