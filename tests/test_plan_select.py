@@ -137,3 +137,8 @@ def test_what_hosts_find_can_be_selected(tmp_path: Path) -> None:
     named = {name for lun in found for name in lun.attributes}
     assert "filesystem" in named
     assert named <= {name for name, about in ATTRIBUTES.items() if about.selectable}
+
+
+def test_all_is_the_first_rollup_even_where_it_is_named_last() -> None:
+    made = read(completed("rollups: [ host, { by: all, csv: false } ]"), "p.yaml")
+    assert [(rollup.name, rollup.csv) for rollup in made.rollups] == [("all", False), ("host", True)]

@@ -45,22 +45,18 @@ _HOMES: Final[list[tuple[str, type[Section]]]] = [
 ]
 _ELSEWHERE: Final = {key: home for home, model in reversed(_HOMES) for key in model.model_fields}
 
-_ROUNDS: Final = 6  # how often what is left is validated anew; each round takes at least one thing out
-
 
 def validated(data: dict[str, Any], faults: Faults) -> tuple[PlanDoc, list[Path]]:
     """The model of what is sound in `data`, and the paths of what was taken out (of `data` and the document)."""
     removed: list[Path] = []
-    for attempt in range(_ROUNDS):
+    while True:  # each round takes something out, so this ends
         try:
             return PlanDoc.model_validate(data), removed
         except ValidationError as error:
             details = error.errors(include_url=False)
-            for detail in details:
-                if attempt == 0:  # later ones follow from what was taken out
-                    _tell(detail, faults)
+            for detail in details if not removed else ():  # later faults follow from what was taken out
+                _tell(detail, faults)
             removed += _prune(data, faults, details)
-    raise AssertionError("what is left of a plan stays faulty")
 
 
 def _tell(detail: ErrorDetails, faults: Faults) -> None:

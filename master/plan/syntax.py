@@ -6,11 +6,12 @@ to long ones before the model sees them.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from ...protocol.parameters import PARAMETERS
 from .fields import (
     ABSOLUTE,
     CHANGES,
@@ -26,9 +27,9 @@ from .fields import (
     fraction_field,
     scalar,
     size_field,
-)  # fmt: skip
+)
 from .hostspec import HostSpec, Launcher
-from .model import TOTAL_IOPS, OnIoError
+from .model import OnIoError
 from .substitute import Unreadable
 from .units import format_duration
 
@@ -142,27 +143,20 @@ class AttributesDoc(Section):
     )
 
 
-def _parameters(name: str, doc: str, **more: Any) -> type[Section]:
-    """A model whose fields are the workload parameters, all of which may be left out."""
-    rows = {
-        key: (Annotated[Any, PARAMETER_FIELDS[key]], Field(default=None, description=row.doc))
-        for key, row in CHANGES.items()
-    }
-    own = {key: row for key, row in rows.items() if key != TOTAL_IOPS}
-    made: type[Section] = create_model(name, __base__=Section, __doc__=doc, **(own | more))
+def _settings(name: str, doc: str, keys: Iterable[str], **more: Any) -> type[Section]:
+    """A model whose fields are parameters, all of which may be left out."""
+    rows = {key: (Annotated[Any, PARAMETER_FIELDS[key]], about(CHANGES[key].doc)) for key in keys}
+    made: type[Section] = create_model(name, __base__=Section, __doc__=doc, **(rows | more))
     return made
 
 
-WorkloadDoc: Final = _parameters(
+WorkloadDoc: Final = _settings(
     "WorkloadDoc",
     "An I/O stream on a set of LUNs.",
+    PARAMETERS,
     select=(Annotated[Any, SELECT], about("Which of the plan's LUNs; all of them if left out.")),
 )
-SetDoc: Final = _parameters(
-    "SetDoc",
-    "New settings.",
-    **{TOTAL_IOPS: (Annotated[Any, PARAMETER_FIELDS[TOTAL_IOPS]], about(CHANGES[TOTAL_IOPS].doc))},
-)
+SetDoc: Final = _settings("SetDoc", "New settings.", CHANGES)
 
 
 def _values(name: str) -> Any:
@@ -222,7 +216,7 @@ class TimesDoc(Section):
     """What holds for steps that say nothing else."""
 
     subinterval: Annotated[float | None, duration_field(SHORTEST_SUBINTERVAL_S, LONGEST_SUBINTERVAL_S)] = about(
-        "Everything is recorded, merged and decided once per subinterval (5s)."
+        "Everything is recorded, merged and decided once per subinterval."
     )
     warmup: Annotated[float | None, duration_field()] = about("Driven, but not measured.")
     measure: Annotated[
