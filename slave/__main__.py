@@ -1,11 +1,13 @@
 """The slave's process: `python -m ivypy.slave`, or the folder of a bundle, at the end of a pipe.
 
 Rule: the link owns the output. A private copy of descriptor 1 is kept for it and descriptor 1 is pointed at stderr, so
-that a stray print of any library cannot break a line. The process ends with `_exit`: nothing may wait for a thread
-that the kernel holds.
+that a stray print of any library cannot break a line. The process ends with `_exit`, behind an end of its output:
+nothing may wait for a thread that the kernel holds, and the kernel itself may keep a process for as long as a hung
+device keeps its I/O.
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -21,24 +23,28 @@ INPUT, OUTPUT, ERRORS = 0, 1, 2
 def main() -> None:
     """Serve the controller at standard input and output; does not return."""
     code: int = Exit.FAILED
+    outward = -1
     try:
         reasons = [r for r in (unfit(INPUT, "standard input"), unfit(OUTPUT, "standard output")) if r]
         if reasons:
             print("\n".join(f"ivypy: {reason}" for reason in reasons), file=sys.stderr)
             code = Exit.UNFIT
         else:
-            code = asyncio.run(serve())
+            outward = os.dup(OUTPUT)
+            os.dup2(ERRORS, OUTPUT)
+            code = asyncio.run(serve(outward))
     except BaseException:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
+        for fd in (outward, INPUT, OUTPUT, ERRORS):
+            with contextlib.suppress(OSError):
+                os.close(fd)
         os._exit(code)
 
 
-async def serve() -> int:
-    """Take the descriptors and signals over, and obey until the end."""
-    outward = os.dup(OUTPUT)
-    os.dup2(ERRORS, OUTPUT)
+async def serve(outward: int) -> int:
+    """Take the signals over, and obey until the end; the code to exit with."""
     slave = Slave(Link(INPUT, outward, now_ns))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):

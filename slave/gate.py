@@ -45,7 +45,8 @@ class Surroundings:
         points: dict[tuple[int, int], tuple[str, ...]] = {}
         for mount in mounts:
             # btrfs has a number of its own making in mountinfo; there the source says which device it is.
-            for number in {mount.number, _device(mount.source) or mount.number}:
+            device = _device(mount.source) if mount.source.startswith("/dev/") else None
+            for number in {mount.number, device or mount.number}:
                 points[number] = (*points.get(number, ()), mount.point)
         return cls(
             mounts,
@@ -138,8 +139,8 @@ def of_file(path: str, around: Surroundings) -> Evidence:
     ends, unreadable = read_ends(real)
     return Evidence(
         path,
-        swap=tuple(entry for entry in around.swaps if _is_file(entry, status)),
-        backs=tuple(loop for loop, backing in around.loops if _is_file(backing, status)),
+        swap=tuple(entry for entry in around.swaps if _is_file(entry, real, status)),
+        backs=tuple(loop for loop, backing in around.loops if _is_file(backing, real, status)),
         names=status.st_nlink,
         read_only=mount.point if mount and mount.read_only else "",
         signatures=signatures.found(ends) if ends else (),
@@ -205,7 +206,10 @@ def _device(path: str) -> tuple[int, int] | None:
     return (os.major(status.st_rdev), os.minor(status.st_rdev)) if stat.S_ISBLK(status.st_mode) else None
 
 
-def _is_file(path: str, status: os.stat_result) -> bool:
+def _is_file(path: str, real: str, status: os.stat_result) -> bool:
+    """Whether a path is that file, perhaps by another mount; looked at only if likely, since its own may hang."""
+    if os.path.basename(path) != os.path.basename(real):
+        return False
     try:
         return os.path.samestat(os.stat(path), status)
     except (OSError, ValueError):

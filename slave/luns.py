@@ -1,7 +1,7 @@
 """Discovery: every LUN of this host, with its attributes and what stands against writing it.
 
-Rule: a LUN that does not answer is listed and says so; it keeps no other from being listed. So each is looked at in
-a thread of its own, and all together get ANSWER_S.
+Rule: a LUN that does not answer is listed and says so; it keeps no other from being listed. So paths are looked up, and
+LUNs looked at, in threads, and each time all together get ANSWER_S.
 """
 
 import glob
@@ -24,11 +24,11 @@ LOOKERS: Final = 16  # threads; they wait for devices, not for cores
 def discover(blocks: bool, globs: Sequence[str], root: Path = ROOT) -> tuple[list[Lun], list[Refusal]]:
     """The LUNs of this host: block devices if asked for, and the files that match; and globs that name none.
 
-    Blocks for as long as devices take to answer, at most a little over ANSWER_S.
+    Blocks for as long as devices take to answer, at most a little over twice ANSWER_S.
     """
     around = Surroundings.read(root)
-    files, refusals = matching(globs, around, root)
     pool = ThreadPoolExecutor(LOOKERS, "look")
+    files, refusals = find_files(pool, globs, around, root)
     looks: list[tuple[Future[Lun], BlockDevice | Target]] = []
     if blocks:
         looks += [(pool.submit(block_lun, device, around), device) for device in all_devices(root)]
@@ -46,28 +46,45 @@ def discover(blocks: bool, globs: Sequence[str], root: Path = ROOT) -> tuple[lis
     return luns, refusals
 
 
-def matching(globs: Sequence[str], around: Surroundings, root: Path = ROOT) -> tuple[list[Target], list[Refusal]]:
-    """The files that match, each once, and a refusal for each plain path that is none.
+def find_files(
+    pool: ThreadPoolExecutor, globs: Sequence[str], around: Surroundings, root: Path
+) -> tuple[list[Target], list[Refusal]]:
+    """The files that match, each once, and what is wrong with patterns."""
+    searches = [(pool.submit(matching, pattern, around, root), pattern) for pattern in globs]
+    wait([search for search, _ in searches], timeout=ANSWER_S)
+    files: dict[str, Target] = {}
+    refusals: list[Refusal] = []
+    for search, pattern in searches:
+        if search.done():
+            found, refused = search.result()
+            files |= {file.path: file for file in found}
+            refusals += refused
+        else:
+            said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
+            refusals.append(Refusal(pattern, said))
+    return list(files.values()), refusals
+
+
+def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[Target], list[Refusal]]:
+    """The files that match, and a refusal where a plain path is none.
 
     A pattern that matches nothing is no fault here: another host may have what it names.
     """
-    files: dict[str, Target] = {}
-    refusals = []
-    for pattern in globs:
-        full = os.path.abspath(os.path.expanduser(pattern))
-        plain = not glob.has_magic(full)
-        for path in [full] if plain else sorted(glob.glob(full, recursive=True)):
-            try:
-                found = target(path, around, root)
-            except NotDrivable as error:
-                if plain:
-                    refusals.append(Refusal(path, str(error)))
-                continue
-            if found.kind == "file":
-                files[path] = found
-            elif plain:
-                refusals.append(Refusal(path, f"it is a block device: select it instead, `select: {{path: {path}}}`"))
-    return list(files.values()), refusals
+    full = os.path.abspath(os.path.expanduser(pattern))
+    plain = not glob.has_magic(full)
+    files, refusals = [], []
+    for path in [full] if plain else sorted(glob.glob(full, recursive=True)):
+        try:
+            found = target(path, around, root)
+        except NotDrivable as error:
+            if plain:
+                refusals.append(Refusal(path, str(error)))
+            continue
+        if found.kind == "file":
+            files.append(found)
+        elif plain:
+            refusals.append(Refusal(path, f"it is a block device: select it instead, `select: {{path: {path}}}`"))
+    return files, refusals
 
 
 def block_lun(device: BlockDevice, around: Surroundings) -> Lun:

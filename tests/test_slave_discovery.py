@@ -12,7 +12,7 @@ from ivypy.protocol.messages import Lun, Refusal
 from ivypy.slave import blocks, luns, udev
 from ivypy.slave.gate import Surroundings
 from ivypy.slave.luns import discover
-from ivypy.slave.targets import Target
+from ivypy.slave.targets import Target, target
 from tests.slave.devices import loop_device, need, needs_loops, partitioned, run
 
 # lsblk's name for what we call otherwise, and how its value compares.
@@ -288,6 +288,27 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
         assert hung.size == 4096
         said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
         assert (hung.refusals, hung.remarks) == ((said,), (said,))
+    finally:
+        answer.set()
+
+
+def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fine").write_bytes(b"x" * 4096)
+    answer = threading.Event()
+    real = target
+
+    def look(path: str, around: Surroundings, root: Path) -> Target:
+        if path.endswith("hung"):
+            answer.wait(30)
+        return real(path, around, root)
+
+    monkeypatch.setattr(luns, "target", look)
+    monkeypatch.setattr(luns, "ANSWER_S", 0.2)
+    try:
+        listed, refusals = discover(False, [f"{tmp_path}/hung", f"{tmp_path}/f*"])
+        assert [lun.path for lun in listed] == [f"{tmp_path}/fine"]
+        said = "its filesystem did not answer within 0.2 s: mend it, or leave it out of the plan"
+        assert refusals == [Refusal(f"{tmp_path}/hung", said)]
     finally:
         answer.set()
 
