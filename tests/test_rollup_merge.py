@@ -71,7 +71,7 @@ def check_counts(rollups: Rollups, found: Merged, data: dict[str, HostData]) -> 
             assert found.counts[row.row, column] == expected, (row, column)
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(HOST, HOST, st.booleans())
 def test_merging_is_addition_in_any_order(one: HostData, other: HostData, turned: bool) -> None:
     data = {"h2": other, "h1": one} if turned else {"h1": one, "h2": other}
@@ -80,6 +80,7 @@ def test_merging_is_addition_in_any_order(one: HostData, other: HostData, turned
     check_counts(ROLLUPS, found, data)
 
 
+@settings(max_examples=30)
 @given(HOST, HOST)
 def test_every_type_sums_to_all(one: HostData, other: HostData) -> None:
     found = merged(merger_of(ROLLUPS), {"h1": one, "h2": other}).merged
@@ -93,7 +94,7 @@ def test_every_type_sums_to_all(one: HostData, other: HostData) -> None:
         assert np.allclose(found.rates[rows].sum(axis=0), found.rates[0], rtol=1e-12)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(HOST, HOST), min_size=1, max_size=3))
 def test_a_window_is_the_sum_of_its_subintervals(drawn: list[tuple[HostData, HostData]]) -> None:
     merger = merger_of(ROLLUPS)

@@ -35,7 +35,8 @@ is no such number: nothing was counted, or the figure would not mean anything.
 - In file names, bytes of instance names outside [A-Za-z0-9._=+-] stand as %XX, and long names end in a hash; index.csv
   has name and file.
 - `histograms.sqlite` holds what every host sent of every subinterval, for windows and later analysis; its
-  schema is in master/output/histograms.py.
+  schema is in master/output/histograms.py. What came too late to be merged is in `step*/late/<host>.jsonl`, as it was
+  sent. `log/<host>.log` is the whole conversation with a host.
 """
 
 
