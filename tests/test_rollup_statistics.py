@@ -90,7 +90,7 @@ def test_two_levels_are_one_sample() -> None:
 
 @pytest.mark.parametrize(("correlation", "least"), [(0.0, 0.93), (0.5, 0.90), (0.8, 0.84)])
 def test_half_widths_cover_the_truth(correlation: float, least: float) -> None:
-    samples = ar1(np.random.default_rng(7), 60, 2000, correlation)
+    samples = ar1(np.random.default_rng(7), 60, 1000, correlation)
     covered = np.abs(samples.mean(axis=0)) <= half_width(samples)
     assert covered.mean() >= least
 
@@ -98,7 +98,7 @@ def test_half_widths_cover_the_truth(correlation: float, least: float) -> None:
 def test_the_ratios_half_width_covers_the_ratio() -> None:
     """Counts vary by 30 % and long I/Os come in the busy subintervals; the truth is E[sum] / E[count]."""
     random = np.random.default_rng(3)
-    counts = random.uniform(700, 1300, (30, 3000))
+    counts = random.uniform(700, 1300, (30, 1500))
     sums = counts * (100 + 0.02 * (counts - 1000)) + random.normal(0, 2000, counts.shape)
     truth = (1000 * 100 + 0.02 * 300**2 / 3) / 1000
     covered = np.abs(sums.sum(axis=0) / counts.sum(axis=0) - truth) <= ratio_half_width(sums, counts)
