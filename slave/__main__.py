@@ -34,9 +34,11 @@ def main() -> None:
             os.dup2(ERRORS, OUTPUT)
             code = asyncio.run(serve(outward))
     except BaseException:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):  # whoever read it may be gone
+            traceback.print_exc()
     finally:
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
         for fd in (outward, INPUT, OUTPUT, ERRORS):
             with contextlib.suppress(OSError):
                 os.close(fd)

@@ -123,8 +123,9 @@ class Slave:
 
     def garbled(self, error: ProtocolError) -> None:
         text = f"the controller broke the protocol: {error}"
-        print(f"ivypy: {text}", file=sys.stderr)
         self.end(Exit.GARBLED, text)
+        with contextlib.suppress(OSError):  # whoever read it may be gone
+            print(f"ivypy: {text}", file=sys.stderr)
 
     # Commands, in the order of their coming.
 
@@ -239,10 +240,11 @@ class Slave:
     # The end.
 
     def _crashed(self, error: BaseException) -> None:
-        traceback.print_exception(error)
         last = traceback.extract_tb(error.__traceback__)[-1:]
         where = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
         self.end(Exit.FAILED, f"the slave failed: {type(error).__name__}: {error}{where}")
+        with contextlib.suppress(OSError):
+            traceback.print_exception(error)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What escaped from a callback."""

@@ -379,6 +379,17 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
         assert due == pytest.approx(60 * 200 * (ends[-1] - start) / 1e9, abs=60)
 
 
+def test_it_ends_even_if_nobody_hears_its_complaints() -> None:
+    complaints, its = os.pipe()
+    command = [sys.executable, "-m", "ivypy.slave"]
+    slave = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=its)
+    os.close(its)
+    os.close(complaints)
+    out, _ = slave.communicate(b"rubbish\n", timeout=30)
+    assert slave.returncode == 3
+    assert b"the controller broke the protocol" in out
+
+
 @pytest.mark.parametrize("stream", ["stdin", "stdout"])
 def test_what_is_no_pipe_is_refused_with_a_sentence(stream: str) -> None:
     stdin, stdout = (subprocess.DEVNULL if stream == name else subprocess.PIPE for name in ("stdin", "stdout"))
