@@ -5,10 +5,14 @@ The engine's threads write `fileno()`, an eventfd, whenever something happened t
 would report: a buffer handed over, an edit applied, a thread ended or died.
 """
 
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict, final
 
 class Fields(TypedDict):
-    """One workload instance's parameters, as the binding takes them (a test compares with protocol.parameters)."""
+    """One workload instance's parameters, as the binding takes them (a test compares with protocol.parameters).
+
+    Random streams are of (seed, number of the instance, number of the step): instances of one workload differ, and no
+    step repeats the addresses of the one before.
+    """
 
     iosequencer: str
     blocksize: int
@@ -19,7 +23,11 @@ class Fields(TypedDict):
     seed: int
 
 class Collected(NamedTuple):
-    """One finished subinterval, all threads merged. Layouts: protocol/counters.py."""
+    """One finished subinterval, all threads merged. Layouts: protocol/counters.py.
+
+    After an overrun it covers several: `subinterval` is then the last of them. A step that is halted before its start
+    has one result of length 0.
+    """
 
     subinterval: int
     start_ns: int
@@ -42,8 +50,9 @@ class Ended(NamedTuple):
     uncaught: int
     oldest_uncaught_ns: int
     longest_caught_ns: int
-    dropped: int
+    dropped: int  # backlog at the end, given up (what results count as dropped is not in it)
 
+@final
 class Engine:
     def __new__(cls, backend: str, cpus: list[int]) -> Engine:
         """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
@@ -56,7 +65,8 @@ class Engine:
     def delete(self, number: int) -> None:
         """Only between steps."""
     def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:
-        """Post new live settings (iops, fraction_read) to the threads, which take them between two I/Os, within 10 ms.
+        """Post new live settings (iops, fraction_read; maxtags up to the ceiling) to the threads, which take them
+        between two I/Os, within 10 ms. Also between steps.
 
         Raises BlockingIOError while an earlier edit has not been taken by every thread.
         """
@@ -74,11 +84,16 @@ class Engine:
     def stop(self, last: int) -> None: ...
     def halt(self) -> None: ...
     def set_lease(self, until_ns: int) -> None:
-        """Nothing is submitted at or after `until_ns`, compared immediately before every submit call."""
+        """Nothing is submitted at or after `until_ns`, compared immediately before every submit call. Before the first
+        one nothing is. Takes no lock: may be called while another method is at work in another thread."""
     def collect(self, force: bool = False) -> Collected | None:
         """The oldest finished subinterval once every thread has handed it over (or `force`); frees its buffers."""
     def ended(self) -> Ended | None:
-        """Once per step, after its last subinterval was collected and in-flight I/Os were caught; else None."""
+        """Once per step, after its last subinterval was collected and in-flight I/Os were caught; else None.
+
+        Where the kernel holds a thread, 11 s after the end was decided, without a signal on fileno(): ask on a timer.
+        What that thread has in flight is uncaught, and its last subinterval comes only by force.
+        """
     def dying_words(self) -> list[tuple[int, str]]:
         """(thread, words) of the threads that died since the last call."""
     def oldest_in_flight_ns(self) -> int:
@@ -93,8 +108,9 @@ def bucket_of(ns: int) -> int:
     """The C twin of protocol.histogram.bucket_of."""
 
 def layout() -> dict[str, int]:
-    """Sizes and column positions compiled in: buckets, series, moments, counts, thread_counts, and every column's
-    position by its lower-case name; compared with protocol/counters.py by a test."""
+    """Sizes and positions compiled in: buckets, kinds, series, service, response, lateness, moments, counts,
+    thread_counts, and every column's position by table and lower-case name ("moment.sum", "count.edit",
+    "thread_count.cpu", "kind.random_read"); compared with protocol/counters.py by a test."""
 
 def backends() -> list[str]:
     """The backends that work on this kernel."""

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include "clock.h"
 
 static uint64_t read_clock(clockid_t id)

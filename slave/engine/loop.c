@@ -58,6 +58,7 @@ static void cool_if_told(struct thread *t)
 {
     if (t->cooling || t->subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
         return;
+    submit_take_back(t, true);
     t->cooling = true;
     heap_clear(&t->heap);
     for (uint32_t n = 0; n < t->step_count; n++) {
@@ -146,7 +147,7 @@ static bool cross(struct thread *t, uint64_t now_ns)
             at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
         loop_fall_due(t, at_ns);
         if (cut || d.outcome == OUTCOME_LAST) {
-            submit_take_back(t); /* what was about to go: the buffer must say that it did not */
+            submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
             hand_over(t, d.label, at_ns, now_ns, NULL);
             pass_result(t, d.label);
             return false;
@@ -285,7 +286,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 t->running->figures.in_submit += now_ns - stamp_ns;
                 submit_account(t, stamp_ns);
             } else {
-                submit_take_back(t);
+                submit_take_back(t, false);
             }
         } else if (t->done_count == 0) {
             result = rest(t, now_ns, &slept);

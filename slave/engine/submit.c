@@ -147,18 +147,12 @@ void submit_gather(struct thread *t, uint64_t now_ns)
         gather_from(t, &t->due, THREAD_BATCH, now_ns);
 }
 
-/* The kernel gave it back: it keeps its times, and its place among those in flight. */
-void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
+/* Waits to be submitted once more. */
+static void put_again(struct thread *t, struct tag *tag)
 {
-    struct instance *i = tag->instance;
-    struct share *s = i->share;
+    struct share *s = tag->instance->share;
 
-    row_of(t, i)->again++;
-    s->in_flight -= i->weight;
-    if (s->in_flight == 0)
-        i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
-    s->cap = s->in_flight > i->weight ? s->in_flight : i->weight;
-    s->raise_ns = s->retry_ns = now_ns + RETRY_NS;
+    s->in_flight -= tag->instance->weight;
     tag->next_again = NULL;
     if (s->again_first)
         s->again_last->next_again = tag;
@@ -170,6 +164,20 @@ void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
         s->next_listed = t->again;
         t->again = s;
     }
+}
+
+/* The kernel gave it back: it keeps its times, and its place among those in flight. */
+void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    struct share *s = i->share;
+
+    row_of(t, i)->again++;
+    put_again(t, tag);
+    if (s->in_flight == 0)
+        i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
+    s->cap = s->in_flight > i->weight ? s->in_flight : i->weight;
+    s->raise_ns = s->retry_ns = now_ns + RETRY_NS;
 }
 
 /* One I/O less in the queue below `i`. */
@@ -262,14 +270,13 @@ void submit_account(struct thread *t, uint64_t stamp_ns)
         thread_die(t, "the kernel refused a submission: %s", strerror(-fatal));
 }
 
-/* As if the batch had never been gathered; but nothing is submitted any more. */
-void submit_take_back(struct thread *t)
+void submit_take_back(struct thread *t, bool dropped)
 {
     while (t->batch_size > 0) {
         struct tag *tag = t->batch[--t->batch_size];
         struct instance *i = tag->instance;
         if (tag->again) {
-            submit_again(t, tag, tag->submit_ns);
+            put_again(t, tag);
             continue;
         }
         i->share->in_flight -= i->weight;
@@ -279,7 +286,9 @@ void submit_take_back(struct thread *t)
         publish_oldest(t, i);
         tag->next = i->free;
         i->free = tag;
-        if (tag->due_ns) {
+        if (tag->due_ns && dropped) {
+            row_of(t, i)->dropped++;
+        } else if (tag->due_ns) {
             row_of(t, i)->owed_since_ns = tag->due_ns;
             t->end.dropped++;
         }

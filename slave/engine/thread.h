@@ -155,8 +155,9 @@ void submit_gather(struct thread *t, uint64_t now_ns);
 bool submit_batch(struct thread *t, uint64_t stamp_ns);
 /* Afterwards: what was taken counts as submitted at `stamp_ns`. */
 void submit_account(struct thread *t, uint64_t stamp_ns);
-/* Instead: as if the batch had never been gathered. */
-void submit_take_back(struct thread *t);
+/* Instead: as if the batch had never been gathered. What of it was due stays owed and will not be submitted; `dropped`:
+ * counts as given up. */
+void submit_take_back(struct thread *t, bool dropped);
 void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns);
 void submit_release(struct thread *t, struct instance *i, uint64_t now_ns);
 

@@ -1,0 +1,25 @@
+/* What the drivers share: a check that says where it failed. */
+#ifndef CHECK_H
+#define CHECK_H
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                  \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition);     \
+            exit(1);                                                                      \
+        }                                                                                 \
+    } while (0)
+
+#define CHECK_EQUAL(a, b)                                                                                  \
+    do {                                                                                                   \
+        long long a_ = (long long)(a), b_ = (long long)(b);                                                \
+        if (a_ != b_) {                                                                                    \
+            fprintf(stderr, "%s:%d: %s is %lld, %s is %lld\n", __FILE__, __LINE__, #a, a_, #b, b_);        \
+            exit(1);                                                                                       \
+        }                                                                                                  \
+    } while (0)
+
+#endif

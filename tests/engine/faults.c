@@ -1,0 +1,450 @@
+/* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail. */
+#include "life.h"
+
+enum { DEPTH = 4096 };
+
+/* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
+static struct {
+    _Atomic int64_t result;        /* of every I/O, if not 0 */
+    _Atomic uint32_t room;         /* EAGAIN for a nowait I/O above this many in flight */
+    _Atomic int refuse;            /* what submit says, if not 0 */
+    _Atomic int take;              /* at most so many in one call, if not 0 */
+    _Atomic uint64_t delay_ns;     /* of every completion */
+    _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
+    _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
+    _Atomic uint64_t deaf_until_ns; /* wait does not return before */
+    _Atomic uint64_t submitted, most_in_flight, calls;
+} told;
+
+struct kept {
+    struct tag *tag;
+    uint64_t at_ns;
+    int64_t result;
+};
+
+struct context {
+    uint32_t number, count;
+    struct kept kept[DEPTH];
+};
+
+static _Atomic uint32_t contexts;
+
+static int open_context(void **context, uint32_t depth)
+{
+    struct context *c = calloc(1, sizeof *c);
+
+    CHECK(depth <= DEPTH);
+    c->number = atomic_fetch_add(&contexts, 1);
+    *context = c;
+    return 0;
+}
+
+static int probe(void)
+{
+    return 0;
+}
+
+static void prepare(void *context, struct tag *const *tags, uint32_t count)
+{
+    (void)context, (void)tags, (void)count;
+}
+
+static int submit(void *context, struct tag *const *tags, uint32_t count)
+{
+    struct context *c = context;
+    struct timespec pause = {.tv_nsec = 1000000};
+    uint32_t take = (uint32_t)atomic_load(&told.take);
+
+    atomic_fetch_add(&told.calls, 1);
+    while (atomic_load(&told.stuck_thread) == c->number + 1)
+        nanosleep(&pause, NULL);
+    if (atomic_load(&told.refuse))
+        return atomic_load(&told.refuse);
+    if (take && count > take)
+        count = take;
+    for (uint32_t n = 0; n < count; n++) {
+        int64_t result = atomic_load(&told.result);
+        uint32_t room = atomic_load(&told.room);
+        bool again = room && tags[n]->nowait && c->count >= room;
+        c->kept[c->count++] = (struct kept){
+            .tag = tags[n],
+            .at_ns = clock_now() + (again ? 0 : atomic_load(&told.delay_ns)),
+            .result = again ? -EAGAIN : result ? result : tags[n]->instance->parameters.blocksize,
+        };
+        if (!again && c->count > atomic_load(&told.most_in_flight))
+            atomic_store(&told.most_in_flight, c->count);
+    }
+    atomic_fetch_add(&told.submitted, count);
+    return (int)count;
+}
+
+static int harvest(void *context, struct completion *completions, uint32_t room)
+{
+    struct context *c = context;
+    uint64_t now_ns = clock_now();
+    uint32_t found = 0, left = 0;
+
+    for (uint32_t n = 0; n < c->count; n++) {
+        struct kept *k = &c->kept[n];
+        bool hung = k->tag->instance->lun == atomic_load(&told.hung);
+        if (found < room && k->at_ns <= now_ns && !hung)
+            completions[found++] = (struct completion){.tag = k->tag, .result = k->result};
+        else
+            c->kept[left++] = *k;
+    }
+    c->count = left;
+    return (int)found;
+}
+
+static int wait(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room)
+{
+    uint64_t until_ns = clock_now() + timeout_ns;
+    struct timespec pause = {.tv_nsec = 20000};
+
+    for (;;) {
+        bool deaf = clock_now() < atomic_load(&told.deaf_until_ns);
+        int found = deaf ? 0 : harvest(context, completions, room);
+        if (!deaf && (found || clock_now() >= until_ns))
+            return found;
+        nanosleep(&pause, NULL);
+    }
+}
+
+static const struct backend faulty = {
+    .name = "faulty", .probe = probe, .open = open_context, .close = free,
+    .prepare = prepare, .submit = submit, .harvest = harvest, .wait = wait,
+};
+
+static struct engine *engine;
+static const char *path;
+
+#define LENGTH_NS (50 * NS_PER_MS)
+
+static struct lun *open_lun(uint32_t *handle)
+{
+    int result = engine_open_lun(engine, path, true);
+
+    CHECK(result >= 0);
+    *handle = (uint32_t)result;
+    engine->luns[result]->has_queue = false;
+    return engine->luns[result];
+}
+
+static void create(uint32_t number, uint32_t lun, uint32_t thread, double iops, uint32_t tags)
+{
+    struct parameters p = {.blocksize = 4096, .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags}};
+
+    CHECK_EQUAL(engine_create(engine, number, lun, thread, tags, &p), 0);
+}
+
+static void start(uint32_t instances, struct sums *s)
+{
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, instances, 1, LENGTH_NS, s);
+}
+
+static struct end stop_after(uint32_t last, struct sums *s, uint32_t tags)
+{
+    engine_stop(engine, last);
+    return finish(engine, s, tags);
+}
+
+static void errors(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 4);
+    create(1, lun, 0, 1000.0, 4);
+    atomic_store(&told.result, -EIO);
+    start(2, &s);
+    stop_after(3, &s, 4);
+    CHECK_EQUAL(s.completed, 0);
+    CHECK(s.errors > 200);  /* the paced one's, each once */
+    CHECK(s.errors < 1100); /* and of the other, at most all tags once in a millisecond */
+    atomic_store(&told.result, 512);
+    start(2, &s);
+    stop_after(1, &s, 4);
+    CHECK_EQUAL(s.completed, 0);
+    CHECK(s.errors > 0);
+}
+
+static void refused(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, 2000.0, 4);
+    atomic_store(&told.refuse, -EINVAL);
+    start(1, &s);
+    stop_after(1, &s, 4);
+    CHECK_EQUAL(s.completed, 0);
+    CHECK_EQUAL(s.errors, s.submitted);
+    CHECK(s.errors > 150);
+}
+
+static void taken_in_parts(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 64);
+    atomic_store(&told.take, 3);
+    start(1, &s);
+    struct end end = stop_after(2, &s, 64);
+    CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
+    CHECK_EQUAL(end.sums.uncaught, 0);
+}
+
+static void again_from_the_call(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, 500.0, 8);
+    atomic_store(&told.refuse, -EAGAIN);
+    start(1, &s);
+    wait_for_news(engine, 1000);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.refuse, 0);
+    stop_after(6, &s, 8);
+    CHECK_EQUAL(s.errors, 0);
+    CHECK(s.completed > 150);
+}
+
+static void again(void)
+{
+    struct sums s = {0};
+    struct result r;
+    uint32_t lun;
+    int64_t given_back = 0;
+
+    open_lun(&lun)->nowait = true;
+    create(0, lun, 0, 4000.0, 32);
+    atomic_store(&told.room, 4);
+    atomic_store(&told.delay_ns, 2 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 7);
+    for (;;) {
+        struct end end;
+        while (engine_collect(engine, false, &r) == 1) {
+            given_back += r.counts[COUNT_AGAIN];
+            add_result(&s, &r, 32);
+            result_free(&r);
+        }
+        if (engine_ended(engine, &end)) {
+            CHECK_EQUAL(end.sums.caught + (uint64_t)s.completed + end.sums.dropped,
+                        (uint64_t)s.submitted + (uint64_t)s.backlog);
+            break;
+        }
+        wait_for_news(engine, 1000);
+    }
+    CHECK(given_back > 0);
+    CHECK(given_back < s.submitted); /* the cap came down: not every I/O is refused again and again */
+    CHECK_EQUAL(s.errors, 0);
+    CHECK(s.completed > 400); /* of the 2000 a second that 4 at 2 ms make, 0.4 s */
+}
+
+static void always_again(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun)->nowait = true;
+    create(0, lun, 0, 2000.0, 8);
+    atomic_store(&told.room, 1);
+    engine->luns[lun]->nowait = true;
+    atomic_store(&told.delay_ns, 100000);
+    start(1, &s);
+    stop_after(5, &s, 8);
+    CHECK_EQUAL(s.errors, 0);
+    CHECK(s.completed > 500);
+}
+
+static void full_queue(void)
+{
+    struct sums s;
+    uint32_t lun;
+    struct lun *l = open_lun(&lun);
+
+    l->has_queue = true;
+    l->queue = (struct queue){.nr_requests = 6};
+    create(0, lun, 0, -1.0, 16);
+    create(1, lun, 0, 5000.0, 16);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(2, &s);
+    stop_after(3, &s, 16);
+    CHECK_EQUAL(atomic_load(&told.most_in_flight), 6);
+    CHECK(s.completed > 600);
+}
+
+static void hung(void)
+{
+    struct sums s;
+    uint32_t bad, good;
+    struct lun *lun = open_lun(&bad);
+
+    open_lun(&good);
+    engine->step.catch_ns = 100 * NS_PER_MS;
+    create(0, bad, 0, 20000.0, 256);
+    create(1, good, 0, 2000.0, 16);
+    atomic_store(&told.hung, lun);
+    start(2, &s);
+    struct end end = stop_after(9, &s, 256);
+    CHECK(s.completed >= 990 && s.completed <= 1000);
+    CHECK_EQUAL(s.in_flight - (int64_t)end.sums.caught, 256);
+    CHECK_EQUAL(end.sums.uncaught, 256);
+    CHECK(end.sums.oldest_uncaught_ns > 500 * NS_PER_MS);
+    CHECK(s.backlog >= 9000);
+    CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
+
+    start(2, &s); /* its tags are in the kernel still; nothing of it counts in this step */
+    stop_after(1, &s, 256);
+    CHECK(s.completed >= 190 && s.completed <= 200);
+    atomic_store(&told.hung, NULL); /* it comes back */
+    start(2, &s);
+    end = stop_after(1, &s, 256);
+    CHECK(s.completed >= 2100);
+    CHECK_EQUAL(end.sums.uncaught, 0);
+    CHECK_EQUAL(engine_delete(engine, 0), 0);
+}
+
+static void died(void)
+{
+    struct sums s;
+    uint32_t lun;
+    char words[64];
+
+    open_lun(&lun);
+    create(0, lun, 0, 1000.0, 4);
+    create(1, lun, 1, 0.0, 4);
+    start(2, &s);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.refuse, -EFAULT);
+    struct end end = finish(engine, &s, 4);
+    CHECK_EQUAL(end.reason, END_DIED);
+    CHECK(s.last);
+    CHECK(engine_dying_words(engine, 0, words, sizeof words));
+    CHECK(strstr(words, "submission"));
+    CHECK(!engine_dying_words(engine, 0, words, sizeof words));
+    CHECK(!engine_dying_words(engine, 1, words, sizeof words));
+    CHECK_EQUAL(engine_delete(engine, 1), -ESRCH);
+}
+
+/* A thread that is asleep, or frozen with the whole process, when the lease ends submits nothing afterwards. */
+static void lease_while_deaf(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, 10000.0, 4);
+    create(1, lun, 0, -1.0, 4);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(2, &s);
+    wait_for_news(engine, 1000);
+    uint64_t lease_ns = clock_now() + 20 * NS_PER_MS;
+    engine_set_lease(engine, lease_ns);
+    struct timespec pause = {.tv_nsec = 10000000};
+    nanosleep(&pause, NULL);
+    atomic_store(&told.deaf_until_ns, lease_ns + 300 * NS_PER_MS);
+    atomic_store(&told.delay_ns, 5 * NS_PER_MS);
+    nanosleep(&pause, NULL);
+    uint64_t before = atomic_load(&told.submitted);
+    struct end end = finish(engine, &s, 4);
+    CHECK_EQUAL(end.reason, END_LEASE);
+    CHECK(atomic_load(&told.submitted) - before <= 8); /* those that went before it slept */
+    CHECK_EQUAL(s.end_ns, lease_ns);
+}
+
+/* One thread hangs in a submit call for several lengths: the other goes on, and nothing is lost. */
+static void stuck_thread(void)
+{
+    struct sums s;
+    struct result r;
+    uint32_t lun, forced = 0;
+
+    open_lun(&lun);
+    create(0, lun, 0, 2000.0, 4);
+    create(1, lun, 1, 2000.0, 4);
+    start(2, &s);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.stuck_thread, 1);
+    for (int turn = 0; turn < 200; turn++) {
+        if (turn == 100) {
+            CHECK(engine_oldest_in_flight(engine) > 100 * NS_PER_MS);
+            atomic_store(&told.stuck_thread, 0);
+        }
+        if (engine_collect(engine, turn < 100, &r) == 1) {
+            CHECK(r.missing_count <= 1);
+            forced += r.missing_count;
+            add_result(&s, &r, 4);
+            result_free(&r);
+        }
+        wait_for_news(engine, 4);
+    }
+    struct end end = stop_after(0, &s, 4);
+    CHECK(forced >= 3);
+    CHECK_EQUAL(end.sums.caught, s.in_flight);
+    CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
+}
+
+/* A thread that never comes back: the step ends all the same, and what it holds is told. */
+static void held_thread(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    engine->step.catch_ns = 50 * NS_PER_MS;
+    open_lun(&lun);
+    create(0, lun, 0, 2000.0, 4);
+    create(1, lun, 1, 2000.0, 4);
+    start(2, &s);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.stuck_thread, 1);
+    struct timespec pause = {.tv_nsec = 60000000};
+    nanosleep(&pause, NULL);
+    engine_halt(engine);
+    wait_for_news(engine, 1000);
+    struct end end = finish(engine, &s, 4);
+    CHECK(end.sums.uncaught >= 1);
+    CHECK(end.sums.oldest_uncaught_ns > NS_PER_S);
+    CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
+    atomic_store(&told.stuck_thread, 0);
+}
+
+static const struct scenario {
+    const char *name;
+    void (*play)(void);
+    uint32_t threads;
+} scenarios[] = {
+    {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
+    {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
+    {"full_queue", full_queue, 1}, {"hung", hung, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
+    {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
+};
+
+int main(int count, char **words)
+{
+    uint32_t left[ENGINE_THREADS];
+    int cpus[2] = {-1, -1};
+
+    CHECK(count == 3); /* scenario, path */
+    path = words[2];
+    for (size_t n = 0; n < sizeof scenarios / sizeof *scenarios; n++) {
+        if (strcmp(scenarios[n].name, words[1]) != 0)
+            continue;
+        CHECK_EQUAL(engine_open(&engine, &faulty, cpus, scenarios[n].threads), 0);
+        scenarios[n].play();
+        atomic_store(&told.hung, NULL);
+        CHECK_EQUAL(engine_close(engine, 5.0, left), 0);
+        engine_free(engine);
+        return 0;
+    }
+    fprintf(stderr, "there is no scenario %s\n", words[1]);
+    return 2;
+}

@@ -1,0 +1,124 @@
+/* A step from go to its end, as a commanding thread sees it; and the laws that every result must obey. */
+#ifndef LIFE_H
+#define LIFE_H
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "clock.h"
+#include "result.h"
+
+enum { MOST_INSTANCES = 64 };
+
+struct sums {
+    int64_t due, submitted, completed, errors, dropped;
+    int64_t backlog, in_flight; /* at the end of the last result */
+    uint32_t results, overruns;
+    uint64_t end_ns;
+    bool last;
+};
+
+static inline uint64_t in_series(const struct result *r, uint32_t from, uint32_t behind)
+{
+    uint64_t count = 0;
+
+    for (uint32_t class = 0; class < r->classes; class++)
+        for (uint32_t n = from; n < behind; n++)
+            count += r->moments[((size_t)class * SERIES + n) * MOMENTS + MOMENT_COUNT];
+    return count;
+}
+
+static inline uint64_t in_buckets(const struct result *r)
+{
+    uint64_t count = 0;
+
+    for (size_t n = 0; n < r->buckets_length; n++)
+        count += r->bucket_size == 4 ? ((uint32_t *)r->buckets)[n] : ((uint64_t *)r->buckets)[n];
+    return count;
+}
+
+/* Adds a result up, and checks what must hold of each. */
+static inline void add_result(struct sums *s, const struct result *r, uint32_t maxtags)
+{
+    int64_t completed = 0;
+
+    CHECK_EQUAL(r->start_ns, s->end_ns);
+    s->end_ns += r->length_ns;
+    s->results++;
+    s->last = r->last;
+    s->backlog = s->in_flight = 0;
+    for (uint32_t n = 0; n < r->instances; n++) {
+        const int64_t *c = r->counts + (size_t)n * COUNTS;
+        CHECK(c[COUNT_BACKLOG] >= 0);
+        CHECK(c[COUNT_IN_FLIGHT] >= 0 && c[COUNT_IN_FLIGHT] <= maxtags);
+        CHECK((c[COUNT_IN_FLIGHT] > 0) == (c[COUNT_OLDEST_IN_FLIGHT_NS] > 0) || r->length_ns == 0);
+        CHECK(c[COUNT_OLDEST_OWED_NS] >= c[COUNT_OLDEST_IN_FLIGHT_NS]);
+        s->due += c[COUNT_DUE];
+        s->submitted += c[COUNT_SUBMITTED];
+        s->errors += c[COUNT_ERRORS];
+        s->dropped += c[COUNT_DROPPED];
+        completed += c[COUNT_COMPLETED];
+        s->backlog += c[COUNT_BACKLOG];
+        s->in_flight += c[COUNT_IN_FLIGHT];
+    }
+    s->completed += completed;
+    for (uint32_t n = 0; n < r->threads; n++)
+        s->overruns += (uint32_t)r->thread_figures[(size_t)n * THREAD_COUNTS + THREAD_OVERRUNS];
+    CHECK_EQUAL(in_series(r, SERIES_SERVICE, SERIES_RESPONSE), completed);
+    CHECK_EQUAL(in_buckets(r), in_series(r, 0, SERIES));
+    CHECK_EQUAL(s->due, s->submitted + s->dropped + s->backlog);
+    CHECK_EQUAL(s->submitted, s->completed + s->errors + s->in_flight);
+}
+
+static inline void wait_for_news(struct engine *e, int timeout_ms)
+{
+    struct pollfd news = {.fd = e->eventfd, .events = POLLIN};
+    uint64_t count;
+
+    if (poll(&news, 1, timeout_ms) > 0)
+        CHECK(read(e->eventfd, &count, sizeof count) == sizeof count);
+}
+
+static inline void collect_all(struct engine *e, struct sums *s, uint32_t maxtags, bool force)
+{
+    struct result r;
+
+    while (engine_collect(e, force, &r) == 1) {
+        add_result(s, &r, maxtags);
+        result_free(&r);
+    }
+}
+
+/* Until the step has ended. */
+static inline struct end finish(struct engine *e, struct sums *s, uint32_t maxtags)
+{
+    struct end end;
+
+    for (;;) {
+        collect_all(e, s, maxtags, false);
+        if (engine_ended(e, &end))
+            return end;
+        wait_for_news(e, 1000);
+    }
+}
+
+static inline void go(struct engine *e, uint32_t instances, uint32_t classes, uint64_t length_ns, struct sums *s)
+{
+    uint32_t order[MOST_INSTANCES], class[MOST_INSTANCES];
+
+    for (uint32_t n = 0; n < instances; n++) {
+        order[n] = instances - 1 - n;
+        class[n] = n % classes;
+    }
+    *s = (struct sums){.end_ns = clock_now() + 5 * NS_PER_MS};
+    int result = engine_go(e, s->end_ns, length_ns, order, class, instances);
+    if (result != 0)
+        fprintf(stderr, "go: %s (%s)\n", strerror(-result), engine_why(e));
+    CHECK(result == 0);
+}
+
+#endif

@@ -1,0 +1,66 @@
+"""The core without Python, under sanitizers: whole lives on real backends, and a backend that fails in every way."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.engine import run
+
+LENGTHY = {"hung", "held_thread", "stuck_thread"}
+SCENARIOS = [
+    "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
+    "refused",  # the submit call refuses one I/O
+    "taken_in_parts",  # the kernel takes less than was offered
+    "again_from_the_call",  # the submit call says EAGAIN for a while
+    "again",  # I/Os come back with EAGAIN while the queue is full: they keep their times, and the cap comes down
+    "always_again",  # a device that says EAGAIN whatever its queue
+    "full_queue",  # never more in flight than nr_requests
+    "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
+    "died",  # a thread cannot go on: it says why, and the step ends
+    "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
+    "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
+    "held_thread",  # a thread never comes back: the step ends all the same
+]
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    with open(path, "wb") as file:
+        file.truncate(16 << 20)
+    return path
+
+
+def marked(scenario: str, sanitizer: str) -> object:
+    slow = sanitizer == "tsan" or scenario in LENGTHY
+    return pytest.param(scenario, sanitizer, marks=[pytest.mark.slow] if slow else [])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "sanitizer"), [marked(scenario, sanitizer) for sanitizer in ("asan", "tsan") for scenario in SCENARIOS]
+)
+def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
+    run("faults", scenario, image, sanitizer=sanitizer)
+
+
+@pytest.mark.parametrize("backend", ["null", "libaio"])
+@pytest.mark.parametrize("sanitizer", ["asan", pytest.param("tsan", marks=pytest.mark.slow)])
+def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
+    """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""
+    run("life", backend, image, 40, sanitizer=sanitizer)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["null", "libaio"])
+def test_no_memory_is_read_before_it_is_written(backend: str, image: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("this machine lacks valgrind")
+    run(
+        "life",
+        backend,
+        image,
+        20,
+        sanitizer="plain",
+        wrapper=["valgrind", "-q", "--error-exitcode=9", "--leak-check=full"],
+    )
