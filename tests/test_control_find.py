@@ -15,7 +15,7 @@ M = mmc(1, 1000)
 
 
 def probe(iops: float, answer: str, value: float | None = None, kept_up: bool = True) -> Probe:
-    return Probe(iops, iops, Answer(answer), value, value * 0.01 if value else None, "all=all", kept_up, 0, 9)
+    return Probe(iops, iops, Answer(answer), value, value * 0.01 if value else None, "all", kept_up, 0, 9)
 
 
 def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
@@ -159,3 +159,16 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
     assert found.passed and found.failed
     assert found.passed.iops <= truth <= found.failed.iops
     assert wanted == pytest.approx(truth, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("search", "fault"),
+    [
+        (Find(Question(LATENCY, 0)), "target is 0"),
+        (Find(Question(LATENCY, 1), resolution=0), "resolution is 0"),
+        (Find(Question(LATENCY, 1), most=3), "probes is 3"),
+        (Find(Question(LATENCY, 1)), ""),
+    ],
+)
+def test_impossible_searches_say_why(search: Find, fault: str) -> None:
+    assert fault in search.faults()[0] if fault else not search.faults()

@@ -37,7 +37,7 @@ def drive(
 
 def noisy(seed: int, sd: float, mean: float = 1000.0) -> Values:
     values = mean * (1 + sd * np.random.default_rng(seed).standard_normal(1000))
-    return lambda number: {"all=all": float(values[number])}
+    return lambda number: {"all": float(values[number])}
 
 
 def test_it_passes_at_twenty_effective_samples_where_there_is_hardly_noise() -> None:
@@ -71,7 +71,7 @@ def test_the_beginning_is_dropped_where_there_is_a_trend() -> None:
     noise = noisy(5, 0.002)
 
     def ramp(number: int) -> Mapping[str, float]:
-        return {"all=all": noise(number)["all=all"] * (min(number, 10) / 10 + 0.01)}
+        return {"all": noise(number)["all"] * (min(number, 10) / 10 + 0.01)}
 
     (measured,) = drive(Measure(Goal(FOCUS, min_s=150)), ramp)[-1].measured
     assert measured.first >= 9
@@ -82,10 +82,10 @@ def test_every_instance_must_pass_on_one_window() -> None:
     quiet, wild = noisy(1, 1e-4), noisy(2, 0.05)
 
     def both(number: int) -> Mapping[str, float]:
-        return {"host=a": quiet(number)["all=all"], "host=b": wild(number)["all=all"]}
+        return {"host=a": quiet(number)["all"], "host=b": wild(number)["all"]}
 
     decisions = drive(Measure(Goal(FOCUS)), both)
-    alone = drive(Measure(Goal(FOCUS)), lambda number: {"host=b": wild(number)["all=all"]})
+    alone = drive(Measure(Goal(FOCUS)), lambda number: {"host=b": wild(number)["all"]})
     assert len(decisions) >= len(alone)
     row = decisions[-2].rows[0].cells
     assert row["worst_instance"] == "host=b"
@@ -136,7 +136,7 @@ def test_shortest_is_the_ancestors_rule_and_says_so() -> None:
     noise = noisy(8, 0.2)
 
     def late_luck(number: int) -> Mapping[str, float]:
-        return noise(number) if number < 10 else {"all=all": 1000.0 + number % 2}
+        return noise(number) if number < 10 else {"all": 1000.0 + number % 2}
 
     goal = Goal(FOCUS, min_s=10, window=Window.SHORTEST, correction=Correction.FACTOR_TWO)
     decisions = drive(Measure(goal), late_luck)
@@ -153,7 +153,21 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     slow[bucket_of(900_000)] = 500
     state: State = Measure(Goal(focus, timeout_s=200))
     for number in range(40):
-        samples = {focus: {"all=all": Sample(0, 0, slow if number % 2 else fast)}}
+        samples = {focus: {"all": Sample(0, 0, slow if number % 2 else fast)}}
         state, decision = decide(state, Interval(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
     value = decision.rows[0].cells["value"]
     assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
+
+
+@pytest.mark.parametrize(
+    ("goal", "fault"),
+    [
+        (Goal(FOCUS, accuracy=0), "accuracy is 0"),
+        (Goal(FOCUS, confidence=95), "between 0 and 100%"),
+        (Goal(FOCUS, timeout_s=30), "no measurement can end before 100 s"),
+        (Goal(FOCUS, min_s=1000), "timeout is 900 s"),
+        (Goal(FOCUS), ""),
+    ],
+)
+def test_impossible_goals_say_why(goal: Goal, fault: str) -> None:
+    assert fault in goal.faults(5.0)[0] if fault else not goal.faults(5.0)

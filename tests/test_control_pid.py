@@ -142,7 +142,7 @@ PLANTS = [(mmc(4, 1000), 4000.0, 2000.0), (mmc(1, 1000), 1000.0, 4000.0), (linea
 
 def controlled(curve: Curve, capacity: float, target: float, **more: Any) -> Steered:
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    return Steered(pid(LATENCY, target, {"all=all": ends}), Fixed(0, 12), **more)
+    return Steered(pid(LATENCY, target, {"all": ends}), Fixed(0, 12), **more)
 
 
 @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
@@ -196,7 +196,7 @@ def test_a_load_that_does_not_settle_times_out() -> None:
 class TestAuto:
     def run(self, curve: Curve, capacity: float, target: float) -> tuple[Plant, Any]:
         plant = Plant(curve, capacity, noise(2, 0.01, 0.0))
-        trace = simulate(plant, Steered(AutoPid(LATENCY, target, ("all=all",)), Fixed(0, 10)), 200)
+        trace = simulate(plant, Steered(AutoPid(LATENCY, target, ("all",)), Fixed(0, 10)), 200)
         return plant, trace
 
     @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)

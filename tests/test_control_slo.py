@@ -39,25 +39,25 @@ def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -
 
 @pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])
 def test_the_measurements_own_value_decides(value: float, missed: bool) -> None:
-    (measured,) = drive(watched(), lambda number: {"all=all": value})[-1].measured
+    (measured,) = drive(watched(), lambda number: {"all": value})[-1].measured
     assert [finding.reason for finding in measured.findings] == ([Reason.SLO_MISSED] if missed else [])
 
 
 def test_the_warmup_does_not_count() -> None:
-    decisions = drive(watched(), lambda number: {"all=all": 5000.0 if number < 2 else 50.0})
+    decisions = drive(watched(), lambda number: {"all": 5000.0 if number < 2 else 50.0})
     assert not decisions[-1].measured[0].findings
     assert not any(decision.alerts for decision in decisions)
 
 
 def test_one_bad_subinterval_alerts_and_does_not_fail() -> None:
-    decisions = drive(watched(), lambda number: {"all=all": 500.0 if number == 10 else 50.0})
+    decisions = drive(watched(), lambda number: {"all": 500.0 if number == 10 else 50.0})
     assert not decisions[-1].measured[0].findings
     (alert,) = [alert for decision in decisions for alert in decision.alerts]
-    assert (alert.subinterval, alert.instance, alert.value) == (10, "all=all", 500.0)
+    assert (alert.subinterval, alert.instance, alert.value) == (10, "all", 500.0)
 
 
 def test_alerts_are_limited_in_rate() -> None:
-    decisions = drive(watched(every_s=30), lambda number: {"all=all": 500.0})
+    decisions = drive(watched(every_s=30), lambda number: {"all": 500.0})
     alerts = [alert.subinterval for decision in decisions for alert in decision.alerts]
     assert alerts == [2, 8, 14, 20]
 
@@ -70,7 +70,7 @@ def test_each_instance_that_missed_is_named() -> None:
 
 
 def test_a_blank_metric_does_not_meet_its_threshold() -> None:
-    (measured,) = drive(watched(), lambda number: {"all=all": None})[-1].measured
+    (measured,) = drive(watched(), lambda number: {"all": None})[-1].measured
     assert "blank" in measured.findings[0].detail
 
 
@@ -78,7 +78,7 @@ def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
     noise = np.random.default_rng(1).standard_normal(100)
 
     def slow(number: int) -> dict[str, float | None]:
-        return {"all=all": 200.0 + float(noise[number])}
+        return {"all": 200.0 + float(noise[number])}
 
     decisions = drive(watched(abort_early=True), slow)
     assert len(decisions) < 12
@@ -90,5 +90,5 @@ def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
 
 def test_a_step_near_its_threshold_is_not_given_up() -> None:
     noise = np.random.default_rng(1).standard_normal(100)
-    decisions = drive(watched(abort_early=True), lambda number: {"all=all": 100.0 + 10 * float(noise[number])})
+    decisions = drive(watched(abort_early=True), lambda number: {"all": 100.0 + 10 * float(noise[number])})
     assert len(decisions) == 22

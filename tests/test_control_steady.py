@@ -192,7 +192,7 @@ def drive(state: State, values: list[dict[str, float]], **marks: tuple[int, ...]
 
 
 def one(values: Sequence[float]) -> list[dict[str, float]]:
-    return [{"all=all": value} for value in values]
+    return [{"all": value} for value in values]
 
 
 def steady(window: int = 4, **more: Any) -> Steady:
@@ -239,7 +239,7 @@ class TestStages:
         assert len(decisions) == 10
         (finding,) = decisions[-1].measured[0].findings
         assert finding.reason is Reason.STEADY_NOT_REACHED
-        assert "all=all is at" in finding.detail
+        assert "all is at" in finding.detail
 
     def test_every_instance_must_be_steady(self) -> None:
         values = [{"host=a": 100.0, "host=b": 10.0 * n if n < 8 else 100.0} for n in range(30)]
@@ -269,7 +269,7 @@ class TestStages:
         phase = Phase.RUN
         current: State = state
         for number in range(5):
-            samples = {state.criterion.focus: {"all=all": Sample(0, 0, None)}}
+            samples = {state.criterion.focus: {"all": Sample(0, 0, None)}}
             current, decision = decide(current, Interval(number, number, 1.0, phase, samples=samples))
         assert decision.measured[0].findings[0].reason is Reason.STEADY_NOT_REACHED
 
@@ -281,3 +281,17 @@ def test_the_json_block_reads_like_fios() -> None:
     assert set(theirs) == set(ours)
     assert ours["criterion"] == theirs["criterion"]
     assert ours["attained"] == theirs["attained"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "fault"),
+    [
+        (Criterion(Rule.DEVIATION, FOCUS, 1), "at least two"),
+        (Criterion(Rule.SNIA, FOCUS, 12), "multiple of five"),
+        (Criterion(Rule.SLOPE, FOCUS, 6, -1), "limit is -1"),
+        (Criterion(Rule.T, FOCUS, 6, 0), "above 0"),
+        (Criterion(Rule.DEVIATION, FOCUS, 2, 0), ""),
+    ],
+)
+def test_impossible_criteria_say_why(criterion: Criterion, fault: str) -> None:
+    assert fault in criterion.faults()[0] if fault else not criterion.faults()

@@ -53,6 +53,19 @@ class Criterion:
         """Subintervals that a score needs."""
         return max(DRIFT_WINDOWS * self.window, FEWEST_FOR_DRIFT) if self.no_drift else self.window
 
+    def faults(self) -> list[str]:
+        """What is wrong with the numbers, a sentence each."""
+        found = []
+        if self.window < 2:
+            found.append(f"window is {self.window} subintervals; it must be at least two")
+        if self.rule is Rule.SNIA and self.window % SNIA_ROUNDS:
+            found.append(
+                f"window is {self.window} subintervals; snia has five rounds, so it must be a multiple of five"
+            )
+        if self.limit < 0 or (self.rule is Rule.T and self.limit == 0):
+            found.append(f"limit is {self.limit:g}; it must be {'above' if self.rule is Rule.T else 'at least'} 0")
+        return found
+
     def __str__(self) -> str:
         unit = "%" if self.relative else ""
         per = "/s" if self.rule is Rule.SLOPE else ""
@@ -68,7 +81,9 @@ class Score:
     mean: float
     deviation: float  # largest distance from the mean, in the metric's unit
     slope: float  # per second, in the metric's unit
-    drift: float | None = None  # upper bound of the move over one more window, in the metric's unit; None: not asked
+    drift: float | None = (
+        None  # upper bound of the move over one more window, in the metric's unit; None: not asked for
+    )
 
 
 _FIO = {
@@ -110,7 +125,7 @@ def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOA
     unit = abs(mean) / 100 if criterion.relative else 1.0
     value = size / unit if unit else (0.0 if size == 0 else inf)
     attained = abs(value) <= criterion.limit
-    if not criterion.no_drift:
+    if not criterion.no_drift or not attained:
         return Score(value, attained, mean, deviation, slope)
     length_s = float(lengths.sum())
     back = criterion.looks_back

@@ -212,8 +212,19 @@ class Find:
     seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
     probes: tuple[Probe, ...] = ()
 
+    def faults(self) -> list[str]:
+        """What is wrong with the numbers, a sentence each."""
+        found = []
+        if not self.question.target > 0:
+            found.append(f"target is {self.question.target:g}; it must be above 0")
+        if not self.resolution > 0:
+            found.append(f"resolution is {self.resolution:.4%}; it must be above 0")
+        if self.most < 4:
+            found.append(f"probes is {self.most}; a bracket takes at least 4 (max, a pass, a fail, and the fail again)")
+        return found
+
     def opening(self) -> Decision:
-        return Decision(Phase.WARMUP, (Edit("all", "all=all", None),))
+        return Decision(Phase.WARMUP, (Edit("all", "all", None),))
 
     def after(self, interval: Interval) -> "tuple[Find, Decision]":
         state = self
@@ -259,12 +270,12 @@ class Find:
         state = replace(self, iops=wanted, seen=())
         if self.stage is Stage.PROBE and _backlog(interval) > 0:
             state = replace(state, stage=Stage.DRAIN, since=interval.number + 1)
-            return state, Decision(Phase.TRANSIENT, (Edit("all", "all=all", 0.0),), rows)
+            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", 0.0),), rows)
         return state._start(interval, rows)
 
     def _start(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
         state = replace(self, stage=Stage.PROBE, since=interval.number + 1, seen=(), backlog=_backlog(interval))
-        return state, Decision(Phase.TRANSIENT, (Edit("all", "all=all", self.iops),), rows)
+        return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self.iops),), rows)
 
     def _limits(self) -> Limits:
         assert self.capacity is not None

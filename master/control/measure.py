@@ -43,6 +43,19 @@ class Goal:
     window: Window = Window.LONGEST
     correction: Correction = Correction.EFFECTIVE
 
+    def faults(self, subinterval_s: float) -> list[str]:
+        """What is wrong with the numbers, a sentence each."""
+        found = []
+        if not self.accuracy > 0:
+            found.append(f"accuracy is {self.accuracy:.4%}; it must be above 0")
+        if not 0 < self.confidence < 1:
+            found.append(f"confidence is {self.confidence:.4%}; it must be between 0 and 100%")
+        fewest = FEWEST_EFFECTIVE * subinterval_s if self.window is Window.LONGEST else 2 * subinterval_s
+        least = max(self.min_s, fewest)
+        if self.timeout_s < least:
+            found.append(f"timeout is {self.timeout_s:g} s; no measurement can end before {least:g} s")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

@@ -14,7 +14,7 @@ from .decision import Decision, Edit, Measured, Row
 from .interval import Interval, Load
 from .phase import Phase
 
-ALL = "all=all"
+ALL = "all"
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last tread
 
 

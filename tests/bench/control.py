@@ -158,7 +158,7 @@ def controlled(name: str, rule: str, seed: int) -> float:
     plant = subject.plant(seed, *PID_NOISE)
     loads: list[float] = []
     if rule == "ivypy":
-        steer: Steer = pid(LATENCY, subject.target, {"all=all": subject.ends})
+        steer: Steer = pid(LATENCY, subject.target, {"all": subject.ends})
         decision = Decision(Phase.RUN, steer.opening())
         for number in range(PID_SUBINTERVALS):
             steer, orders = steer.after(plant.interval(number, decision))
@@ -169,7 +169,7 @@ def controlled(name: str, rule: str, seed: int) -> float:
     for number in range(PID_SUBINTERVALS):
         plant.iops = rival.iops
         loads.append(rival.iops)
-        value = plant.interval(number, Decision(Phase.RUN)).value(LATENCY, "all=all")
+        value = plant.interval(number, Decision(Phase.RUN)).value(LATENCY, "all")
         rival.next(value or 0.0)
     return reached(loads, subject.truth)
 
@@ -228,8 +228,6 @@ MOVING: dict[str, Callable[[int], float]] = {
     STILL: lambda number: 1.0,
     "drift 1.2": lambda number: 1 + 1.2 * STEADY_LIMIT / STEADY_WINDOW * number,
     "drift 1.5": lambda number: 1 + 1.5 * STEADY_LIMIT / STEADY_WINDOW * number,
-    "drift 3": lambda number: 1 + 3 * STEADY_LIMIT / STEADY_WINDOW * number,
-    "settling, 2 windows": lambda number: 1 + 0.5 * exp(-number / (2 * STEADY_WINDOW)),
     "settling, 8 windows": lambda number: 1 + 0.5 * exp(-number / (8 * STEADY_WINDOW)),
     "step at 21": lambda number: 1.0 if number < 21 else 1.3,
     "brown-out 8 to 30": lambda number: 1.5 if 8 <= number < 30 else 1.0,

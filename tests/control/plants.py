@@ -75,7 +75,7 @@ class Noise:
 
 @dataclass(slots=True)
 class Plant:
-    """One simulated system behind one rollup instance, `all=all`."""
+    """One simulated system behind one rollup instance, `all`."""
 
     curve: Curve
     capacity: float  # IOPS at max
@@ -101,10 +101,10 @@ class Plant:
         shown = latency * self.noise.next()
         ios = max(served * LENGTH_S, 1.0)
         samples = {
-            LATENCY: {"all=all": Sample(shown * ios, ios)},
-            IOPS: {"all=all": Sample(served * LENGTH_S, LENGTH_S)},
+            LATENCY: {"all": Sample(shown * ios, ios)},
+            IOPS: {"all": Sample(served * LENGTH_S, LENGTH_S)},
         }
-        loads = {"all": {"all=all": Load(int(offered * LENGTH_S), int(served * LENGTH_S), int(self.backlog))}}
+        loads = {"all": {"all": Load(int(offered * LENGTH_S), int(served * LENGTH_S), int(self.backlog))}}
         return Interval(number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, loads)
 
 

@@ -1,0 +1,103 @@
+"""From merged subintervals to what control sees: a metric's name becomes a focus, figures become samples and loads.
+
+Rule: control sums what it is given, so a metric is handed over as the sums behind it: a rate with its seconds, a mean
+with its count, a percentile with its buckets. Columns that are none of these (a maximum, a standard deviation, a
+backlog) have no such sums and can be no focus metrics.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+from ...protocol.histogram import BUCKETS
+from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
+from ..rollup.instances import RollupInstance
+from ..rollup.merged import Floats
+from ..rollup.metrics import METRICS
+from .focus import Focus, Sample
+from .interval import Load
+
+_OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
+_RATES: Final = ("iops", "mib_per_s")
+_LATENCIES: Final[dict[str, Callable[[Figures, str], Latency]]] = {
+    "service": lambda figures, category: figures.service(category),
+    "response": lambda figures, category: figures.response(category),
+}
+FOCUS_METRICS: Final = (
+    *(f"{category}_{rate}" for category in CATEGORIES for rate in _RATES),
+    *(
+        f"{category}_{kind}_us_{statistic}"
+        for category in CATEGORIES
+        for kind in _LATENCIES
+        for statistic in ("mean", *PERCENTILES)
+    ),
+    *_OVER_TIME,
+)
+
+
+def focus_on(metric: str, rollup: str = "all") -> Focus:
+    """The focus of a metric. Raises KeyError for a name that is none of FOCUS_METRICS."""
+    if metric not in FOCUS_METRICS:
+        raise KeyError(metric)
+    share = PERCENTILES.get(metric.partition("_us_")[2])
+    return Focus(metric, rollup, None if share is None else share / 10_000)
+
+
+def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = False) -> list[str]:
+    """Why `metric` of rollup type `rollup` cannot be looked at, a sentence each; `controls`: IOPS are to steer it."""
+    found = []
+    if metric in METRICS and metric not in FOCUS_METRICS:
+        found.append(f"metric {metric} cannot be looked at: only rates, means, percentiles and CPU can")
+    elif metric not in FOCUS_METRICS:
+        close = get_close_matches(metric, FOCUS_METRICS, 1)
+        found.append(f"there is no metric {metric}" + (f"; did you mean {close[0]}?" if close else ""))
+    elif controls and metric.endswith(_RATES):
+        found.append(f"metric {metric} is what is being set; steer by a latency or by CPU")
+    if rollup not in rollups:
+        close = get_close_matches(rollup, rollups, 1)
+        found.append(
+            f"there is no rollup type {rollup} with instances" + (f"; did you mean {close[0]}?" if close else "")
+        )
+    return found
+
+
+def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:
+    """The focus metric of each of a rollup type's instances, by name, in one subinterval."""
+    lengths = figures.merged.presence.length_s
+    if focus.metric in _OVER_TIME or focus.metric.endswith(_RATES):
+        values = METRICS[focus.metric].compute(figures)
+        return {one.name: _over_time(float(values[one.row]), float(lengths[one.row])) for one in instances}
+    prefix, _, _ = focus.metric.partition("_us_")
+    category, _, kind = prefix.rpartition("_")
+    latency = _LATENCIES[kind](figures, category)
+    shown = figures.has_response(category) if kind == "response" else np.ones(len(lengths), bool)
+    if focus.fraction is None:
+        return {one.name: _mean(latency, one.row, bool(shown[one.row])) for one in instances}
+    return {one.name: Sample(0.0, 0.0, _counts(latency, one.row, bool(shown[one.row]))) for one in instances}
+
+
+def loads(figures: Figures, instances: Sequence[RollupInstance]) -> dict[str, Load]:
+    """What each of a rollup type's instances was asked to do, by name."""
+    columns: list[Floats] = [figures.counter(column) for column in (Count.DUE, Count.COMPLETED, Count.BACKLOG)]
+    return {one.name: Load(*(int(column[one.row]) for column in columns)) for one in instances}
+
+
+def _over_time(value: float, length_s: float) -> Sample:
+    return Sample(value * length_s, length_s) if np.isfinite(value) and np.isfinite(length_s) else Sample(0.0, 0.0)
+
+
+def _mean(latency: Latency, row: int, shown: bool) -> Sample:
+    count = float(latency.count[row])
+    return Sample(float(latency.mean[row]) * count, count) if shown and count > 0 else Sample(0.0, 0.0)
+
+
+def _counts(latency: Latency, row: int, shown: bool) -> NDArray[np.uint64]:
+    counts = np.zeros(BUCKETS, dtype=np.uint64)
+    if shown:
+        buckets = latency.buckets
+        counts[buckets.low : buckets.high] = buckets.counts[row]
+    return counts

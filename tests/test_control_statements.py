@@ -1,0 +1,66 @@
+"""What the control bench shows with 2,000 seeds, held with few: each promise of measure, PID, search and steady."""
+
+import numpy as np
+import pytest
+
+from ivypy.master.control.criteria import Rule
+from tests.bench.control import (
+    BY_NAME,
+    MOVING,
+    STEADY_LIMIT,
+    STILL,
+    SUBJECTS,
+    attained,
+    controlled,
+    measured,
+    measured_by_ivy,
+    searched,
+)
+
+pytestmark = pytest.mark.slow
+CHANCE = 2.5  # standard errors that few seeds may be off
+
+
+def at_least(share: float, hits: list[bool]) -> bool:
+    """The hits do not speak against a true share of at least `share`."""
+    allowed: float = CHANCE * (share * (1 - share) / len(hits)) ** 0.5
+    return sum(hits) / len(hits) >= share - allowed
+
+
+@pytest.mark.parametrize(("rho", "promised", "seeds"), [(0.0, 0.93, 120), (0.5, 0.93, 120), (0.8, 0.90, 40)])
+def test_measures_interval_covers_the_truth(rho: float, promised: float, seeds: int) -> None:
+    got = [one for seed in range(seeds) if (one := measured(rho, "level", seed))]
+    assert at_least(promised, [covers for _, covers, _, _ in got])
+
+
+def test_the_shortest_window_is_wrong_where_noise_is_correlated() -> None:
+    covers = [measured_by_ivy(0.8, seed)[1] for seed in range(100)]
+    assert np.mean(covers) < 0.8
+
+
+@pytest.mark.parametrize("name", [subject.name for subject in SUBJECTS])
+def test_pid_is_there_in_thirty_subintervals(name: str) -> None:
+    assert np.median([controlled(name, "ivypy", seed) for seed in range(20)]) <= 30
+
+
+@pytest.mark.parametrize("name", list(BY_NAME))
+def test_a_search_is_right_in_twelve_probes(name: str) -> None:
+    got = [one for seed in range(40) if (one := searched(name, 0.02, 0.5, seed))]
+    assert len(got) >= 36
+    assert max(probes for probes, *_ in got) <= 12
+    assert at_least(0.95, [within for _, within, *_ in got])
+    assert at_least(0.95, [covers for _, _, covers, *_ in got])
+
+
+@pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
+def test_a_still_plant_is_steady(rule: Rule, rho: float) -> None:
+    got = [attained(STILL, rule, "and hold", STEADY_LIMIT / 4, rho, seed)[0] for seed in range(60)]
+    assert at_least(0.95, got)
+
+
+@pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
+@pytest.mark.parametrize("shape", [shape for shape in MOVING if shape != STILL])
+def test_a_moving_plant_is_not_steady(rule: Rule, shape: str) -> None:
+    got = [not attained(shape, rule, "and hold", STEADY_LIMIT / 4, 0.5, seed)[1] for seed in range(40)]
+    assert at_least(0.95, got)
