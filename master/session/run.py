@@ -101,7 +101,8 @@ class Run:
         consent.check(seen.targets, plan.destroy, self._options.destroy, str(plan.path or plan.name))
         if not plan.luns.create:
             return seen
-        self._event("creating", f"creating {consent.counted(sum(f.count for f in plan.luns.create), 'file')} on each host")
+        files = sum(file.count for file in plan.luns.create)
+        self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
         return await discover(plan, fleet, create=True)
 
     async def _steps(self, fleet: Fleet, discovered: Discovered) -> None:

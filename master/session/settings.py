@@ -15,7 +15,7 @@ from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.parameters import OfStep, PlanParameters, Value
 from ..plan.places import Place
 from ..plan.words import suggestion
-from ..rollup.instances import ALL, RollupInstance, Rollups
+from ..rollup.instances import RollupInstance, Rollups
 from .placement import Placement
 
 Key = tuple[str, int]  # host, number
@@ -47,9 +47,7 @@ def resolve(
         parameters = workloads[instance.workload].parameters
         iops = parameters.iops
         if isinstance(iops, OfStep):
-            # A workload's own share: of what all did in that step, one instance's part.
-            total = iops.fraction * measured(iops.step, rollups.type(ALL).instances[0])
-            iops = total / len(placement.instances)
+            raise AssertionError("a plan refuses a share of a step in a workload: none has run yet")
         settings[instance.host, instance.number] = _Setting(parameters, iops)
     for edit in step.edits:
         _apply(edit, settings, _selected(plan, edit, rollups), measured)
