@@ -52,6 +52,7 @@ class Driving:
         self._cores = cores
         self._work = work
         self._step: Step | None = None
+        self._started = False  # the engine was told to go, and has not ended that step
         self._edited: asyncio.Future[tuple[int, int]] | None = None
         self._lease_ns = lease_ns
         self._lease_until_ns = 0
@@ -107,12 +108,12 @@ class Driving:
         if self._step is not None:
             self._step.poll()
             if self._step.over:
-                self._step = None
+                self._step, self._started = None, False
 
     def renew_lease(self, received_ns: int) -> None:
         """The controller was heard of. But a lease that ran out while a step ran is not renewed: that step is over,
         whatever waited in the input of a process that was frozen."""
-        if self._step is None or now_ns() < self._lease_until_ns:
+        if not self._started or now_ns() < self._lease_until_ns:
             self._lease_until_ns = received_ns + self._lease_ns
             self.engine.set_lease(self._lease_until_ns)
 
@@ -134,6 +135,9 @@ class Driving:
         except ThreadDied as error:
             self._refuse(command, f"not every thread took it: {error}")
             return
+        except OSError as error:
+            self._refuse(command, f"the engine does not take it: {error.strerror}")
+            return
         finally:
             self._edited = None
         self._workloads.edited(command)
@@ -144,9 +148,11 @@ class Driving:
             self._refuse(command, reason)
             return
         order, classes = command.order.data, command.classes.data
+        self._started = True
         try:
             await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, order, classes))
         except OSError as error:
+            self._started = False
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
         self._workloads.gone()

@@ -141,6 +141,16 @@ async def test_an_edit_that_a_dead_thread_never_takes_is_refused(talk: Conversat
     assert "edit 2" not in talk.engine.did
 
 
+async def test_an_edit_that_the_engine_does_not_take_is_refused(talk: Conversation, file: Path) -> None:
+    await talk.run(file)
+    talk.engine.faults["edit"] = BlockingIOError(errno.EAGAIN, "an earlier edit was not taken yet")
+    refused = await talk.ask(m.EditWorkloads, edit=1, settings=(m.Setting(0, Parameters(iops=5.0)),))
+    assert isinstance(refused, m.Refused)
+    assert refused.refusals == (
+        m.Refusal("edit_workloads", "the engine does not take it: an earlier edit was not taken yet"),
+    )
+
+
 async def test_edits_wait_for_each_other_and_answer_in_order(talk: Conversation, file: Path) -> None:
     await talk.run(file)
     ids = [talk.send(m.EditWorkloads, edit=n, settings=(m.Setting(0, Parameters(iops=5.0 * n)),)) for n in (1, 2)]
