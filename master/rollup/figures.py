@@ -70,7 +70,8 @@ class Latency:
         n, total, squares = (
             integers(self._limbs[some], moment) for moment in (Moment.COUNT, Moment.SUM, Moment.SQUARES_LOW)
         )
-        found[some] = np.sqrt(((n * squares - total * total) / (n * (n - 1))).astype(np.float64)) / 1e3
+        variance = ((n * squares - total * total) / (n * (n - 1))).astype(np.float64)
+        found[some] = np.sqrt(variance, out=np.full(len(some), np.nan), where=variance >= 0) / 1e3
         return found
 
     @cached_property

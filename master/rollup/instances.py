@@ -123,6 +123,7 @@ class Rollups:
     types: tuple[RollupType, ...]
     rows: tuple[RollupInstance, ...]  # every instance of every type, types one after the other
     _rows_of: Mapping[tuple[str, int], tuple[int, ...]]  # (host, number) -> row in every type
+    _numbers: Mapping[str, tuple[int, ...]]  # host -> numbers of its instances
 
     @classmethod
     def build(cls, instances: Sequence[WorkloadInstance], specs: Iterable[RollupSpec]) -> "Rollups":
@@ -141,7 +142,16 @@ class Rollups:
             for rollup in made:
                 for member in rollup.members:
                     rows_of[member.host, member.number].append(rollup.row)
-        return cls(tuple(instances), tuple(types), tuple(rows), {key: tuple(r) for key, r in rows_of.items()})
+        numbers: dict[str, list[int]] = {}
+        for instance in instances:
+            numbers.setdefault(instance.host, []).append(instance.number)
+        return cls(
+            instances=tuple(instances),
+            types=tuple(types),
+            rows=tuple(rows),
+            _rows_of={key: tuple(of_one) for key, of_one in rows_of.items()},
+            _numbers={host: tuple(of_host) for host, of_host in numbers.items()},
+        )
 
     def type(self, name: str) -> RollupType:
         """Raises KeyError for a name that no type has."""
@@ -152,11 +162,11 @@ class Rollups:
 
     def hosts(self) -> tuple[str, ...]:
         """The hosts that have workload instances, in order of first appearance."""
-        return tuple(dict.fromkeys(instance.host for instance in self.instances))
+        return tuple(self._numbers)
 
     def order(self, host: str) -> tuple[int, ...]:
         """The numbers of a host's workload instances, in the order in which they were given."""
-        return tuple(instance.number for instance in self.instances if instance.host == host)
+        return self._numbers.get(host, ())
 
     def rows_of(self, host: str, number: int) -> tuple[int, ...]:
         """The rows of one workload instance, one per type. Raises KeyError if there is no such instance."""

@@ -100,11 +100,6 @@ class Layout:
             instance_count=instance_count,
         )
 
-    def hosts_of(self, row: int) -> list[str]:
-        """The hosts that have a part in a row."""
-        rows, hosts = self.pairs
-        return [self.hosts[host] for host in hosts[rows == row]]
-
 
 def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:
     both = np.stack([class_rows, np.broadcast_to(class_host[:, None], class_rows.shape)], axis=-1).reshape(-1, 2)
