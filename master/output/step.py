@@ -60,7 +60,8 @@ class StepFolder:
         self._cores = cores
         self._instances = InstanceCells(layout.rollups)
         self._settings: tuple[Settings | None, list[str]] = (None, [])
-        self._begun: set[str] = set()  # files that have their header
+        self._begun: set[str] = set()  # tables that have their header
+        self._rows_begun = False  # the instances' files have theirs
         self._files = self._make(layout)
         base.step(number, name, layout)
 
@@ -119,10 +120,9 @@ class StepFolder:
         if self._settings[0] is not record.settings:
             self._settings = (record.settings, setting_cells(record.settings))
         rows = subinterval_rows(record, self._instances, self._settings[1])
-        begun = "" in self._begun
-        self._begun.add("")
         for file in self._files:
-            append(file.rows, rows[file.row] if begun else file.header + rows[file.row])
+            append(file.rows, rows[file.row] if self._rows_begun else file.header + rows[file.row])
+        self._rows_begun = True
 
     def _append(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
         self._append_text(file, header, lines(rows))
