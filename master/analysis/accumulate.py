@@ -100,11 +100,21 @@ class Accumulator:
         self._extend(first, last)
         earliest = self._earliest(begin_ns)
         reach = int((samples.ends - samples.values).min()) if in_flight else first
-        for number in self._numbers(reach, last):
+        numbers = self._numbers(reach, last)
+        begins = np.array([number * BLOCK * self.length_ns for number in (*numbers, numbers.stop)])
+        slowest = int(samples.values.max()) if in_flight else 0
+        is_sorted = bool((samples.ends[1:] >= samples.ends[:-1]).all())
+        firsts = np.searchsorted(samples.ends, begins[:-1], side="right") if is_sorted else np.zeros(len(numbers), int)
+        lasts = np.searchsorted(samples.ends, begins[1:] + slowest, side="right")
+        for number, first_row, last_row in zip(numbers, firsts, lasts, strict=True):
+            # Of sorted samples, only those that can reach into the block.
+            own = slice(first_row, last_row if is_sorted else len(samples))
+            if own.start == own.stop:
+                continue
             block = self._block(number)
             with block.lock:
                 spread_samples(
-                    samples.ends, samples.values, samples.directions, mask, in_flight, earliest,
+                    samples.ends[own], samples.values[own], samples.directions[own], mask, in_flight, earliest,
                     self.length_ns, number * BLOCK, self.layout.buckets,
                     block.cells, block.sums, block.squares, block.lowest, block.highest,
                 )  # fmt: skip
