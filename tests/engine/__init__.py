@@ -171,9 +171,11 @@ class Drive:
     def until(self, results: int, seconds: float = 60) -> list[Result]:
         """Collects until there are so many results."""
         deadline = now_ns() + int(seconds * S)
-        while self.collect() or len(self.results) < results:
+        self.collect()
+        while len(self.results) < results:
             assert now_ns() < deadline, f"{len(self.results)} results after {seconds} s"
             self.news(0.5)
+            self.collect()
         return self.results
 
     def finish(self, seconds: float = 60) -> Ended:

@@ -1,0 +1,204 @@
+"""What the engine refuses: an OSError with an errno, a sentence, and the path where there is one."""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.counters import Count
+from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns
+from tests.engine import MS, Drive, S, drive, fields
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    with open(path, "wb") as file:
+        file.truncate(1 << 20)
+    return path
+
+
+@pytest.fixture
+def null(image: Path) -> Iterator[Drive]:
+    """An engine with LUN 0 (read-only), LUN 1 (writable) and instance 0."""
+    for step in drive("null", threads=2):
+        assert (step.lun(image), step.lun(image, writable=True)) == (0, 1)
+        step.create(0, 0)
+        yield step
+
+
+def test_backends_are_those_that_work() -> None:
+    assert backends() == ["libaio", "null"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "cpus", "error", "words"),
+    [
+        ("nonsense", [-1], ValueError, "no backend nonsense"),
+        ("null", [], ValueError, "0 workload threads"),
+        ("null", [-1] * 257, ValueError, "257 workload threads"),
+        ("null", [-1, 1023], OSError, "core"),
+        ("null", [-1, 5000], OSError, "core"),
+    ],
+)
+def test_engines_that_cannot_be(backend: str, cpus: list[int], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        Engine(backend, cpus)
+
+
+@pytest.mark.parametrize(
+    ("path", "number"),
+    [("/nonexistent", errno.ENOENT), ("/dev", errno.ENOTBLK), ("/dev/null", errno.ENOTBLK)],
+)
+def test_luns_that_cannot_be_driven(null: Drive, path: str, number: int) -> None:
+    with pytest.raises(OSError) as error:
+        null.lun(path)
+    assert error.value.errno in (number, errno.EINVAL)  # O_DIRECT may be what is refused first
+    assert error.value.filename == path
+
+
+def create(
+    number: int = 1, lun: int = 1, thread: int = 0, ceiling: int = 8, **changes: object
+) -> Callable[[Engine], None]:
+    return lambda engine: engine.create(number, lun, thread, ceiling, fields(**changes))
+
+
+def go(order: bytes, classes: bytes, length_ns: int = 100 * MS) -> Callable[[Engine], None]:
+    return lambda engine: engine.go(now_ns() + S, length_ns, order, classes)
+
+
+ONE, TWO = bytes([0, 0, 0, 0]), bytes([0, 0, 0, 0, 1, 0, 0, 0])
+
+REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
+    (create(number=0), errno.EEXIST, "a workload instance 0 already"),
+    (create(lun=7), errno.EBADF, "no LUN"),
+    (create(thread=2), errno.EINVAL, "2 workload threads"),
+    (create(blocksize=1000), errno.EINVAL, "logical block size"),
+    (create(maxtags=9), errno.EINVAL, "ceiling"),
+    (create(maxtags=0), errno.EINVAL, "maxtags"),
+    (create(lun=0, fraction_read=0.99), errno.EROFS, "read-only, without consent"),
+    (create(range=(0, 4095)), errno.EINVAL, "whole block"),
+    (create(range=(4096, 1 << 21)), errno.EINVAL, "does not lie in the LUN"),
+    (create(number=1 << 30), errno.ERANGE, "numbers end"),
+    (lambda engine: engine.delete(5), errno.ENOENT, "no workload instance 5"),
+    (lambda engine: engine.close_lun(9), errno.EBADF, "no LUN"),
+    (lambda engine: engine.close_lun(0), errno.EBUSY, "1 workload instances use"),
+    (lambda engine: engine.edit(1, [(5, fields())]), errno.ENOENT, "no workload instance 5"),
+    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "only iops, fraction_read and maxtags"),
+    (lambda engine: engine.edit(1, [(0, fields(maxtags=5))]), errno.EINVAL, "ceiling"),
+    (lambda engine: engine.edit(1, [(0, fields(fraction_read=0.5))]), errno.EINVAL, "without consent"),
+    (go(TWO, TWO), errno.ENOENT, "instance 1, which does not exist"),
+    (go(ONE + ONE, ONE + ONE), errno.EINVAL, "instance 0 twice"),
+    (go(ONE, bytes([1, 0, 0, 0])), errno.EINVAL, "merge class 1"),
+    (go(ONE, ONE, length_ns=1000), errno.EINVAL, "at least 1 ms"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "number", "words"), REFUSED)
+def test_commands_that_are_refused(null: Drive, command: Callable[[Engine], object], number: int, words: str) -> None:
+    with pytest.raises(OSError, match=words) as error:
+        command(null.engine)
+    assert error.value.errno == number
+    null.go([0], 20 * MS)  # and nothing is the worse for it
+    null.engine.stop(0)
+    assert null.finish().reason == "commanded"
+
+
+def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:
+    with pytest.raises(OSError) as error:
+        create(blocksize=1000)(null.engine)
+    assert error.value.filename == str(image)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"blocksize": 4096}, TypeError, "lack"),
+        (fields() | {"surprise": 1}, TypeError, "does not know"),
+        (fields(iosequencer="backwards"), ValueError, "no iosequencer 'backwards'"),
+        (fields(blocksize=-4096), OverflowError, "negative"),
+        (fields(maxtags=8193), ValueError, "maxtags"),
+        (fields(range=[0, 1]), TypeError, "pair"),
+        (fields(iops="max"), TypeError, "number"),
+        ([], TypeError, "dict"),
+    ],
+)
+def test_parameters_that_are_none(null: Drive, parameters: Fields, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        null.engine.create(1, 0, 0, 8, parameters)
+    with pytest.raises(error, match=words):
+        null.engine.edit(1, [(0, parameters)])
+
+
+def test_between_steps_only(null: Drive) -> None:
+    null.go([0], 50 * MS)
+    for command in (create(), go(ONE, ONE), lambda engine: engine.delete(0)):
+        with pytest.raises(OSError, match="a step is running") as error:
+            command(null.engine)
+        assert error.value.errno == errno.EBUSY
+    null.engine.stop(0)
+    null.finish()
+    create()(null.engine)
+
+
+def test_instances_and_luns_come_and_go(null: Drive, image: Path) -> None:
+    for round_ in range(3):
+        lun = null.lun(image)
+        for number in range(10, 60):
+            null.create(number, lun, thread=number % 2)
+        null.go(range(10, 60, 1 + round_), 20 * MS)
+        null.engine.stop(1)
+        null.finish()
+        for number in range(10, 60):
+            null.engine.delete(number)
+        null.engine.close_lun(lun)
+
+
+def test_a_second_edit_waits_until_all_threads_have_taken_the_first(image: Path) -> None:
+    """Threads take an edit within 10 ms; one that comes sooner is refused, and nothing of it is kept."""
+    for step in drive("null"):
+        step.create(0, step.lun(image), iops=0.0)
+        step.go([0], 500 * MS)
+        refused = 0
+        for number in range(1, 40):
+            try:
+                step.engine.edit(number, [(0, fields(iops=0.0))])
+            except BlockingIOError:
+                refused += 1
+                while step.engine.edited() is None:
+                    step.news(0.1)
+        assert refused > 0
+        step.engine.halt()
+        step.finish()
+
+
+def test_more_tags_than_the_system_has_left_name_the_limit(image: Path) -> None:
+    left = int(Path("/proc/sys/fs/aio-max-nr").read_text()) - int(Path("/proc/sys/fs/aio-nr").read_text())
+    instances = left // 8192 + 1
+    if instances > 16:
+        pytest.skip("fs.aio-max-nr is too high to be reached")
+    for step in drive("libaio"):
+        lun = step.lun(image)
+        for number in range(instances):
+            step.create(number, lun, maxtags=8192)
+        with pytest.raises(BlockingIOError, match=r"fs\.aio-max-nr") as error:
+            step.go(range(instances), 100 * MS)
+        assert error.value.errno == errno.EAGAIN
+        step.engine.delete(0)
+        for number in range(2, instances):
+            step.engine.delete(number)
+        step.go([1], 50 * MS)
+        step.engine.stop(0)
+        step.finish()
+        assert step.total(Count.ERRORS) == 0
+
+
+def test_a_file_without_direct_io_is_refused_with_its_path() -> None:
+    path = "/proc/self/status"
+    for step in drive("null"):
+        with pytest.raises(OSError) as error:
+            step.lun(path)
+        assert error.value.filename == path
+    assert os.path.exists(path)
