@@ -150,9 +150,8 @@ class StepRecorder:
         layout_order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
         with Stored(self._run.path / "histograms.sqlite") as stored:
             merger = Merger(self._rollups, layout_order)
-            intervals = list(stored.intervals(merger, self._step.number, max(first - 1, 0), last))
-        before = intervals.pop(0) if first > 0 and intervals else None
-        window = Window(merger.layout, before)
-        for interval in intervals:
-            window.add(interval)
+            intervals = stored.intervals(merger, self._step.number, max(first - 1, 0), last)
+            window = Window(merger.layout, next(intervals) if first > 0 else None)
+            for interval in intervals:
+                window.add(interval)
         return window
