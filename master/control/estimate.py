@@ -16,7 +16,7 @@ import numpy as np
 from ..rollup.statistics import t_quantile
 from . import bootstrap
 from .correlation import FLOATS, autocorrelation_time
-from .focus import Sample, percentile_bucket, value_of
+from .focus import Sample, dense, percentile, percentile_bucket
 
 _LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean
 
@@ -55,12 +55,17 @@ def influences(samples: Sequence[Sample], fraction: float | None = None) -> tupl
             return None
         ratio = float(amount.sum()) / total
         return ratio, (amount - ratio * per) * (len(per) / total)
-    value = value_of(samples, fraction)
+    return _of_percentile(dense(samples), fraction, samples[0].scale)
+
+
+def _of_percentile(counts: FLOATS, fraction: float, scale: float) -> tuple[float, FLOATS] | None:
+    """The same for a percentile, from the subintervals' histograms, shape (n, BUCKETS)."""
+    merged = counts.sum(axis=0)
+    value = percentile(merged, fraction, scale)
     if value is None:
         return None
-    counts = _counts(samples)
     ios = counts.sum(axis=1)
-    bucket = percentile_bucket(counts.sum(axis=0), fraction)
+    bucket = percentile_bucket(merged, fraction)
     return value, (counts[:, bucket:].sum(axis=1) - (1 - fraction) * ios) / ios.mean()
 
 
@@ -75,7 +80,11 @@ def estimate(
     Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
     variance itself mended for the correlation (divided by n - time, which is n - 1 without).
     """
-    found = influences(samples, fraction)
+    counts = None if fraction is None else dense(samples)
+    if fraction is None or counts is None:
+        found = influences(samples)
+    else:
+        found = _of_percentile(counts, fraction, samples[0].scale)
     if found is None:
         return None
     value, series = found
@@ -86,12 +95,8 @@ def estimate(
         return Estimate(value, inf, n, effective)
     quantile = t_quantile((1 + confidence) / 2, max(round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM)))
     quantile *= 2 if correction is Correction.FACTOR_TWO else 1
-    if fraction is None:
+    if fraction is None or counts is None:
         error = sqrt(float(series @ series) / (n - time) / effective)
         return Estimate(value, quantile * error, n, effective)
-    width = bootstrap.half_width(_counts(samples), fraction, time, series, quantile, confidence)
+    width = bootstrap.half_width(counts, fraction, time, series, quantile, confidence)
     return Estimate(value, width * samples[0].scale, n, effective)
-
-
-def _counts(samples: Sequence[Sample]) -> FLOATS:
-    return np.array([sample.counts for sample in samples], dtype=np.float64)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.histogram import lower_edges
+from ...protocol.histogram import BUCKETS, lower_edges
 
 EDGES_NS: NDArray[np.float64] = np.array(lower_edges(), dtype=np.float64)
 _MIDDLES_NS: NDArray[np.float64] = (EDGES_NS[:-1] + EDGES_NS[1:] - 1) / 2  # buckets hold whole nanoseconds
@@ -40,8 +40,18 @@ class Sample:
 
     amount: float
     per: float
-    counts: NDArray[np.uint64] | None = None  # I/Os per bucket of protocol/histogram.py, shape (BUCKETS,)
+    counts: NDArray[np.unsignedinteger] | None = None  # I/Os per bucket of protocol/histogram.py, from `low` on
+    low: int = 0
     scale: float = 1e-3  # nanoseconds to the metric's unit, for a percentile: microseconds
+
+
+def dense(samples: Sequence[Sample]) -> NDArray[np.float64]:
+    """The samples' histograms, shape (n, BUCKETS)."""
+    rows = np.zeros((len(samples), BUCKETS))
+    for row, sample in zip(rows, samples, strict=True):
+        if sample.counts is not None:
+            row[sample.low : sample.low + len(sample.counts)] = sample.counts
+    return rows
 
 
 def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float | None:
@@ -49,10 +59,7 @@ def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float 
     if fraction is None:
         per = sum(sample.per for sample in samples)
         return sum(sample.amount for sample in samples) / per if per > 0 else None
-    merged = [sample.counts for sample in samples if sample.counts is not None]
-    if not merged:
-        return None
-    return percentile(np.sum(merged, axis=0, dtype=np.float64), fraction, samples[0].scale)
+    return percentile(dense(samples).sum(axis=0), fraction, samples[0].scale) if samples else None
 
 
 def percentile_bucket(counts: NDArray[np.float64], fraction: float) -> int:

@@ -10,10 +10,8 @@ from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...protocol.counters import Count
-from ...protocol.histogram import BUCKETS
 from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
 from ..rollup.instances import RollupInstance
 from ..rollup.merged import Floats
@@ -77,7 +75,7 @@ def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance])
     shown = figures.has_response(category) if kind == "response" else np.ones(len(lengths), bool)
     if focus.fraction is None:
         return {one.name: _mean(latency, one.row, bool(shown[one.row])) for one in instances}
-    return {one.name: Sample(0.0, 0.0, _counts(latency, one.row, bool(shown[one.row]))) for one in instances}
+    return {one.name: _histogram(latency, one.row, bool(shown[one.row])) for one in instances}
 
 
 def loads(figures: Figures, instances: Sequence[RollupInstance]) -> dict[str, Load]:
@@ -95,9 +93,11 @@ def _mean(latency: Latency, row: int, shown: bool) -> Sample:
     return Sample(float(latency.mean[row]) * count, count) if shown and count > 0 else Sample(0.0, 0.0)
 
 
-def _counts(latency: Latency, row: int, shown: bool) -> NDArray[np.uint64]:
-    counts = np.zeros(BUCKETS, dtype=np.uint64)
-    if shown:
-        buckets = latency.buckets
-        counts[buckets.low : buckets.high] = buckets.counts[row]
-    return counts
+def _histogram(latency: Latency, row: int, shown: bool) -> Sample:
+    """The buckets that are used, copied: a long measurement keeps one a subinterval."""
+    buckets = latency.buckets
+    used = np.flatnonzero(buckets.counts[row])
+    if not shown or len(used) == 0:
+        return Sample(0.0, 0.0)
+    first, last = int(used[0]), int(used[-1]) + 1
+    return Sample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first)
