@@ -15,7 +15,9 @@ from ivypy.master.hosts.driver import Driver, Event
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Interval
 from ivypy.master.session.fleet import Fleet
-from ivypy.master.session.step import Closed, Ended, StepSequence
+from ivypy.master.session.keeper import Closed, Ended
+from ivypy.master.session.step import StepSequence
+from ivypy.master.session.told import Told
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
@@ -90,7 +92,14 @@ async def a_step(
         book = Notebook()
         parameters = {(slave.name, 0): PARAMETERS for slave in slaves}
         sequence = StepSequence(
-            fleet, Rollups.build(instances, []), parameters, control, length_s, cooldown, book, stop_on_error=False
+            fleet,
+            Rollups.build(instances, []),
+            Told(fleet, parameters),
+            control,
+            length_s,
+            cooldown,
+            book,
+            stop_on_error=False,
         )
         if interrupt_after is not None:
             loop.call_later(interrupt_after, fleet.interrupted.set)

@@ -28,8 +28,8 @@ from ..rollup.settings import Settings
 from ..rollup.validity import Outside
 from ..rollup.window import Measurement, Window
 from ..verdicts import Finding, Reason
+from .keeper import Closed
 from .record import StepRecorder
-from .step import Closed
 
 SLOW_CONTROLLER: Final = 0.5  # of a subinterval spent on merging and deciding
 UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset

@@ -17,8 +17,8 @@ from ..rollup.validity import Judgement, Outside, judge
 from ..verdicts import Finding, Reason, Verdict
 from .discover import Discovered
 from .keep import ALL_ROW, StepKeeper, Taken, latency, number
+from .keeper import Ended
 from .settings import Key
-from .step import Ended
 
 UNWRITTEN = "unwritten_extents"  # how a host's remark about such a file begins
 

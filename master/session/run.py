@@ -6,17 +6,14 @@ checked for the most that any step could do. A step that fails costs itself; a r
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ... import __version__
-from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, Setting, WorkloadToCreate
-from ...protocol.parameters import LIVE, Parameters
 from ..control.fixed import Fixed
 from ..hosts.bundle import slave_bundle
-from ..hosts.driver import Driver
 from ..hosts.gate import LoginGate
 from ..live.report import Remark, RunEnds, StepBegins, Watcher
 from ..output.records import Event
@@ -26,14 +23,15 @@ from ..rollup.instances import RollupInstance
 from ..verdicts import ExitCode, Verdict
 from . import consent
 from .discover import Discovered, discover, prepare
-from .fleet import Fleet, Opener, ask_in_parts, connected
+from .fleet import Fleet, Opener, connected
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
 from .record import RunRecorder, StepRecorder
 from .result import StepResult, result_of, without_measurement
-from .settings import Key, NotMeasured, resolve
+from .settings import NotMeasured, resolve
 from .step import StepSequence
+from .told import Told
 
 TAIL: Final = 1  # subintervals that run while the decision to stop is on its way
 
@@ -52,14 +50,6 @@ async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Pres
     return await Run(plan, options, watcher, presses, opener(slave_bundle(), LoginGate())).run()
 
 
-@dataclass(slots=True)
-class _Placed:
-    """What the hosts have been told."""
-
-    parameters: dict[Key, Parameters] = field(default_factory=dict)
-    edits: int = 0
-
-
 class Run:
     """Remembers one run: its folder, its hosts, what they were told, and each step's result."""
 
@@ -73,7 +63,6 @@ class Run:
         self._now_ns: Callable[[], int] = lambda: int(loop.time() * 1e9)
         self._clock = Clock(time.time_ns(), self._now_ns())
         self._results: dict[str, StepResult] = {}
-        self._told = _Placed()
 
     async def run(self) -> ExitCode:
         plan = self._plan
@@ -106,6 +95,7 @@ class Run:
         return await discover(plan, fleet, create=True)
 
     async def _steps(self, fleet: Fleet, discovered: Discovered) -> None:
+        told = Told(fleet)
         for step in self._plan.steps:
             if fleet.interrupted.is_set():
                 break
@@ -117,12 +107,14 @@ class Run:
             except NotMeasured as error:
                 await self._skip(step, discovered, str(error))
                 continue
-            await self._tell(fleet, discovered, parameters)
-            await self._step(fleet, discovered, step, parameters)
+            first = not told.parameters
+            await told.tell(discovered, parameters)
+            if first:
+                await self._recorder.workloads(discovered.rollups, parameters)
+            await self._step(fleet, discovered, step, told)
 
-    async def _step(
-        self, fleet: Fleet, discovered: Discovered, step: Step, parameters: Mapping[Key, Parameters]
-    ) -> None:
+    async def _step(self, fleet: Fleet, discovered: Discovered, step: Step, told: Told) -> None:
+        parameters = told.parameters
         begun = self._clock.utc_ns(self._now_ns())
         recorder = await self._recorder.step(step, begun, discovered.rollups)
         keeper = StepKeeper(
@@ -136,7 +128,7 @@ class Run:
         self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), _planned_s(step)))
         control = Fixed(step.warmup_subintervals, step.measure_subintervals)
         sequence = StepSequence(
-            fleet, discovered.rollups, parameters, control, step.subinterval_s, step.cooldown_subintervals, keeper,
+            fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
         ended = await sequence.run()
@@ -165,39 +157,6 @@ class Run:
             raise NotMeasured(f"step {step} is invalid for {instance}: {why}")
         return result.iops[instance.row]
 
-    async def _tell(self, fleet: Fleet, discovered: Discovered, parameters: Mapping[Key, Parameters]) -> None:
-        """Make every host's workload instances have these parameters: edit what can be edited, else make it anew."""
-        told = self._told
-        anew = {key for key, wanted in parameters.items() if not _editable(told.parameters.get(key), wanted)}
-        edited = {key for key, wanted in parameters.items() if key not in anew and told.parameters[key] != wanted}
-        told.edits += bool(edited)
-
-        async def one(driver: Driver) -> None:
-            mine = [key for key in anew if key[0] == driver.name]
-            gone = [number for _, number in mine if (driver.name, number) in told.parameters]
-            await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
-            made = [self._to_create(discovered, key, parameters[key]) for key in sorted(mine)]
-            await ask_in_parts(driver, CreateWorkloads, "workloads", made)
-            changed = [Setting(key[1], parameters[key]) for key in sorted(edited) if key[0] == driver.name]
-            await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=told.edits)
-
-        await fleet.ask_all(dict.fromkeys(fleet.alive, one), within_s=60.0)
-        if not told.parameters:
-            await self._recorder.workloads(discovered.rollups, parameters)
-        told.parameters = dict(parameters)
-
-    def _to_create(self, discovered: Discovered, key: Key, parameters: Parameters) -> WorkloadToCreate:
-        lun = discovered.placement.lun_of[key]
-        instance = next(i for i in discovered.placement.on_host(key[0]) if i.number == key[1])
-        return WorkloadToCreate(
-            number=key[1],
-            instance=instance.id,
-            lun=lun.lun.path,
-            consent=key in discovered.writers,
-            parameters=parameters,
-            ceiling=discovered.ceiling[key],
-        )
-
     def _planned_s(self, first_step: int) -> float:
         return sum(_planned_s(step) for step in self._plan.steps[first_step:])
 
@@ -213,13 +172,6 @@ class Run:
         if Verdict.INVALID in verdicts or len(self._results) < len(self._plan.steps):
             return ExitCode.INVALID
         return ExitCode.PARTIAL if Verdict.PARTIAL in verdicts else ExitCode.OK
-
-
-def _editable(have: Parameters | None, wanted: Parameters) -> bool:
-    """Whether an instance with parameters `have` can be edited to `wanted`; else it has to be made anew."""
-    if have is None:
-        return False
-    return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
 
 
 def _planned_s(step: Step) -> float:

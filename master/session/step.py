@@ -10,9 +10,9 @@ while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 
 import asyncio
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import (
@@ -21,30 +21,29 @@ from ...protocol.messages import (
     Continue,
     Cooldown,
     DyingWords,
-    EditWorkloads,
     Go,
     Halt,
     Remark,
     Result,
-    Setting,
     Stop,
     Stopped,
     StopReason,
 )
-from ...protocol.parameters import Parameters
 from ...protocol.states import State as HostState
 from ..control.decide import State, decide, opening
-from ..control.decision import Decision, Measured
-from ..control.interval import Interval as Seen
+from ..control.decision import Decision, Edit, Measured
 from ..control.phase import Phase
 from ..hosts.driver import Driver, Event, Lost, barrier
-from ..output.records import HostTiming, Timing
 from ..rollup.instances import Rollups
 from ..rollup.merge import Interval, Merger
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
-from .fleet import Fleet, ask_in_parts
+from .changes import Changes, Disturbed
+from .fleet import Fleet
+from .keeper import Closed, Ended, Keeper
 from .settings import steered
+from .timing import Moments, timing_of
+from .told import Told
 
 LEAD_S: Final = 0.3  # from `go` to the start: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
@@ -52,44 +51,9 @@ BARRIER_1: Final = 0.75  # of a subinterval, after its end
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
+LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
+PAUSED: Final = "paused; `ivypy unpause` goes on"
 MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
-
-
-@dataclass(frozen=True, slots=True)
-class Closed:
-    """One subinterval, closed: everything that is kept of it."""
-
-    number: int
-    phase: Phase
-    start_ns: int  # controller's clock
-    interval: Interval
-    decision: Decision
-    timing: Timing
-    parameters: Mapping[tuple[str, int], Parameters]  # in force at its end
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """How a step ended."""
-
-    measured: tuple[Measured, ...]
-    findings: tuple[Outside, ...]  # of the whole step
-    stopped: Mapping[str, Stopped]
-    interrupted: bool
-
-
-class Keeper(Protocol):
-    """Whoever keeps what a step yields: files, and eyes."""
-
-    async def closed(self, closed: Closed) -> None: ...
-
-    def late(self, host: str, result: Result) -> None: ...
-
-    def event(self, host: str, kind: str, text: str) -> None: ...
-
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
-        """What control may see of a subinterval."""
-        ...
 
 
 @dataclass(slots=True)
@@ -107,7 +71,7 @@ class StepSequence:
         self,
         fleet: Fleet,
         rollups: Rollups,
-        parameters: Mapping[tuple[str, int], Parameters],
+        told: Told,
         control: State,
         length_s: float,
         cooldown: int,
@@ -116,9 +80,9 @@ class StepSequence:
     ) -> None:
         self._fleet = fleet
         self._rollups = rollups
-        self._parameters = dict(parameters)
         self._control = control
         self._length_ns = round(length_s * 1e9)
+        self.changes = Changes(told, self._length_ns)
         self._cooldown = cooldown
         self._keeper = keeper
         self._stop_on_error = stop_on_error
@@ -127,13 +91,13 @@ class StepSequence:
         self._stopped: dict[str, Stopped] = {}
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}
         self._placed: dict[Driver, int] = {}  # the local boundary that was placed last
-        self._edits = 0
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
 
     async def run(self) -> Ended:
         start_ns, hosts = await self._go()
-        k, phase, seen_hosts = 0, opening(self._control).next_phase, frozenset(d.name for d in hosts.live)
+        self.changes.begin(start_ns)
+        k, announced, seen_hosts = 0, opening(self._control).next_phase, frozenset(d.name for d in hosts.live)
         state = self._control
         while hosts.live:
             interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
@@ -141,23 +105,28 @@ class StepSequence:
                 break
             same_hosts = interval.hosts == seen_hosts
             seen_hosts = interval.hosts
+            disturbed, parameters = self.changes.seen(interval), self.changes.in_force()
             decision = Decision(Phase.COOLDOWN)
-            if not self._stopping:
+            if not self._stopping and disturbed is Disturbed.PAUSED:
+                decision = Decision(announced, say=PAUSED)
+            elif not self._stopping:
                 start_s = k * self._length_ns / 1e9
-                seen = self._keeper.see(interval, k, start_s, phase, same_hosts, edited=False)
+                edited = disturbed is Disturbed.EDITED
+                seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited)
                 state, decision = decide(state, seen)
                 self._measured += decision.measured
             decided_ns = self._fleet.now_ns()
             if decision.edits:
-                await self.edit(steered(decision.edits, self._rollups, self._parameters))
+                await self._steer(decision.edits)
             acknowledged = await self._command(k, start_ns, decision, hosts)
-            timing = self._timing(k, start_ns, interval, arrived, acknowledged, barrier_1_ns, decided_ns)
-            await self._keeper.closed(
-                Closed(k, phase, start_ns + k * self._length_ns, interval, decision, timing, dict(self._parameters))
-            )
+            start, end = (start_ns + j * self._length_ns for j in (k, k + 1))
+            timing = timing_of(interval, Moments(start, end, barrier_1_ns, decided_ns, arrived, acknowledged))
+            phase = announced if disturbed is Disturbed.NO or announced not in LOADED else Phase.TRANSIENT
+            await self._keeper.closed(Closed(k, phase, start, interval, decision, timing, parameters))
             hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}
-            phase = decision.next_phase
+            announced = decision.next_phase
             k += 1
+        self.changes.close("the step has ended")
         if not hosts.live and not self._stopping and not self._measured:
             self._findings.append(Outside(Finding(Reason.INTERRUPTED, "no host was left")))
         await self._wait_until_stopped()
@@ -295,6 +264,8 @@ class StepSequence:
             return self._fleet.now_ns()
 
         self._stopping = decision.done
+        if decision.done:
+            self.changes.close("the step is ending; it runs without a measurement")
         running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
         loop = asyncio.get_running_loop()
         left_s = (start_ns + (k + 2) * self._length_ns - self._fleet.now_ns()) / 1e9
@@ -311,29 +282,17 @@ class StepSequence:
         self._placed[driver] = min(max(wanted, even - most), even + most)
         return self._placed[driver]
 
-    async def edit(self, settings: Mapping[tuple[str, int], Parameters]) -> dict[Driver, int]:
-        """New live settings, to all hosts at once. Returns when each took effect, on the controller's clock."""
-        self._edits += 1
-        by_host: dict[str, list[Setting]] = {}
-        for (host, number), parameters in settings.items():
-            by_host.setdefault(host, []).append(Setting(number, parameters))
-
-        async def one(driver: Driver) -> int:
-            answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=self._edits)
-            return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
-
-        chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
-        deadline = asyncio.get_running_loop().time() + max(self._length_ns / 1e9, 1.0)
-        answers, failed = await barrier(chosen, one, deadline)
-        for driver, reason in failed.items():
-            self._keeper.event(driver.name, "edit", f"edit {self._edits} failed: {reason}")
-        self._parameters.update((key, value) for key, value in settings.items())
-        return answers
+    async def _steer(self, edits: Sequence[Edit]) -> None:
+        """What control wants changed, to all hosts at once."""
+        failed = await self.changes.steer(lambda parameters: steered(edits, self._rollups, parameters))
+        for host, reason in failed.items():
+            self._keeper.event(host, "edit", f"control's edit failed: {reason}")
 
     async def _halt(self, hosts: _Hosts) -> int:
         """Submit nothing more from now, on all hosts at once. Returns when that was."""
         halted_ns = self._halted_ns = self._fleet.now_ns()
         self._stopping = True
+        self.changes.close("the run is being halted")
         self._keeper.event("", "halt", "nothing more is submitted; catching what is in flight")
         running = [d for d in (*hosts.live, *hosts.late) if d.state in (HostState.RUNNING, HostState.ENDING)]
         deadline = asyncio.get_running_loop().time() + 1.0
@@ -362,37 +321,6 @@ class StepSequence:
                 self._keeper.event(driver.name, "hung", "it has not stopped; later steps are without it")
         while not self._fleet.inbox.empty():
             self._take(*self._fleet.inbox.get_nowait(), NEVER, {}, nobody)
-
-    def _timing(
-        self, k: int, start_ns: int, interval: Interval, arrived: Mapping[Driver, int],
-        acknowledged: Mapping[Driver, int], barrier_1_ns: int, decided_ns: int,
-    ) -> Timing:  # fmt: skip
-        """The controller's side of subinterval k; durations count from its planned end."""
-        start, end = (start_ns + j * self._length_ns for j in (k, k + 1))
-        hosts = {}
-        for driver, arrived_ns in arrived.items():
-            result, offset = interval.results[driver.name], driver.clock.at(arrived_ns)
-            began, ended = (
-                driver.clock.to_controller(t) for t in (result.start_ns, result.start_ns + result.length_ns)
-            )
-            answered = acknowledged.get(driver)
-            hosts[driver.name] = HostTiming(
-                send_up_ns=arrived_ns - ended,
-                acknowledgement_ns=None if answered is None else answered - decided_ns,
-                offset_ns=offset.offset_ns,
-                error_bound_ns=offset.bound_ns,
-                rate_ppm=offset.rate_ppm,
-                start_skew_ns=began - start,
-                boundary_skew_ns=ended - end,
-            )
-        barrier_2_ns = max(acknowledged.values(), default=decided_ns)
-        return Timing(
-            barrier_1_ns=barrier_1_ns - end,
-            processing_ns=decided_ns - barrier_1_ns,
-            barrier_2_ns=barrier_2_ns - decided_ns,
-            left_ns=end + self._length_ns - barrier_2_ns,
-            hosts=hosts,
-        )
 
 
 def _u32(numbers: Sequence[int]) -> Array:

@@ -1,0 +1,49 @@
+"""The seam between a step's sequence and whoever keeps what it yields: files, and eyes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...protocol.messages import Result, Stopped
+from ...protocol.parameters import Parameters
+from ..control.decision import Decision, Measured
+from ..control.interval import Interval as Seen
+from ..control.phase import Phase
+from ..output.records import Timing
+from ..rollup.merge import Interval
+from ..rollup.validity import Outside
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """One subinterval, closed: everything that is kept of it."""
+
+    number: int
+    phase: Phase
+    start_ns: int  # controller's clock
+    interval: Interval
+    decision: Decision
+    timing: Timing
+    parameters: Mapping[tuple[str, int], Parameters]  # in force at its end
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a step ended."""
+
+    measured: tuple[Measured, ...]
+    findings: tuple[Outside, ...]  # of the whole step
+    stopped: Mapping[str, Stopped]
+    interrupted: bool
+
+
+class Keeper(Protocol):
+    async def closed(self, closed: Closed) -> None: ...
+
+    def late(self, host: str, result: Result) -> None: ...
+
+    def event(self, host: str, kind: str, text: str) -> None: ...
+
+    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
+        """What control may see of a subinterval."""
+        ...

@@ -1,0 +1,111 @@
+"""What the hosts have been told: the parameters of every workload instance, and every change of them.
+
+Rule: only here are workload instances created, edited and deleted, so that what is remembered is what was
+acknowledged. Edits are numbered through the whole run, since results name the number in force. Whoever reads the
+parameters in order to change them holds `changing` meanwhile: two changes at once would each undo the other.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, Setting, WorkloadToCreate
+from ...protocol.parameters import LIVE, Parameters
+from ..hosts.driver import Driver, barrier
+from .discover import Discovered
+from .fleet import Fleet, ask_in_parts
+from .settings import Key
+
+TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
+EDIT_S: Final = 5.0  # for an edit: a host that is lost is noticed earlier, by its probes
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What came of one edit."""
+
+    number: int
+    effective_ns: Mapping[str, int]  # by host: when its last thread took it, on the controller's clock
+    failed: Mapping[str, str]  # by host: why it did not
+
+
+class Told:
+    """Remembers what every workload instance was told, and the number of the last edit."""
+
+    def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
+        self.parameters: dict[Key, Parameters] = dict(parameters or {})
+        self.changing = asyncio.Lock()
+        self._fleet = fleet
+        self._unsure: set[Key] = set()  # an edit of them was not answered: told again before the next step
+        self._edits = 0
+
+    def next_edit(self) -> int:
+        """A number for an edit, known before it is sent."""
+        self._edits += 1
+        return self._edits
+
+    async def edit(self, number: int, settings: Mapping[Key, Parameters]) -> Edited:
+        """Live settings, to all their hosts at once."""
+        by_host: dict[str, list[Setting]] = {}
+        for (host, instance), parameters in settings.items():
+            by_host.setdefault(host, []).append(Setting(instance, parameters))
+
+        async def one(driver: Driver) -> int:
+            answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
+            return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
+
+        chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
+        answers, failed = await barrier(chosen, one, asyncio.get_running_loop().time() + EDIT_S)
+        effective = {driver.name: at_ns for driver, at_ns in answers.items()}
+        self.parameters.update({key: value for key, value in settings.items() if key[0] in effective})
+        self._unsure.update(key for key in settings if key[0] not in effective)
+        reasons = {driver.name: reason for driver, reason in failed.items()}
+        reasons |= {host: "it is lost" for host in by_host.keys() - effective.keys() - reasons.keys()}
+        return Edited(number, effective, reasons)
+
+    async def tell(self, discovered: Discovered, wanted: Mapping[Key, Parameters]) -> None:
+        """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
+
+        Raises HostsError.
+        """
+        async with self.changing:
+            have = self.parameters
+            anew = {key for key, value in wanted.items() if not _editable(have.get(key), value)}
+            edited = {
+                key for key, value in wanted.items() if key not in anew and (have[key] != value or key in self._unsure)
+            }
+            number = self.next_edit() if edited else self._edits
+
+            async def one(driver: Driver) -> None:
+                mine = sorted(key for key in anew if key[0] == driver.name)
+                gone = [instance for host, instance in mine if (host, instance) in have]
+                await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
+                made = [_to_create(discovered, key, wanted[key]) for key in mine]
+                await ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                changed = [Setting(key[1], wanted[key]) for key in sorted(edited) if key[0] == driver.name]
+                await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
+
+            await self._fleet.ask_all(dict.fromkeys(self._fleet.alive, one), within_s=TELLING_S)
+            self.parameters = dict(wanted)
+            self._unsure.clear()
+
+
+def _editable(have: Parameters | None, wanted: Parameters) -> bool:
+    """Whether an instance with parameters `have` can be edited to `wanted`; else it has to be made anew."""
+    if have is None:
+        return False
+    return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
+
+
+def _to_create(discovered: Discovered, key: Key, parameters: Parameters) -> WorkloadToCreate:
+    lun = discovered.placement.lun_of[key]
+    instance = next(i for i in discovered.placement.on_host(key[0]) if i.number == key[1])
+    return WorkloadToCreate(
+        number=key[1],
+        instance=instance.id,
+        lun=lun.lun.path,
+        consent=key in discovered.writers,
+        parameters=parameters,
+        ceiling=discovered.ceiling[key],
+    )
