@@ -5,9 +5,21 @@ from functools import cache
 import numpy as np
 import pytest
 
+from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.criteria import Criterion, Rule
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.find import Find
+from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import value_of
-from ivypy.master.control.interval import Load
-from ivypy.master.control.samples import FOCUS_METRICS, faults, focus_on, loads, samples
+from ivypy.master.control.interval import Interval, Load
+from ivypy.master.control.measure import Goal, Measure
+from ivypy.master.control.pid import Range, pid
+from ivypy.master.control.probe import Question
+from ivypy.master.control.samples import FOCUS_METRICS, faults, focus_on, loads, observed, samples
+from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.control.staircase import Staircase, Stairs
+from ivypy.master.control.steady import Steady
+from ivypy.master.control.steer import Steered
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
@@ -62,6 +74,30 @@ def test_loads_are_counted_per_instance() -> None:
     shown = figures()
     assert loads(shown, ROLLUPS.type("host").instances) == {"h1": Load(6100, 6000, 100), "h2": Load(6100, 6000, 100)}
     assert loads(shown, ROLLUPS.type("all").instances) == {"all": Load(12200, 12000, 200)}
+
+
+def test_a_state_is_shown_what_it_looks_at() -> None:
+    """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
+    p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
+    measure = Measure(Goal(p99))
+    control = pid(cpu, 50, {"all": Range(1, 2)})
+    states: list[State] = [
+        Fixed(0, 1),
+        measure,
+        Steady(Criterion(Rule.DEVIATION, p99, 2)),
+        Steered(control, measure),
+        Steered(AutoPid(p99, 1000, ("h1", "h2")), Fixed(0, 1)),
+        Staircase(Stairs(1, 1), measure),
+        Find(Question(p99, 1000)),
+        Watched(Steered(control, measure), (Threshold(p99, 1000),)),
+    ]
+    for state in states:
+        found, asked = observed(figures(), ROLLUPS, state.focuses)
+        assert set(found) == set(state.focuses)
+        closed = Interval(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
+        decide(state, closed)
+    assert states[0].focuses == ()
+    assert set(states[-1].focuses) == {p99, cpu}
 
 
 def test_every_focus_metric_is_a_metric() -> None:

@@ -36,6 +36,10 @@ class AutoPid:
     capacity: Mapping[str, float] = field(default_factory=dict)  # IOPS at max, per instance
     at_max: Mapping[str, float | None] = field(default_factory=dict)  # the metric there
 
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (self.focus,)
+
     def opening(self) -> tuple[Edit, ...]:
         return tuple(Edit(self.focus.rollup, name, None) for name in self.instances)
 
@@ -113,6 +117,10 @@ class Unreachable:
 
     since: int
     why: str
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return ()
 
     def opening(self) -> tuple[Edit, ...]:
         return ()

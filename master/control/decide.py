@@ -11,11 +11,17 @@ arrives while k + 1 runs: `next_phase` names k + 1, edits act within it, and whe
 from typing import Protocol
 
 from .decision import Decision
+from .focus import Focus
 from .interval import Interval
 
 
 class State(Protocol):
     """Anything that can decide: fixed time, measure, steady state, and what steers the load around them."""
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        """What it looks at: each interval must hold these samples, and the loads of their rollup types and of `all`."""
+        ...
 
     def opening(self) -> Decision: ...
 
@@ -24,6 +30,9 @@ class State(Protocol):
 
 class Judge(Protocol):
     """A state that only decides when a measurement is good, so that others may run it under loads of their own."""
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]: ...
 
     def opening(self) -> Decision: ...
 

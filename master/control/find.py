@@ -15,6 +15,7 @@ import numpy as np
 
 from ..verdicts import Finding, Reason
 from .decision import Cell, Decision, Edit, Measured, Row, nothing_measured
+from .focus import Focus
 from .interval import Interval
 from .phase import Phase
 from .probe import Answer, Probe, Question, probed
@@ -222,6 +223,10 @@ class Find:
         if self.most < 4:
             found.append(f"probes is {self.most}; a bracket takes at least 4 (max, a pass, a fail, and the fail again)")
         return found
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (self.question.focus,)
 
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, (Edit("all", "all", None),))

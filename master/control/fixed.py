@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ..verdicts import Finding, Reason
 from .decision import Decision, Measured
+from .focus import Focus
 from .interval import Interval
 from .phase import Phase
 
@@ -25,6 +26,10 @@ class Fixed:
     @property
     def first(self) -> int:
         return self.since + self.warmup if self.begin is None else self.begin
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return ()
 
     def opening(self) -> Decision:
         return Decision(self._phase(0))

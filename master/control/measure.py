@@ -98,6 +98,10 @@ class Measure:
     def first(self) -> int:
         return self.since + self.warmup if self.begin is None else self.begin
 
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (self.goal.focus,)
+
     def opening(self) -> Decision:
         return Decision(self._phase(0))
 

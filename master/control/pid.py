@@ -130,6 +130,10 @@ class Pid:
     since: int = 0
     sums: tuple[tuple[int, Mapping[str, float]], ...] = ()  # the error of every subinterval, for the verdict
 
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (self.focus,)
+
     def opening(self) -> tuple[Edit, ...]:
         return tuple(Edit(self.focus.rollup, name, loop.iops) for name, loop in self.loops.items())
 

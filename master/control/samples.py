@@ -5,7 +5,7 @@ with its count, a percentile with its buckets. Columns that are none of these (a
 backlog) have no such sums and can be no focus metrics.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Final
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
-from ..rollup.instances import RollupInstance
+from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merged import Floats
 from ..rollup.metrics import METRICS
 from .focus import Focus, Sample
@@ -61,6 +61,18 @@ def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = 
             f"there is no rollup type {rollup} with instances" + (f"; did you mean {close[0]}?" if close else "")
         )
     return found
+
+
+def observed(
+    figures: Figures, rollups: Rollups, focuses: Iterable[Focus]
+) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, Load]]]:
+    """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval."""
+    wanted = set(focuses)
+    types = {"all", *(focus.rollup for focus in wanted)}
+    return (
+        {focus: samples(figures, focus, rollups.type(focus.rollup).instances) for focus in wanted},
+        {name: loads(figures, rollups.type(name).instances) for name in types},
+    )
 
 
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:

@@ -42,6 +42,10 @@ class Watched:
     seen: tuple[Interval, ...] = ()  # since the last measurement closed
     alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
 
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (*self.state.focuses, *(threshold.focus for threshold in self.thresholds))
+
     def opening(self) -> Decision:
         return self.state.opening()
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
+from .focus import Focus
 from .interval import Interval, Load
 from .phase import Phase
 
@@ -99,6 +100,10 @@ class Staircase:
     tread: int = 0
     first_iops: float | None = None  # what tread 0 achieved
     seen: tuple[Seen, ...] = ()
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return self.judge.focuses
 
     def opening(self) -> Decision:
         return replace(self.judge.opening(), edits=(self._edit(),))

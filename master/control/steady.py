@@ -15,7 +15,7 @@ import numpy as np
 from ..verdicts import Finding, Reason
 from .criteria import Criterion, Rule, Score, score
 from .decision import Cell, Decision, Measured, Row
-from .focus import value_of
+from .focus import Focus, value_of
 from .interval import Interval
 from .measure import Goal, Judgement, Part, judge
 from .phase import Phase
@@ -63,6 +63,10 @@ class Steady:
     @property
     def first(self) -> int:
         return self.since + self.warmup if self.begin is None else self.begin
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (self.criterion.focus,)
 
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP if self.warmup else Phase.RUN)

@@ -10,6 +10,7 @@ from typing import Protocol
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Row, nothing_measured
+from .focus import Focus
 from .interval import Interval
 from .phase import Phase
 
@@ -26,6 +27,9 @@ class Orders:
 
 class Steer(Protocol):
     """Something that moves the load from subinterval to subinterval."""
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]: ...
 
     def opening(self) -> tuple[Edit, ...]: ...
 
@@ -45,6 +49,10 @@ class Steered:
     timeout_s: float = 900.0  # for the load to settle, since the step began
     began_s: float | None = None
     measurable: int | None = None
+
+    @property
+    def focuses(self) -> tuple[Focus, ...]:
+        return (*self.steer.focuses, *self.judge.focuses)
 
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, self.steer.opening())
