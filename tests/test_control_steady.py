@@ -19,11 +19,11 @@ from ivypy.master.control.criteria import (
     criterion_named,
     drift_bound,
     fio_block,
-    first_attained,
     score,
 )
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision
+from ivypy.master.control.finished import Series, first_attained
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.interval import Interval
 from ivypy.master.control.phase import Phase
@@ -159,7 +159,7 @@ def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> No
 class TestFinishedData:
     def first(self, values: list[float | None], **more: Any) -> tuple[int, int, float] | None:
         starts = [float(second) for second in range(len(values))]
-        got = first_attained(criterion_named("iops", 3, 1.0), starts, [1.0] * len(values), values, **more)
+        got = first_attained(criterion_named("iops", 3, 1.0), Series(starts, [1.0] * len(values), values), **more)
         return (got.first, got.last, got.second) if got else None
 
     def test_the_first_second_at_which_it_would_have_stopped(self) -> None:
@@ -175,6 +175,14 @@ class TestFinishedData:
     def test_no_window_holds_a_blank_value_or_a_break(self) -> None:
         assert self.first([100.0, None, 100.0, 100.0, 100.0]) == (2, 4, 5.0)
         assert self.first([100.0, 100.0, 100.0, 100.0, 100.0], breaks=(2,)) == (2, 4, 5.0)
+
+    def test_by_t_it_stops_where_a_running_step_would(self) -> None:
+        values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
+        criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+        got = first_attained(criterion, Series([float(n) for n in range(200)], [1.0] * 200, values))
+        decisions = drive(Steady(criterion), one(values))
+        assert got is not None
+        assert got.last == len(decisions) - 1
 
 
 def drive(state: State, values: list[dict[str, float]], **marks: tuple[int, ...]) -> list[Decision]:

@@ -5,7 +5,6 @@ least squares per second of real time; a relative limit is a percentage of the m
 arithmetic knows nothing of subinterval numbers or rollups, so it serves a running test and finished data alike.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import inf, sqrt
@@ -164,47 +163,6 @@ def _snia(lengths: FLOATS, values: FLOATS, mean: float, deviation: float, slope:
     )
     value = max(excursion, rise * SNIA_EXCURSION_PERCENT / SNIA_SLOPE_PERCENT)
     return Score(value, value <= SNIA_EXCURSION_PERCENT, mean, deviation, slope)
-
-
-@dataclass(frozen=True, slots=True)
-class Attained:
-    """Where finished data first met a criterion."""
-
-    first: int  # index of the window's first value
-    last: int  # and of its last: a test would have stopped at its end
-    second: float  # the end of that value, in the series' own time
-    score: Score
-
-
-def first_attained(
-    criterion: Criterion,
-    starts_s: Sequence[float],
-    lengths_s: Sequence[float],
-    values: Sequence[float | None],
-    ramp_s: float = 0.0,
-    breaks: Sequence[int] = (),
-) -> Attained | None:
-    """The first window of finished data that meets the criterion; None if none does.
-
-    Values that start before `ramp_s`, blank ones, and windows across an index in `breaks` (the first value after an
-    edit or a change of hosts) are not used. Not for the rule `t`, which has no fixed window.
-    """
-    begins = np.asarray(starts_s, dtype=np.float64)
-    lengths = np.asarray(lengths_s, dtype=np.float64)
-    numbers = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    first = int(np.searchsorted(begins, ramp_s))
-    for last in range(len(numbers)):
-        if last in breaks:
-            first = max(first, last)
-        if np.isnan(numbers[last]):
-            first = max(first, last + 1)
-        if last - first + 1 < criterion.looks_back:
-            continue
-        part = slice(first, last + 1)
-        got = score(criterion, begins[part] + lengths[part] / 2, lengths[part], numbers[part])
-        if got.attained:
-            return Attained(last - criterion.window + 1, last, float(begins[last] + lengths[last]), got)
-    return None
 
 
 def fio_block(
