@@ -62,7 +62,7 @@ class Answer:
     series: tuple[Series, ...]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
-    spans: dict[str, tuple[int, int]]  # log -> from when to when it tells something, ns
+    spans: dict[Source, tuple[int, int]]  # from when to when each log tells something, ns
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Analysis:
         self._lock = Lock()
         self._live: dict[Instance, _Live] = {}
         self._series: list[Series] = []
-        self._spans: dict[str, tuple[int, int]] = {}
+        self._spans: dict[Source, tuple[int, int]] = {}
         self._readings: list[Reading] = []
         self._logged: Logged | None = None
         self._tail_source = self._plan_tail()
@@ -157,7 +157,7 @@ class Analysis:
         with self._lock:
             self._readings.append(reading)
             if span is not None and source is not self._tail_source:
-                self._spans[source.name] = span
+                self._spans[source] = span
             for share in self._shares[source]:
                 live = self._live[share.instance]
                 live.waiting -= 1

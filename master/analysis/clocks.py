@@ -77,7 +77,8 @@ def _host_start(row: dict[str, str]) -> HostStart:
 
 
 def with_start_times(sources: Iterable[Source], starts: dict[str, HostStart]) -> tuple[list[Source], list[Fault]]:
-    """The table's starts, given to each host's logs. Logs with stamps from 1970 take only the drift."""
+    """The table's starts, given to each host's logs. Logs with stamps from 1970 stay where they stand: a drift says
+    nothing there without the moment at which the clock was right."""
     placed: list[Source] = []
     faults: list[Fault] = []
     for source in sources:

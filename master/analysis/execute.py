@@ -12,7 +12,7 @@ from ..errors import OutputError, PlanError
 from ..plan.units import format_duration
 from ..verdicts import ExitCode
 from .accumulate import Weighting
-from .analyse import Analysis, Answer, Question
+from .analyse import Analysis, Question
 from .check import check
 from .clocks import apart, begins_ns, misalignment, read_start_times, with_start_times
 from .compat import CompatOptions, Tool, printer
@@ -116,8 +116,10 @@ def _analyse(found: Found, options: Options) -> Result:
     if answer.faults and not options.keep_going:
         raise LogError(list(answer.faults))
     notes += answer.notes
-    notes += misalignment(sources, list(answer.spans.values()), starts)
-    notes += _other_lengths(answer)
+    # A run's steps follow one another, and its hosts' clocks were measured: only logs are compared.
+    spans = {source: span for source, span in answer.spans.items() if source.format is not Format.IVYPY}
+    notes += misalignment(sources, list(spans.values()), starts)
+    notes += _other_lengths(spans)
     zero_ns = _zero_ns(sources, origin_ns)
     settings = {
         "interval": format_duration(question.length_ns / NS_PER_S),
@@ -213,18 +215,18 @@ def _remarks(sources: Sequence[Source]) -> list[str]:
     return notes
 
 
-def _other_lengths(answer: Answer) -> list[str]:
+def _other_lengths(spans: dict[Source, tuple[int, int]]) -> list[str]:
     """Logs that end well before or after the others: their intervals are of fewer logs."""
-    ends = {name: end for name, (_, end) in answer.spans.items()}
+    ends = {source.name: end for source, (_, end) in spans.items()}
     if len(ends) < 2:
         return []
     middle = sorted(ends.values())[(len(ends) - 1) // 2]
-    begin = min(begin for begin, _ in answer.spans.values())
+    begin = min(begin for begin, _ in spans.values())
     far = [name for name, end in ends.items() if abs(end - middle) > max((middle - begin) * 0.05, 2 * NS_PER_S)]
     return [
         f"{name}: ends at {(ends[name] - begin) / NS_PER_S:.3f} s, where the others end near "
         f"{(middle - begin) / NS_PER_S:.3f} s; the column `logs` says how many logs each interval is of"
-        for name in far
+        for name in sorted(far)
     ]
 
 
