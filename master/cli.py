@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from .. import __version__
+from .analysis.command import percentiles
 from .errors import HostsError, IvypyError, OutputError, PlanError, RefusedError
 from .live.choose import Ui
 from .verdicts import ExitCode
@@ -122,6 +123,9 @@ def columns() -> ExitCode:
 
     click.echo(columns_page())
     return ExitCode.OK
+
+
+cli.add_command(percentiles)
 
 
 def _load(path: Path, defines: tuple[str, ...]) -> Any:
