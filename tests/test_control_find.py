@@ -4,7 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.find import Bracket, Find, Limits, bracket, expected, next_load
+from ivypy.master.control.focus import Sample
+from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.probe import Answer, Probe, Question
 from ivypy.master.verdicts import Reason
 from tests.control.plants import LATENCY, Curve, Plant, Trace, linear, load_for, mmc, noise, simulate
@@ -126,6 +129,23 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
     fails = sum(row["kept_up"] is False for row in rows)
     assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
+
+
+def test_a_backlog_that_never_drains_ends_the_search() -> None:
+    """A device that hangs at the first probe: nothing completes any more."""
+    state: State = Find(Question(LATENCY, 1000), capacity=None)
+    decision, number = opening(state), 0
+    while not decision.done:
+        hung = number > 4
+        load = Load(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
+        samples = {LATENCY: {"all": Sample(0.0, 0.0) if hung else Sample(5e6, 5000)}}
+        interval = Interval(
+            number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}}
+        )
+        state, decision = decide(state, interval)
+        number += 1
+        assert number < 200
+    assert "still owed" in decision.measured[0].findings[0].detail
 
 
 def test_a_target_that_fails_at_the_lowest_load_is_said() -> None:

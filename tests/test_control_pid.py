@@ -169,6 +169,23 @@ def test_no_gain_steps_in_a_measurement(curve: Curve, capacity: float, target: f
     assert all(isinstance(step, int) and step < measured.first for step in steps)
 
 
+def test_another_target_is_followed_from_where_the_load_stands() -> None:
+    """`ivypy edit` changes the target; thirty subintervals later the load is the new one."""
+    curve, capacity = mmc(4, 1000), 4000.0
+    plant = Plant(curve, capacity, noise(3, 0.01, 0.0))
+    state: Steer = controlled(curve, capacity, 2000).steer
+    decision = Decision(Phase.RUN, state.opening())
+    for number in range(100):
+        if number == 60:
+            assert isinstance(state, Pid)
+            before = loop_of(state, "all").iops
+            state = state.retargeted(1500)
+            assert loop_of(state, "all").iops == before
+        state, orders = state.after(plant.interval(number, decision))
+        decision = Decision(Phase.RUN, orders.edits)
+    assert plant.iops == pytest.approx(load_for(curve, 1500, capacity), rel=0.03)
+
+
 def test_it_follows_a_plant_that_changes() -> None:
     """The device becomes 40 % slower in subinterval 80: thirty subintervals later the load is the new one."""
     curve, capacity = mmc(4, 1000), 4000.0

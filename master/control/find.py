@@ -256,8 +256,15 @@ class Find:
         return replace(self, capacity=capacity)._next(interval, ())
 
     def _draining(self, interval: Interval) -> "tuple[Find, Decision]":
-        if _backlog(interval) > 0:
-            return self, Decision(Phase.TRANSIENT, say=f"search: {_backlog(interval):,} I/Os owed")
+        owed = _backlog(interval)
+        if owed > 0 and interval.number - self.since >= self.question.most:
+            why = Finding(
+                Reason.SEARCH_UNBOUNDED,
+                f"{owed:,} I/Os are still owed after {self.question.most} subintervals at 0 IOPS",
+            )
+            return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),), say=why.detail)
+        if owed > 0:
+            return self, Decision(Phase.TRANSIENT, say=f"search: {owed:,} I/Os owed")
         return self._start(interval, ())
 
     def _probing(self, interval: Interval) -> "tuple[Find, Decision]":

@@ -74,9 +74,6 @@ class Steered:
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
         return state, replace(decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured)
 
-    def restarted(self, at: int) -> "Steered":
-        return replace(self, judge=self.judge.restarted(at))
-
     def _settling(self, interval: Interval, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
             return Decision(Phase.WARMUP, orders.edits, orders.rows, say=orders.say)
