@@ -20,7 +20,6 @@ from .decide import Judge, State
 from .estimate import Correction
 from .find import Find
 from .fixed import Fixed
-from .focus import Focus
 from .measure import Goal, Measure, Window
 from .pid import Pid, Range, Rules, pid
 from .probe import Question
@@ -46,7 +45,10 @@ class Known:
 
 
 def faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[Path, str]]:
-    """What control has against a step: the keys below its `go`, and a sentence each. `rollups`: the plan's types."""
+    """What control has against a step: the keys below its `go`, and a sentence each. `rollups`: the plan's types.
+
+    An amount that could not be read is not a number here; it has been told, and nothing follows from it.
+    """
     demands = step.demands
     match demands.judge:
         case Accurate() as accurate:
@@ -78,7 +80,7 @@ def _load_faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[
                 yield from _at(("staircase",), stairs.faults())
         case Found() as found:
             yield from _unseen(("find",), found.metric, found.rollup, rollups, controls=True)
-            if found.metric in samples.FOCUS_METRICS:
+            if found.metric in samples.FOCUS_METRICS and not math.isnan(found.target):
                 yield from _at(("find",), _find(found, step, 0.0).faults())
         case None:
             pass
@@ -148,15 +150,6 @@ def state_of(step: Step, known: Known) -> State:
         case Found() as found:
             state = _find(found, step, known.tolerance)
     return Watched(state, tuple(map(_watch, demands.slo))) if demands.slo else state
-
-
-def foci(step: Step) -> tuple[Focus, ...]:
-    """Everything that the step's state looks at."""
-    demands = step.demands
-    asked: list[Accurate | Steadied | Held | Found | Threshold] = [*demands.slo]
-    asked += [demands.judge] if demands.judge else []
-    asked += [demands.load] if isinstance(demands.load, Held | Found) else []
-    return tuple(dict.fromkeys(focus_on(one.metric, one.rollup) for one in asked))
 
 
 def _refuse(sentences: Sequence[str]) -> None:

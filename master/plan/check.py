@@ -4,7 +4,7 @@ Rule: only what is certain without the test hosts. A name of something that was 
 out, is not called unknown.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,7 +13,7 @@ from .mixes import HOST, WORKLOAD, Mix, after, created, value_of
 from .model import ALL, Edit, LunSelection, Step, Workload
 from .parameters import OfStep
 from .steps import Schedule, given
-from .syntax import PlanDoc
+from .syntax import GoDoc, PlanDoc
 from .units import format_fraction
 from .words import listed, nearest, suggestion
 
@@ -65,6 +65,24 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Itera
                     yield f"the plan has no {attribute} {value!r}{suggestion(value, names)}"
 
 
+# What speaks against a step's demands: the keys below its `go`, and a sentence each. The second argument: the plan's
+# rollup types; None where some were lost to a fault.
+Judge = Callable[[Step, Collection[str] | None], Iterable[tuple[Path, str]]]
+
+
+def nothing_against(step: Step, rollups: Collection[str] | None) -> Iterable[tuple[Path, str]]:
+    """For readers that know nothing of control; the session asks it before anything is touched."""
+    return ()
+
+
+def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, faults: Faults) -> None:
+    """What control has against any step, at the key where it stands: in the step, or in `defaults`."""
+    for entry, step in schedule.steps():
+        for keys, text in judge(step, known.rollups):
+            own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
+            faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
+
+
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
     """`50% of step max` names a step that runs before. `complete`: no step was lost to a fault."""
     entry_of: dict[str, int] = {}
@@ -101,6 +119,21 @@ def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
                 for j, value in enumerate(values):
                     if isinstance(value, OfStep):
                         yield i, ("steps", i, "go", "loop", name, j), value
+        if entry.go is not None:
+            yield from ((i, path, level) for path, level in _levels(entry.go, ("steps", i, "go")))
+
+
+def _levels(go: GoDoc, path: Path) -> Iterator[tuple[Path, OfStep]]:
+    """Every load of a step's control that refers to a step."""
+    pid = go.control.pid if go.control else None
+    for where, section, keys in (
+        (("control", "pid"), pid, ("low_iops", "high_iops")),
+        (("staircase",), go.staircase, ("start", "end", "step")),
+    ):
+        for key in keys:
+            value = getattr(section, key, None)
+            if isinstance(value, OfStep):
+                yield (*path, *where, key), value
 
 
 def check_mixes(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from .describe_demands import demand_lines
 from .fields import written
 from .hostspec import HostSpec, Launcher
 from .model import ALL, Edit, LunSelection, Plan, RollupSpec, Step, Workload
@@ -88,10 +89,12 @@ def _rollup(rollup: RollupSpec) -> str:
 
 
 def _step(step: Step) -> list[str]:
-    times = [("warmup", step.warmup_s), ("measure", step.measure_s), ("cooldown", step.cooldown_s)]
+    measure = "measure" if step.demands.fixed else "measure at most"
+    times = [("warmup", step.warmup_s), (measure, step.measure_s), ("cooldown", step.cooldown_s)]
     shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
     lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
     lines += [f"    {_edit(edit)}" for edit in step.edits]
+    lines += [f"    {line}" for line in demand_lines(step.demands)]
     lines += [f"    note: {note}" for note in step.notes]
     return lines
 
@@ -108,12 +111,13 @@ def _edit(edit: Edit) -> str:
 
 def _total(plan: Plan) -> str:
     steps = len(plan.steps)
-    return f"{steps} step{'' if steps == 1 else 's'}, about {format_duration(planned_s(plan.steps))} in all\n"
+    about = "about" if all(step.demands.fixed for step in plan.steps) else "at most"
+    return f"{steps} step{'' if steps == 1 else 's'}, {about} {format_duration(planned_s(plan.steps))} in all\n"
 
 
 def planned_s(steps: Iterable[Step]) -> float:
-    """How long steps run, in seconds; each has one subinterval more, the tail in which its end is decided."""
-    return round(sum(s.warmup_s + s.measure_s + s.subinterval_s + s.cooldown_s for s in steps), 6)
+    """How long steps run, in seconds, at most."""
+    return round(sum(step.planned_s for step in steps), 6)
 
 
 def _pairs(values: Mapping[str, object]) -> str:

@@ -10,9 +10,11 @@ from typing import Any, Final, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from .control_syntax import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .document import Faults, Path
 from .fields import kind_of
 from .places import sentence
+from .sections import Section
 from .syntax import (
     Access,
     CreateDoc,
@@ -22,14 +24,19 @@ from .syntax import (
     LunsDoc,
     PlanDoc,
     RollupDoc,
-    Section,
     TimesDoc,
     WorkloadDoc,
 )
 from .words import unknown_key
 
 # One element of these sections, for messages.
-_ELEMENT: Final = {"steps": "a step", "hosts": "a host", "rollups": "a rollup", "attributes": "an entry of attributes"}
+_ELEMENT: Final = {
+    "steps": "a step",
+    "hosts": "a host",
+    "rollups": "a rollup",
+    "attributes": "an entry of attributes",
+    "slo": "a threshold",
+}
 
 _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("the plan itself, at the left margin", PlanDoc),
@@ -42,6 +49,12 @@ _HOMES: Final[list[tuple[str, type[Section]]]] = [
     ("a host", HostDoc),
     ("'rollups'", RollupDoc),
     ("'edit'", EditDoc),
+    ("'measure'", MeasureDoc),
+    ("'steady'", SteadyDoc),
+    ("'control: { pid: ... }'", PidDoc),
+    ("'staircase'", StaircaseDoc),
+    ("'find'", FindDoc),
+    ("'slo'", SloDoc),
 ]
 _ELSEWHERE: Final = {key: home for home, model in reversed(_HOMES) for key in model.model_fields}
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ...protocol.messages import Attribute, FileToCreate
+from .demands import NOTHING, Demands
 from .hostspec import HostSpec
 from .parameters import PlanParameters, Value
 from .places import Fault, Place, PlanFaults
@@ -85,11 +86,17 @@ class Step:
     edits: tuple[Edit, ...]  # all that are in force, oldest first: the complete difference to the workloads as created
     subinterval_s: float
     warmup_s: float
-    measure_s: float  # > 0
+    measure_s: float  # > 0; the most that measuring may take, where `demands` leave its length open
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
     notes: tuple[str, ...] = ()  # what a person should know of how it differs from what was written
+    demands: Demands = NOTHING  # of control: when it is measured well, what steers its load, what must hold
+
+    @property
+    def planned_s(self) -> float:
+        """How long it takes, at most; with the tail, in which its end is decided."""
+        return self.warmup_s + self.measure_s + self.subinterval_s + self.cooldown_s
 
     @property
     def warmup_subintervals(self) -> int:

@@ -11,9 +11,20 @@ from pydantic_core import PydanticUndefined
 
 from ...protocol.parameters import Parameters, Unit
 from .attributes import ATTRIBUTES
+from .control_syntax import (
+    ControlDoc,
+    FindDoc,
+    MeasureDoc,
+    OnBreakDoc,
+    PidDoc,
+    SloDoc,
+    StaircaseDoc,
+    SteadyDoc,
+)
 from .fields import CHANGES, PARAMETER_FIELDS, Reads, written
 from .model import TOTAL_IOPS
 from .parameters import PlanParameters
+from .sections import Section
 from .syntax import (
     TIMES,
     Access,
@@ -24,10 +35,8 @@ from .syntax import (
     HostDoc,
     LoopDoc,
     LunsDoc,
-    MeasureDoc,
     PlanDoc,
     RollupDoc,
-    Section,
     StepDoc,
     TimesDoc,
     WorkloadDoc,
@@ -59,6 +68,7 @@ _UNITS = """\
 | time | `5s`, `250ms`, `1m30s`, `2h`, `0` | d, h, m (or min), s, ms, us, ns; a number without a unit is refused |
 | fraction | `70%`, `0.7` | a number above 1 without a percent sign is refused |
 | IOPS | `max`, `5000`, `5k`, `1.5M`, `50% of step NAME` | k and M are 1,000 and 1,000,000 |
+| amount of a metric | `1ms`, `5000`, `200MiB/s`, `80%` | by the metric's name: a time, a number, a transfer rate, CPU |
 | range | `0%..50%`, `1GiB..2GiB`, `[0%, 50%]` | from the first place to before the second |
 | yes or no | `true`, `false` | |
 """
@@ -76,6 +86,13 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("steps", StepDoc),
     ("steps: go", GoDoc),
     ("steps: go: measure", MeasureDoc),
+    ("steps: go: steady", SteadyDoc),
+    ("steps: go: control", ControlDoc),
+    ("steps: go: control: pid", PidDoc),
+    ("steps: go: slo", SloDoc),
+    ("steps: go: slo: on_break", OnBreakDoc),
+    ("steps: go: staircase", StaircaseDoc),
+    ("steps: go: find", FindDoc),
     ("steps: go: loop", LoopDoc),
     ("steps: edit", EditDoc),
 ]

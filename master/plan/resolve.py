@@ -11,7 +11,17 @@ from typing import Final
 
 from ...protocol.messages import FileToCreate
 from .attributes import ATTRIBUTES
-from .check import Known, check_edits, check_mixes, check_names, check_presence, check_references
+from .check import (
+    Judge,
+    Known,
+    check_demands,
+    check_edits,
+    check_mixes,
+    check_names,
+    check_presence,
+    check_references,
+    nothing_against,
+)
 from .document import Faults, Path
 from .hosts import hosts_of
 from .model import ALL, AttributeRule, LunSelection, Plan, RollupSpec, Workload
@@ -26,7 +36,12 @@ _ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 def resolved(
-    doc: PlanDoc, removed: Collection[Path], values: Mapping[str, str], path: FilePath | None, faults: Faults
+    doc: PlanDoc,
+    removed: Collection[Path],
+    values: Mapping[str, str],
+    path: FilePath | None,
+    faults: Faults,
+    judge: Judge = nothing_against,
 ) -> Plan | None:
     """The plan, or None where `faults` has any. `removed`: what was taken out of it for faults of its own."""
     own = _own_attributes(doc, faults)
@@ -46,6 +61,7 @@ def resolved(
     )
     check_presence(doc, lost, faults)
     check_names(schedule, faults)
+    check_demands(doc, schedule, known, judge, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)
     check_mixes(workloads, schedule, luns, doc.destroy, names, faults)

@@ -12,12 +12,15 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
+from ...protocol.parameters import MAX
+from .asked import check_measures, demands_of
+from .demands import Accurate, Climbed, Demands, Found, Held, Steadied
 from .document import Faults, Path
 from .fields import written
 from .model import ALL, TOTAL_IOPS, Edit, Step
-from .parameters import Value
+from .parameters import OfStep, Value
 from .syntax import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
-from .units import format_duration
+from .units import format_duration, format_fraction
 
 MOST_STEPS: Final = 10_000
 
@@ -44,6 +47,7 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
     """All steps of the plan."""
     in_force: tuple[Edit, ...] = ()
     schedule = Schedule([])
+    check_measures(doc.defaults, ("defaults",), faults)
     count = 0
     for i, entry in enumerate(doc.steps):
         path: Path = ("steps", i)
@@ -130,12 +134,63 @@ def clause(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...], faults: Faults) -> Iterator[Step]:
     """A step for each combination of the loop's values; one if there is no loop. Their numbers are all 0."""
+    check_measures(go, path, faults)
     times, notes = _times(go, path, defaults, faults)
+    demands = demands_of(go, path, defaults, times["subinterval_s"], faults)
+    times["measure_s"] = longest_s(demands, times)
+    if isinstance(demands.load, Climbed) and treads(demands.load) is None:
+        notes = (*notes, "how many treads there will be, and so its length, is not known beforehand")
     place = faults.document.key_place(path)
     for values in _combinations(go, path, faults):
-        edits = with_edit(in_force, Edit(ALL, (ALL,), values, place)) if values else in_force
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
-        yield Step(0, name, edits, **times, loop=values, place=place, notes=notes)
+        for suffix, more in _curve(go, name):
+            changes = {**values, **more}
+            edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
+            yield Step(
+                0, name + suffix, edits, **times, loop=changes, place=place, notes=notes, demands=demands
+            )  # fmt: skip
+
+
+def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
+    """What `iops_curve` makes of one step: (suffix of the name, settings) each; one without either if there is none."""
+    if go.iops_curve is None:
+        yield "", {}
+        return
+    yield f"+{TOTAL_IOPS}={MAX}", {TOTAL_IOPS: MAX}
+    for fraction in go.iops_curve:
+        yield f"+{TOTAL_IOPS}={format_fraction(fraction)}", {TOTAL_IOPS: OfStep(fraction, f"{name}+{TOTAL_IOPS}={MAX}")}
+
+
+def longest_s(demands: Demands, times: Mapping[str, float]) -> float:
+    """How long, in seconds, measuring may take: exactly so long where the length is fixed."""
+    match demands.judge:
+        case Accurate() | Steadied() as judge:
+            measured_s = judge.timeout_s
+        case None:
+            measured_s = times["measure_s"]
+    subinterval_s = times["subinterval_s"]
+    match demands.load:
+        case Held() as held:
+            return _whole(held.timeout_s + measured_s, subinterval_s)
+        case Climbed() as climbed:
+            each_s = times["warmup_s"] + measured_s + subinterval_s
+            return _whole((treads(climbed) or 1) * each_s, subinterval_s)
+        case Found() as found:
+            return found.probes * (found.most + 1) * subinterval_s
+        case None:
+            return _whole(measured_s, subinterval_s)
+
+
+def treads(climbed: Climbed) -> int | None:
+    """How many loads a staircase has; None where that shows only in the run."""
+    start, end, step = climbed.start, climbed.end, climbed.step
+    if climbed.steps is not None:
+        return climbed.steps
+    if not isinstance(start, float) or not isinstance(end, float) or not 0 < start <= end:
+        return None
+    if climbed.relative:
+        return 1 + int(math.log(end / start * 1.001) / math.log1p(climbed.relative))
+    return 1 + int((end * 1.001 - start) / step) if isinstance(step, float) and step > 0 else None
 
 
 def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str, Value]]:
@@ -167,7 +222,7 @@ def _times(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[d
     """The step's times in seconds, whole subintervals each; and a note for each that had to be rounded up."""
     asked = {key: _time(key, go, defaults) for key in TIMES}
     subinterval = asked["subinterval"]
-    if asked["measure"] <= 0:
+    if asked["measure"] <= 0 and _fixed(go, defaults):
         own = go.measure is not None
         faults.add((*path, "measure") if own else ("defaults", "measure"), "measure: a measurement cannot be empty")
     times = {"subinterval_s": subinterval}
@@ -175,7 +230,7 @@ def _times(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[d
     for key in ("warmup", "measure", "cooldown"):
         whole = _whole(asked[key], subinterval)
         times[f"{key}_s"] = whole
-        if whole != asked[key]:
+        if whole != asked[key] and (key != "measure" or _fixed(go, defaults)):
             notes.append(
                 f"{key} {format_duration(asked[key])} becomes {format_duration(whole)}: "
                 f"whole subintervals of {format_duration(subinterval)}"
@@ -185,9 +240,19 @@ def _times(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[d
 
 def _time(key: str, go: GoDoc, defaults: TimesDoc) -> float:
     for source in (go, defaults):
-        if (value := getattr(source, key)) is not None:
-            return float(value.time if key == "measure" else value)
+        value = getattr(source, key)
+        if key == "measure" and value is not None:
+            value = value.time
+        if value is not None:
+            return float(value)
     return TIMES[key]
+
+
+def _fixed(go: GoDoc, defaults: TimesDoc) -> bool:
+    """Whether the time under `measure` is what the measurement lasts."""
+    measure = go.measure or (defaults.measure if go.steady is None else None)
+    steady = go.steady or (defaults.steady if go.measure is None else None)
+    return go.find is None and steady is None and (measure is None or measure.metric is None)
 
 
 @cache

@@ -6,12 +6,13 @@ to long ones before the model sees them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ...protocol.parameters import PARAMETERS
+from .control_syntax import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
 from .fields import (
     ABSOLUTE,
     CHANGES,
@@ -30,6 +31,7 @@ from .fields import (
 )
 from .hostspec import HostSpec, Launcher
 from .model import OnIoError
+from .sections import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .units import format_duration
 
@@ -38,36 +40,6 @@ TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measur
 BACKENDS: Final = ("libaio", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
-
-
-class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-def about(text: str, default: Any = None) -> Any:
-    """A field that may be left out."""
-    return Field(default=default, description=text)
-
-
-def short(key: str) -> Callable[[Any], Any]:
-    """Text alone means a mapping with only `key`."""
-    return lambda value: {key: value} if isinstance(value, str) else value
-
-
-def not_empty(wanted: str) -> BeforeValidator:
-    """A section that is given must hold something."""
-
-    def check(value: Any) -> Any:
-        if value == {}:
-            raise ValueError(f"is empty; it needs {wanted}")
-        return value
-
-    return BeforeValidator(check)
-
-
-def one_or_many(value: Any) -> Any:
-    """One thing alone means a list of it."""
-    return value if isinstance(value, list) or value is None else [value]
 
 
 _USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
@@ -206,12 +178,6 @@ class RollupDoc(Section):
     csv: Annotated[bool, FLAG] = about("Whether its instances get files in every step's folder.", True)
 
 
-class MeasureDoc(Section):
-    """When the measurement is complete. A time alone is `time`."""
-
-    time: Annotated[float, duration_field()] = Field(description="Measure for this long.")
-
-
 class TimesDoc(Section):
     """What holds for steps that say nothing else."""
 
@@ -222,7 +188,10 @@ class TimesDoc(Section):
     measure: Annotated[
         MeasureDoc | None,
         BeforeValidator(short("time"), json_schema_input_type=Annotated[Any, duration_field()] | MeasureDoc),
-    ] = about("The measurement.")
+    ] = about("The measurement: its time, or how well its metric is to be known.")
+    steady: Annotated[SteadyDoc | None, not_empty("a criterion")] = about("Instead: measure a steady state.")
+    control: Annotated[ControlDoc | None, not_empty("pid")] = about("What steers the load.")
+    slo: Slo | None = about("Thresholds that make a step fail.")
     cooldown: Annotated[float | None, duration_field()] = about("Without I/O, before the next step.")
 
 
@@ -233,6 +202,11 @@ class GoDoc(TimesDoc):
     loop: Annotated[LoopDoc | None, not_empty("parameters and values, like blocksize: [4KiB, 8KiB]")] = about(  # type: ignore[valid-type]
         "Parameters and lists of values: one step for every combination."
     )
+    iops_curve: Annotated[tuple[float, ...] | None, FRACTIONS] = about(
+        "Fractions, like [10%, 50%, 98%]: a step at max, then a step at each fraction of what it did."
+    )
+    staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several loads in this step.")
+    find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search a load.")
 
 
 class EditDoc(Section):

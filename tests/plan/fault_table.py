@@ -107,7 +107,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps: [ { go: { name: one, measure: [60s] } } ]",
-        "1:38: measure is a list; it needs keys, like time",
+        "1:38: measure is a list; it needs keys, like time, metric, rollup, accuracy, confidence",
     ),
     (
         "steps: [ { go: { name: one, subinterval: 100ms } } ]",

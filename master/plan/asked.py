@@ -1,0 +1,196 @@
+"""From what a `go` says of control to its demands: what excludes what, and amounts in the unit of their metric.
+
+Rule: what a step says itself stands above what `defaults` says. Keys that would decide the same thing - `measure` and
+`steady`, `control`, `staircase` and `find` - cannot stand beside each other.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...protocol.parameters import MAX
+from .amounts import parse_amount
+from .control_syntax import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .demands import Accurate, Calibration, Climbed, Demands, Found, Held, Level, Steadied, Threshold
+from .document import Faults, Path
+from .syntax import GoDoc, TimesDoc
+
+_LOADS: Final = ("control", "staircase", "iops_curve", "find")
+_JUDGES: Final = ("measure", "steady")
+_FIO: Final = {
+    "iops": "overall_iops",
+    "bw": "overall_mib_per_s",
+    "latency": "overall_service_us_",
+}
+_CALIBRATION: Final = ("low_iops", "low_target", "high_iops", "high_target")
+
+
+def demands_of(go: GoDoc, path: Path, defaults: TimesDoc, subinterval_s: float, faults: Faults) -> Demands:
+    """What the `go` at `path` asks, with what it leaves to `defaults`."""
+    for text in _exclusions(go):
+        faults.add_key((*path, text[0]), text[1])
+    judge: Accurate | Steadied | None = None
+    steady, measure = _judge(go, defaults)
+    if go.find is None:
+        if steady is not None:
+            judge = _steady(steady, _at(go, path, "steady"), subinterval_s, faults)
+        elif measure is not None and measure.metric is not None:
+            judge = _accurate(measure)
+    return Demands(judge, _load(go, path, defaults, faults), _slo(go, path, defaults, faults))
+
+
+def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:
+    """A `measure` has a time, or a metric with all that belongs to it; beside it there is no `steady`."""
+    doc = go.measure
+    if doc is not None:
+        accurate = [name for name in doc.model_fields_set if name != "time"]
+        if doc.time is None and doc.metric is None:
+            faults.add((*path, "measure"), "measure needs a time, like 60s, or a metric that is to be known")
+        elif doc.time is not None and accurate:
+            text = f"measure has a time, so it ends then and {sorted(accurate)[0]} means nothing; remove one of them"
+            faults.add_key((*path, "measure", "time"), text)
+    if doc is not None and go.steady is not None:
+        faults.add_key((*path, "steady"), "steady and measure both say when the measurement is complete; remove one")
+
+
+def _exclusions(go: GoDoc) -> Iterator[tuple[str, str]]:
+    given = [name for name in _LOADS if getattr(go, name) is not None]
+    for name in given[1:]:
+        yield name, f"{name} and {given[0]} both set the load; make it two steps"
+    if go.find is not None:
+        for name in _JUDGES:
+            if getattr(go, name) is not None:
+                yield name, f"find takes its own measurements; remove {name}"
+    if go.loop is not None and given:
+        looped = {"iops", "total_iops"} & go.loop.model_fields_set
+        if looped:
+            yield given[0], f"{given[0]} and the loop's {sorted(looped)[0]} both set the load; remove one"
+
+
+def _judge(go: GoDoc, defaults: TimesDoc) -> tuple[SteadyDoc | None, MeasureDoc | None]:
+    """The one that holds: the step's own, else the one of `defaults`."""
+    if go.steady is not None or go.measure is not None:
+        return go.steady, go.measure
+    return defaults.steady, defaults.measure
+
+
+def _at(go: GoDoc, path: Path, key: str) -> Path:
+    """Where a key of the step stands: in the step, or in `defaults`."""
+    return (*path, key) if getattr(go, key) is not None else ("defaults", key)
+
+
+def _accurate(doc: MeasureDoc) -> Accurate:
+    return Accurate(
+        metric=doc.metric or "", rollup=doc.rollup, accuracy=doc.accuracy, confidence=doc.confidence,
+        min_s=doc.min, timeout_s=doc.timeout, window=doc.window, correction=doc.correction,
+    )  # fmt: skip
+
+
+def _steady(doc: SteadyDoc, path: Path, subinterval_s: float, faults: Faults) -> Steadied:
+    kind = doc.criterion.removesuffix("_slope")
+    if kind in _FIO:
+        if doc.metric is not None:
+            faults.add_key((*path, "metric"), f"{doc.criterion} names its metric itself; remove this, or use t or snia")
+        metric = _FIO[kind]
+        metric += doc.latency or "mean" if metric.endswith("_") else ""
+    else:
+        metric = doc.metric or "overall_iops"
+    if doc.latency is not None and kind != "latency":
+        faults.add_key((*path, "latency"), f"{doc.criterion} does not look at latency; remove this")
+    if doc.criterion == "snia" and "limit" in doc.model_fields_set:
+        faults.add_key((*path, "limit"), "snia has limits of its own; remove this")
+    relative = doc.limit.strip().endswith("%")
+    if doc.criterion == "t" and not relative:
+        faults.add((*path, "limit"), f"limit: {doc.limit!r} is no accuracy; write a percentage, like 2%")
+    limit = _percent(doc.limit, path, faults) if relative else _amount(metric, "limit", doc.limit, path, faults)
+    ramp_s = doc.ramp or 0.0
+    return Steadied(
+        criterion=doc.criterion, metric=metric, rollup=doc.rollup, limit=limit, relative=relative,
+        window=math.ceil(round(doc.window / subinterval_s, 6)), ramp=math.ceil(round(ramp_s / subinterval_s, 6)),
+        hold=doc.hold, on_leave=doc.on_leave, no_drift=doc.no_drift, confidence=doc.confidence, timeout_s=doc.timeout,
+    )  # fmt: skip
+
+
+def _percent(text: str, path: Path, faults: Faults) -> float:
+    return _amount("_percent", "limit", text, path, faults)
+
+
+def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> float:
+    """An amount of a metric; what cannot be read is a fault, and counts as not a number."""
+    try:
+        return parse_amount(metric, text)
+    except ValueError as error:
+        faults.add((*path, key), f"{key}: {error}")
+        return math.nan
+
+
+def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> Held | Climbed | Found | None:
+    if go.find is not None:
+        return _find(go.find, (*path, "find"), faults)
+    if go.staircase is not None:
+        return _stairs(go.staircase, (*path, "staircase"), faults)
+    control = go.control or (None if go.iops_curve else defaults.control)
+    return _pid(control.pid, (*_at(go, path, "control"), "pid"), faults) if control else None
+
+
+def _pid(doc: PidDoc, path: Path, faults: Faults) -> Held:
+    target = _amount(doc.metric, "target", doc.target, path, faults)
+    given = [key for key in _CALIBRATION if getattr(doc, key) is not None]
+    calibration = None
+    if doc.auto and given:
+        faults.add_key((*path, given[0]), f"auto finds {given[0]} itself; remove one of them")
+    elif not doc.auto:
+        missing = [key for key in ("low_iops", "high_iops") if key not in given]
+        if missing:
+            faults.add(path, f"pid needs {' and '.join(missing)}, the range of its load; or write auto: true")
+        else:
+            ends = [
+                None if (text := getattr(doc, key)) is None else _amount(doc.metric, key, text, path, faults)
+                for key in ("low_target", "high_target")
+            ]
+            low, high = (_level(getattr(doc, key), key, path, faults) for key in ("low_iops", "high_iops"))
+            calibration = Calibration(low, high, *ends)
+    return Held(doc.metric, doc.rollup, target, calibration, doc.timeout)
+
+
+def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> Climbed:
+    start = _level(doc.start, "start", path, faults)
+    end = None if doc.end is None else _level(doc.end, "end", path, faults)
+    relative: float | None = None
+    step: Level | None = None if doc.steps else math.nan
+    if (doc.step is None) == (doc.steps is None):
+        faults.add(path, "staircase needs either step, the rise from tread to tread, or steps, how many treads")
+    elif doc.steps is not None and end is None:
+        faults.add_key((*path, "steps"), "steps are counted from start to end; add end")
+        step = math.nan
+    elif isinstance(doc.step, tuple):
+        relative, step = doc.step[1], None
+    elif doc.step is not None:
+        step = _level(doc.step, "step", path, faults)
+    return Climbed(start, end, step, relative, doc.steps)
+
+
+def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
+    if value == MAX:
+        faults.add((*path, key), f"{key}: 'max' is no number of IOPS; write a number, or 98% of step NAME")
+        return math.nan
+    level: Level = value
+    return level
+
+
+def _find(doc: FindDoc, path: Path, faults: Faults) -> Found:
+    target = _amount(doc.metric, "target", doc.target, path, faults)
+    return Found(
+        doc.metric, doc.rollup, target, doc.resolution, doc.confidence, doc.probes, doc.longest_probe
+    )  # fmt: skip
+
+
+def _slo(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[Threshold, ...]:
+    docs = go.slo if go.slo is not None else defaults.slo or []
+    return tuple(_threshold(doc, (*_at(go, path, "slo"), i), faults) for i, doc in enumerate(docs))
+
+
+def _threshold(doc: SloDoc, path: Path, faults: Faults) -> Threshold:
+    at_most = _amount(doc.metric, "at_most", doc.at_most, path, faults)
+    command, every_s = (doc.on_break.command, doc.on_break.every) if doc.on_break else ((), 60.0)
+    return Threshold(doc.metric, doc.rollup, at_most, doc.abort_early, command, every_s)

@@ -1,0 +1,39 @@
+"""What all sections of a plan have in common: how a key is declared, and how a short form becomes the long one.
+
+Rule: an unknown key is a fault everywhere; a section that is given holds something.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def about(text: str, default: Any = None) -> Any:
+    """A field that may be left out."""
+    return Field(default=default, description=text)
+
+
+def short(key: str) -> Callable[[Any], Any]:
+    """Text alone means a mapping with only `key`."""
+    return lambda value: {key: value} if isinstance(value, str) else value
+
+
+def not_empty(wanted: str) -> BeforeValidator:
+    """A section that is given must hold something."""
+
+    def check(value: Any) -> Any:
+        if value == {}:
+            raise ValueError(f"is empty; it needs {wanted}")
+        return value
+
+    return BeforeValidator(check)
+
+
+def one_or_many(value: Any) -> Any:
+    """One thing alone means a list of it."""
+    return value if isinstance(value, list) or value is None else [value]
