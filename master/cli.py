@@ -25,6 +25,11 @@ DEFINE = click.option(
     metavar="NAME=VALUE",
     help="Set a parameter that the plan declares. May be repeated.",
 )
+UI = click.option(
+    "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
+    help="What to show while it runs; auto is a progress bar on a terminal, lines elsewhere.",
+)  # fmt: skip
+RUN_FIRST = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -79,10 +84,7 @@ def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
 @click.option(
     "--destroy", metavar="TOKEN", help="Agree to overwrite exactly the LUNs that `ivypy devices` shows with this token."
 )
-@click.option(
-    "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
-    help="What to show while it runs; auto is a progress bar on a terminal, lines elsewhere.",
-)  # fmt: skip
+@UI
 def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, ui: str) -> ExitCode:
     """Run PLAN.yaml and leave a folder of CSV files.
 
@@ -100,6 +102,135 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, u
         return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
     finally:
         watching.close()
+
+
+@cli.command()
+@click.argument("words", nargs=-1, required=True, metavar="[RUN] CLAUSE... SETTING...")
+@click.option("--force", is_flag=True, help="Change iops also where the step's own control sets it.")
+def edit(words: tuple[str, ...], force: bool) -> ExitCode:
+    """Change the load of a running test.
+
+    A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'; several mean all of them together.
+    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%. RUN is a run's folder or id; the
+    newest run that is under way if left out. Acts at once on all hosts, or is refused and changes nothing.
+    """
+    from .live.messages import Changed, Edit
+    from .live.text import changed_lines
+
+    # RUN has no "=" in it, unless it is a folder that has.
+    named = "=" not in words[0] or Path(words[0]).is_dir()
+    run, rest = (words[0], words[1:]) if named else (None, words)
+    answer = _ask(run, Edit(rest, force))
+    assert isinstance(answer, Changed)
+    for line in changed_lines(answer):
+        click.echo(line)
+    return ExitCode.PARTIAL if any(took.failed for took in answer.took) else ExitCode.OK
+
+
+@cli.command()
+@RUN_FIRST
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+def status(run: str | None, as_json: bool) -> ExitCode:
+    """Say how a running test stands: step, phase, last figures, what control says, what remains, hosts.
+
+    RUN is a run's folder or id; the newest that is under way if left out. `kill -USR1` to the run itself prints the
+    same there.
+    """
+    from .live.json_lines import JsonLines
+    from .live.messages import Status
+    from .live.report import Standing
+    from .live.text import standing_lines
+
+    answer = _ask(run, Status())
+    assert isinstance(answer, Standing)
+    if as_json:
+        JsonLines(click.echo).show(answer)
+        return ExitCode.OK
+    for line in standing_lines(answer):
+        click.echo(line)
+    return ExitCode.OK
+
+
+@cli.command()
+@RUN_FIRST
+def stop(run: str | None) -> ExitCode:
+    """Stop a running test, as its first Ctrl-C would: the I/O is halted, what there is is written."""
+    from .live.messages import Stop
+
+    return _tell(run, Stop())
+
+
+@cli.command()
+@RUN_FIRST
+def pause(run: str | None) -> ExitCode:
+    """Stop all I/O of a running step until `ivypy unpause`; the measurement begins again behind it."""
+    from .live.messages import Pause
+
+    return _tell(run, Pause())
+
+
+@cli.command()
+@RUN_FIRST
+def unpause(run: str | None) -> ExitCode:
+    """Go on after `ivypy pause`, with the load from before."""
+    from .live.messages import Unpause
+
+    return _tell(run, Unpause())
+
+
+@cli.command()
+@click.argument("text")
+@RUN_FIRST
+def mark(text: str, run: str | None) -> ExitCode:
+    """Write TEXT into a running test's events.csv."""
+    from .live.messages import Mark
+
+    return _tell(run, Mark(text))
+
+
+@cli.command()
+@RUN_FIRST
+@UI
+def attach(run: str | None, ui: str) -> ExitCode:
+    """Follow a running test from another terminal; ends with the run, and with its exit code.
+
+    Ctrl-C ends only the following.
+    """
+    from .live.choose import watcher
+    from .live.client import connected, exit_code_of
+    from .live.report import RunEnds
+
+    watching = watcher(Ui(ui))
+    code = None
+    try:
+        with connected(run) as client:
+            folder = client.standing().folder
+            for report in client.follow():
+                watching.show(report)
+                code = report.exit_code if isinstance(report, RunEnds) else code
+    except KeyboardInterrupt:
+        raise click.Abort() from None
+    finally:
+        watching.close()
+    return ExitCode(exit_code_of(folder) if code is None else code)
+
+
+def _ask(run: str | None, request: Any) -> Any:
+    from .live.client import connected
+
+    with connected(run) as client:
+        return client.ask(request)
+
+
+def _tell(run: str | None, request: Any) -> ExitCode:
+    """Ask for something that is answered with a sentence, or with what changed."""
+    from .live.messages import Changed
+    from .live.text import changed_lines
+
+    answer = _ask(run, request)
+    for line in changed_lines(answer) if isinstance(answer, Changed) else [answer.text]:
+        click.echo(line)
+    return ExitCode.OK
 
 
 @cli.command()
@@ -129,6 +260,7 @@ cli.add_command(percentiles)
 
 
 def _load(path: Path, defines: tuple[str, ...]) -> Any:
+    from .control.planned import faults
     from .plan.load import load
 
     pairs = {}
@@ -137,7 +269,7 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
         if not equals or not name:
             raise PlanError(f"-D {define}: say -D NAME=VALUE")
         pairs[name] = value
-    return load(path, pairs)
+    return load(path, pairs, faults)
 
 
 _CODES: tuple[tuple[type[IvypyError], ExitCode], ...] = (
