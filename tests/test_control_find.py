@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from ivypy.master.control.decide import State, decide, opening
-from ivypy.master.control.find import Bracket, Find, Limits, bracket, expected, next_load
+from ivypy.master.control.find import Find
 from ivypy.master.control.focus import Sample
 from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.probe import Answer, Probe, Question
+from ivypy.master.control.search import Bracket, Limits, bracket, expected, next_load
 from ivypy.master.verdicts import Reason
 from tests.control.plants import LATENCY, Curve, Plant, Trace, linear, load_for, mmc, noise, simulate
 

@@ -27,7 +27,7 @@ def at_least(share: float, hits: list[bool]) -> bool:
     return sum(hits) / len(hits) >= share - allowed
 
 
-@pytest.mark.parametrize(("rho", "promised", "seeds"), [(0.0, 0.93, 120), (0.5, 0.93, 120), (0.8, 0.90, 40)])
+@pytest.mark.parametrize(("rho", "promised", "seeds"), [(0.0, 0.93, 80), (0.5, 0.93, 60), (0.8, 0.90, 16)])
 def test_measures_interval_covers_the_truth(rho: float, promised: float, seeds: int) -> None:
     got = [one for seed in range(seeds) if (one := measured(rho, "level", seed))]
     assert at_least(promised, [covers for _, covers, _, _ in got])

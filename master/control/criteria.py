@@ -93,7 +93,7 @@ _FIO = {
     "latency": (Rule.DEVIATION, "overall_service_us_"),
     "latency_slope": (Rule.SLOPE, "overall_service_us_"),
 }
-CRITERIA = (*_FIO, Rule.SNIA.value, Rule.T.value)
+CRITERIA = (*_FIO, Rule.SNIA.value, Rule.T.value)  # the names that a plan may use
 
 
 def criterion_named(
