@@ -14,6 +14,7 @@ Rule: shares are rounded to 2^-30 such that an I/O's shares add up to exactly on
 whatever the order of files and threads. Memory is taken in blocks of 64 quanta, where there is something to add.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from threading import Lock
@@ -66,8 +67,6 @@ class Accumulator:
         self.layout, self.length_ns, self.weighting = layout, length_ns, weighting
         self.has_moments = exact  # the values added are exact, so that sums, minimum and maximum are known
         self.blocks: dict[int, Block] = {}
-        self.first_ns: int | None = None  # the span of what was added
-        self.last_ns: int | None = None
         self._lock = Lock()
 
     def add_records(self, records: Records, mask: int = EVERY, begin_ns: int | None = None) -> None:
@@ -80,15 +79,12 @@ class Accumulator:
         if latencies is not None and len(records.buckets):
             slowest = records.buckets[np.maximum(records.stop - 1, 0)]
             begin = begin - np.where(records.stop > records.first, latencies[slowest], 0).astype(np.int64)
-        self._extend(int(records.starts[wanted].min()), int(records.ends[wanted].max()))
-        for number in self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max())):
-            block = self._block(number)
-            with block.lock:
-                spread_records(
-                    records.starts, records.ends, records.directions, records.first, records.stop,
-                    records.buckets, records.counts, mask, latencies, earliest,
-                    self.length_ns, number * BLOCK, self.layout.buckets, block.cells,
-                )  # fmt: skip
+        for number, block in self._locked(self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max()))):
+            spread_records(
+                records.starts, records.ends, records.directions, records.first, records.stop,
+                records.buckets, records.counts, mask, latencies, earliest,
+                self.length_ns, number * BLOCK, self.layout.buckets, block.cells,
+            )  # fmt: skip
         self._know(records, wanted)
 
     def add_samples(self, samples: Samples, mask: int = EVERY, begin_ns: int | None = None) -> None:
@@ -96,28 +92,21 @@ class Accumulator:
         if mask != EVERY and not ((mask >> samples.directions) & 1).any():
             return
         in_flight = self.weighting is Weighting.IN_FLIGHT
-        first, last = int(samples.ends.min()), int(samples.ends.max())
-        self._extend(first, last)
         earliest = self._earliest(begin_ns)
-        reach = int((samples.ends - samples.values).min()) if in_flight else first
-        numbers = self._numbers(reach, last)
-        begins = np.array([number * BLOCK * self.length_ns for number in (*numbers, numbers.stop)])
         slowest = int(samples.values.max()) if in_flight else 0
         is_sorted = bool((samples.ends[1:] >= samples.ends[:-1]).all())
-        firsts = np.searchsorted(samples.ends, begins[:-1], side="right") if is_sorted else np.zeros(len(numbers), int)
-        lasts = np.searchsorted(samples.ends, begins[1:] + slowest, side="right")
-        for number, first_row, last_row in zip(numbers, firsts, lasts, strict=True):
-            # Of sorted samples, only those that can reach into the block.
-            own = slice(first_row, last_row if is_sorted else len(samples))
-            if own.start == own.stop:
-                continue
-            block = self._block(number)
-            with block.lock:
-                spread_samples(
-                    samples.ends[own], samples.values[own], samples.directions[own], mask, in_flight, earliest,
-                    self.length_ns, number * BLOCK, self.layout.buckets,
-                    block.cells, block.sums, block.squares, block.lowest, block.highest,
-                )  # fmt: skip
+        numbers = self._numbers(int(samples.ends.min()) - slowest, int(samples.ends.max()))
+        for number, block in self._locked(numbers):
+            begin = number * BLOCK * self.length_ns
+            own = slice(0, len(samples))
+            if is_sorted:  # only those that can reach into the block
+                reach = (begin, begin + BLOCK * self.length_ns + slowest)
+                own = slice(*np.searchsorted(samples.ends, reach, side="right"))
+            spread_samples(
+                samples.ends[own], samples.values[own], samples.directions[own], mask, in_flight, earliest,
+                self.length_ns, number * BLOCK, self.layout.buckets,
+                block.cells, block.sums, block.squares, block.lowest, block.highest,
+            )  # fmt: skip
 
     def _know(self, records: Records, wanted: NDArray[np.bool_]) -> None:
         """The exact extremes of records that say them, wherever these were added."""
@@ -135,15 +124,27 @@ class Accumulator:
         """The quantum before which nothing is in flight."""
         return _NEVER if begin_ns is None else quantum_of(begin_ns + 1, self.length_ns)
 
-    def _extend(self, first_ns: int, last_ns: int) -> None:
-        with self._lock:
-            self.first_ns = first_ns if self.first_ns is None else min(self.first_ns, first_ns)
-            self.last_ns = last_ns if self.last_ns is None else max(self.last_ns, last_ns)
-
     def _numbers(self, begin_ns: int, end_ns: int) -> range:
         """The blocks that (begin, end] touches."""
         first = min(begin_ns, end_ns - 1) // self.length_ns
         return range(first // BLOCK, (end_ns - 1) // self.length_ns // BLOCK + 1)
+
+    def _locked(self, numbers: range) -> Iterator[tuple[int, Block]]:
+        """Each block, locked while it is out. Those that another thread adds to come last: threads seldom wait."""
+        busy: list[int] = []
+        for number in numbers:
+            block = self._block(number)
+            if not block.lock.acquire(blocking=False):
+                busy.append(number)
+                continue
+            try:
+                yield number, block
+            finally:
+                block.lock.release()
+        for number in busy:
+            block = self._block(number)
+            with block.lock:
+                yield number, block
 
     def _block(self, number: int) -> Block:
         with self._lock:

@@ -21,6 +21,7 @@ _POINTER: Final = 1 << 44  # a "latency" of five hours: a heap address, not nano
 _FEWEST_HISTOGRAM_COLUMNS: Final = 21  # 19 groups at coarseness 6, without block size
 _LATENCY_FIELDS: Final = range(4, 9)
 _LOOKED_AT: Final = _LATENCY_FIELDS.stop
+_MOST_LINES: Final = 200  # that are looked at
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHER_LOGS: Final = ("_bw.", "_iops.")
 _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's response times, or ivypy's histograms.sqlite"
@@ -47,8 +48,9 @@ def detect(path: Path, hints: Hints) -> Source | Fault:
         return Source(path, Format.IVYPY, "", "", "")
     if b"\0" in start or not start.isascii():
         return Fault(str(path), f"is binary, not text; {_EXPECTED}")
-    lines = [line.strip() for line in start.decode("ascii").splitlines(keepends=True) if line.endswith("\n")]
-    lines = [line for line in lines if line] or [start.decode("ascii").strip()]
+    text = start.decode("ascii")
+    whole_lines = text[: text.rfind("\n") + 1].split("\n", _MOST_LINES)[:_MOST_LINES]
+    lines = [line.strip() for line in whole_lines if line.strip()] or [text.strip()]
     if not lines[0]:
         return Fault(str(path), "holds only blank lines")
     return _of_lines(path, lines, hints)

@@ -17,7 +17,6 @@ import numpy as np
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Kind, Moment
 from ...protocol.histogram import BUCKETS
 from ..errors import OutputError
-from ..output.stored import Stored
 from .faults import Fault
 from .read_text import Reading
 from .records import Records
@@ -39,6 +38,8 @@ _RESULTS: Final = (
 
 def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
     """What a run holds. A Fault where the file is no run's, of another version, or holds no subinterval."""
+    from ..output.stored import Stored  # a seventh of a second, which logs need not wait for
+
     sources: list[Source] = []
     try:
         with Stored(path) as stored:

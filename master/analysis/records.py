@@ -57,7 +57,10 @@ class Clock:
     drift: float = 0.0
 
     def common(self, own_ns: Ints) -> Ints:
-        own_ns = np.maximum(own_ns, 1)
+        """The same array, changed."""
+        np.maximum(own_ns, 1, out=own_ns)
         if self.drift:
-            own_ns = np.rint(own_ns / (1 + self.drift)).astype(np.int64)
-        return own_ns + self.start_ns if self.start_ns else own_ns
+            own_ns[:] = np.rint(own_ns / (1 + self.drift))
+        if self.start_ns:
+            own_ns += self.start_ns
+        return own_ns

@@ -172,6 +172,8 @@ struct rows_result latency_rows_parse(const char *text, size_t size, int fields,
 {
     struct rows_result result = {0};
     const char *p = text, *end = text + size;
+    const char *rest = NULL; /* the end of the last row, from behind its direction to its newline */
+    size_t rest_size = 0;
     while (p < end) {
         const char *line = p;
         p = skip_blanks(p);
@@ -186,15 +188,25 @@ struct rows_result latency_rows_parse(const char *text, size_t size, int fields,
             return result;
         }
         uint64_t stamp = 0, value = 0, direction = DIRECTIONS, field;
-        for (int i = 0; i < fields; i++) {
+        for (int i = 0; i <= direction_at; i++) {
             p = read_field(p, end, &field);
-            if (p)
-                p = i + 1 < fields ? next_cell(p) : end_of_line(p);
+            p = p && i < direction_at ? next_cell(p) : p;
             if (!p)
                 break;
             stamp = i == 0 ? field : stamp;
             value = i == 1 ? field : value;
             direction = i == direction_at ? field : direction;
+        }
+        /* What follows (block size, priority) is mostly the same in every row: then it needs no second look. */
+        if (p && rest_size && (size_t)(end - p) >= rest_size && memcmp(p, rest, rest_size) == 0) {
+            p += rest_size;
+        } else if (p) {
+            rest = p;
+            for (int i = direction_at + 1; p && i < fields; i++)
+                if ((p = next_cell(p)))
+                    p = read_field(p, end, &field);
+            p = p ? end_of_line(p) : NULL;
+            rest_size = p ? (size_t)(p - rest) : 0;
         }
         if (!p || direction >= DIRECTIONS) {
             result.status = ROWS_BAD;
