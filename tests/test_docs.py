@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.plan.load import read
 from tests.pages import ROOT, pages
 
 
@@ -20,3 +21,9 @@ def test_every_link_leads_somewhere(page: str) -> None:
     path = ROOT / page if (ROOT / page).exists() else ROOT / "docs" / page
     for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text()):
         assert target.startswith("http") or (path.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_readmes_plan_is_a_plan() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    plan = read(text, "README.md", {})
+    assert [step.name for step in plan.steps] == ["max", "half"] and len(plan.hosts) == 16

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.runs import Finished, ivypy, only_late, run, written
+from tests.devices import FaultFs
+from tests.runs import Finished, ivypy, only_late, run, start, written
 from tests.slave.devices import loop_device, need
 from tests.slave.devices import run as sh
 
@@ -103,3 +104,32 @@ def test_zram_is_driven(tmp_path: Path) -> None:
     finally:
         Path(f"/sys/block/zram{number}/reset").write_text("1")
         (control / "hot_remove").write_text(number)
+
+
+def test_a_stall_in_the_last_second_does_not_hide(tmp_path: Path, faulty_lun: FaultFs) -> None:
+    """The device hangs while the last measured subinterval runs: nothing late completes, and the step says so."""
+    plan = a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False)
+    plan.write_text(plan.read_text().replace("measure: 2s", "measure: 4s"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "measured 7 of 8" in line:  # the eighth and last is running
+            break
+    faulty_lun.hang()
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        faulty_lun.resume()
+    assert process.returncode == 8, "".join(lines) + out + err
+    assert "stall_at_end" in out, out
+
+
+def test_errors_of_a_device_are_counted_and_in_no_latency(tmp_path: Path, faulty_lun: FaultFs) -> None:
+    faulty_lun.tell(read_ppm=100_000)
+    done = run(a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False), tmp_path / "runs")
+    (row,) = done.rows("summary.all.csv")
+    assert done.code == 8 and "io_errors" in row["reasons"] and "EIO" in row["reasons"], row["reasons"]
+    done_and_failed = int(row["overall_service_count"]) + int(row["errors"])
+    assert int(row["errors"]) == pytest.approx(done_and_failed * 0.1, rel=0.3)
