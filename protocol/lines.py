@@ -13,14 +13,16 @@ import binascii
 import json
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
-from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ProtocolError
 from .messages import TYPES, Array, ArrayType, Message, word
+
+Said = TypeVar("Said")
 
 LONGEST_LINE: Final = 16 << 20  # bytes, newline included
 LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated
@@ -63,8 +65,8 @@ class LineReader:
             raise ProtocolError(f"a line is longer than {self._longest} bytes")
 
 
-def line(message: Message) -> bytes:
-    """The line that says `message`, newline included."""
+def line(message: Any) -> bytes:
+    """The line that says `message`, a dataclass named by `messages.word`, newline included."""
     encoded = {"type": word(type(message))} | _plain(message)
     data = json.dumps(encoded, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     if len(data) > LONGEST_LINE:
@@ -74,6 +76,11 @@ def line(message: Message) -> bytes:
 
 def message(data: bytes) -> Message:
     """The message that a line says. Raises ProtocolError that names the fault and its place."""
+    return read(data, TYPES)
+
+
+def read(data: bytes, table: Mapping[str, type[Said]]) -> Said:
+    """As `message`, for a link with a table of its own: the word of each message, and its dataclass."""
     try:
         value = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -82,10 +89,10 @@ def message(data: bytes) -> Message:
     if not isinstance(value, dict):
         raise ProtocolError("a line is not a JSON object")
     name = value.pop("type", None)
-    kind: Any = TYPES.get(name) if isinstance(name, str) else None
+    kind: Any = table.get(name) if isinstance(name, str) else None
     if kind is None:
         raise ProtocolError(f"unknown message {name!r}")
-    result: Message = _reader(kind)(value, str(name))
+    result: Said = _reader(kind)(value, str(name))
     return result
 
 
@@ -118,6 +125,8 @@ def _plain(value: Any) -> Any:
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
+    if isinstance(value, Enum) and not isinstance(value, str | int):
+        return value.name.lower()
     return value
 
 
@@ -145,7 +154,9 @@ def _reader(kind: Any) -> Reader:
         return _union_reader([_reader(a) for a in arguments])
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _enum_reader(kind)
-    if kind in (int, float, str, bool):
+    if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, int):
+        return _name_reader(kind)
+    if kind in (int, float, str, bool, types.NoneType):
         return _scalar_reader(kind)
     raise TypeError(f"no reader for {kind}")
 
@@ -219,6 +230,18 @@ def _enum_reader(kind: type[StrEnum]) -> Reader:
             return kind(value)
         except ValueError:
             raise ProtocolError(f"{path}: {value!r} is none of {[str(k) for k in kind]}") from None
+
+    return read
+
+
+def _name_reader(kind: type[Enum]) -> Reader:
+    """Of an enum whose values are no words: it travels by its name, in lower case."""
+    names = {member.name.lower(): member for member in kind}
+
+    def read(value: Any, path: str) -> Any:
+        if not isinstance(value, str) or value not in names:
+            raise ProtocolError(f"{path}: {value!r} is none of {list(names)}")
+        return names[value]
 
     return read
 

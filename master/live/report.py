@@ -84,7 +84,22 @@ class RunEnds:
     words: str  # the exit code's sentence
 
 
-Report = StepBegins | Subinterval | StepEnds | Remark | RunEnds
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a run stands, told to whoever asks."""
+
+    folder: str
+    plan: str
+    pid: int
+    step: StepBegins | None  # that runs now, or ran last
+    running: bool  # whether a step is running
+    paused: bool
+    last: Subinterval | None  # that closed, of any step
+    ended: tuple[StepEnds, ...]
+    hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
+
+
+Report = StepBegins | Subinterval | StepEnds | Remark | RunEnds | Standing
 
 
 class Watcher(Protocol):

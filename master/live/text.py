@@ -7,7 +7,8 @@ digits of latency. A blank is a number that would not be true.
 from collections.abc import Callable
 from typing import Final
 
-from .report import Latency, Remark, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .messages import Changed, Took
+from .report import Latency, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 
 HEADER_EVERY: Final = 20  # lines
 HEADER: Final = (
@@ -89,6 +90,44 @@ def steps_table(report: RunEnds) -> list[str]:
     return lines
 
 
+def standing_lines(standing: Standing) -> list[str]:
+    """Step, phase, last figures, what control says, what remains, and the hosts."""
+    lines = [f"{standing.plan} (pid {standing.pid}), {standing.folder}"]
+    lines += [f"  {verdict_line(step)}" for step in standing.ended]
+    step, last = standing.step, standing.last
+    if step is None:
+        lines.append("no step has begun")
+    elif not standing.running:
+        lines.append(f"between steps, after step {step.number} of 0..{step.of_steps - 1}")
+    else:
+        lines.append(
+            f"step {step.number} of 0..{step.of_steps - 1}: {step.name}{', paused' if standing.paused else ''}"
+        )
+        if last is not None and last.step == step.name:
+            lines += [HEADER, subinterval_line(last)]
+            left, all_left = duration(last.step_remaining_s), duration(last.run_remaining_s)
+            lines.append(f"{left} left of the step, {all_left} of the run")
+        else:
+            lines.append("its first subinterval has not closed yet")
+    lost = {name: reason for name, reason in standing.hosts.items() if reason}
+    count = len(standing.hosts)
+    lines.append(f"{count - len(lost)} of {count} host{'s' * (count != 1)} taking part")
+    return lines + [f"  {name}: {reason}" for name, reason in lost.items()]
+
+
+def changed_lines(changed: Changed) -> list[str]:
+    """What is different now, and since when on which host."""
+    if not changed.what:
+        return ["nothing is different: these settings were in force already"]
+    return [changed.what, *(f"  {_took(took)}" for took in changed.took)]
+
+
+def _took(took: Took) -> str:
+    if took.failed:
+        return f"{took.host}: did not take it: {took.failed}"
+    return f"{took.host}: in force since {took.utc}, in subinterval {took.subinterval}"
+
+
 class TextLines:
     """Writes every report as plain lines."""
 
@@ -115,6 +154,8 @@ class TextLines:
                 return [verdict_line(report)]
             case RunEnds():
                 return ["", *steps_table(report), "", report.words, report.folder]
+            case Standing():
+                return standing_lines(report)
 
     def close(self) -> None:
         pass

@@ -1,7 +1,7 @@
 """Ctrl-C, three times: the first halts the run politely, the second gives up on the hosts, the third leaves.
 
 Rule: the signal handler only sets things in motion in the loop; what a halt means is the session's. SIGTERM and
-SIGHUP are a first press: nothing that ends the controller leaves I/O running.
+SIGHUP are a first press: nothing that ends the controller leaves I/O running. SIGUSR1 asks how the run stands.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ class Presses:
     def __init__(self) -> None:
         self.count = 0
         self.first: Callable[[], None] | None = None  # None: there is nothing to halt yet; the first press cancels
+        self.status: Callable[[], None] | None = None  # shows how the run stands; None: there is none yet
         self._task: asyncio.Task[Any] | None = None
 
     def press(self) -> None:
@@ -34,13 +35,18 @@ class Presses:
         elif self._task is not None:
             self._task.cancel()
 
+    def ask(self) -> None:
+        if self.status is not None:
+            self.status()
+
     async def watch(self, main: Coroutine[Any, Any, Outcome]) -> Outcome:
         """Run `main` with the signals leading here. Raises click.Abort when a press ended it."""
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
-        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        for number in signals:
-            loop.add_signal_handler(number, self.press)
+        signals = dict.fromkeys((signal.SIGINT, signal.SIGTERM, signal.SIGHUP), self.press)
+        signals[signal.SIGUSR1] = self.ask
+        for number, handler in signals.items():
+            loop.add_signal_handler(number, handler)
         try:
             return await main
         except asyncio.CancelledError:

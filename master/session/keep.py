@@ -14,8 +14,10 @@ from ...protocol.counters import Count
 from ...protocol.messages import Result
 from ...protocol.parameters import MAX, Parameters
 from ..control.decision import Measured
+from ..control.focus import Focus
 from ..control.interval import Interval as Seen
 from ..control.phase import Phase
+from ..control.samples import observed
 from ..live.report import Latency, Subinterval, Watcher
 from ..live.report import Remark as Remarked
 from ..output.records import Event, SubintervalRecord, WindowRecord
@@ -28,6 +30,7 @@ from ..rollup.settings import Settings
 from ..rollup.validity import Outside
 from ..rollup.window import Measurement, Window
 from ..verdicts import Finding, Reason
+from .alarms import Alarms
 from .keeper import Closed
 from .record import StepRecorder
 
@@ -42,7 +45,7 @@ class Taken:
 
     measured: Measured
     measurement: Measurement | None  # None: it has no subinterval
-    settings: Settings
+    settings: Settings | None  # in force at its end; None where it has no subinterval
     start_utc_ns: int | None
     end_utc_ns: int | None
 
@@ -68,14 +71,18 @@ class StepKeeper:
         clock: Clock,
         now_ns: Callable[[], int],
         run_remaining_s: Callable[[float], float],
+        focuses: tuple[Focus, ...] = (),
     ) -> None:
+        """`focuses`: what the step's control looks at."""
         self._step = step
         self._recorder = recorder
         self._watcher = watcher
         self._clock = clock
         self._now_ns = now_ns
         self._run_remaining_s = run_remaining_s
-        self._settings: tuple[Mapping[tuple[str, int], Parameters], Settings] | None = None
+        self._focuses = focuses
+        self._alarms = Alarms(step, self.event)
+        self._settings: list[tuple[int, Mapping[tuple[str, int], Parameters], Settings]] = []  # from which on
         self._window: Window | None = None
         self._window_first = 0
         self._before: Interval | None = None
@@ -92,16 +99,23 @@ class StepKeeper:
         settings = self._settings_of(closed)
         early = [m for m in closed.decision.measured if m.last < closed.number]
         for measured in early:
-            await self._take(measured, settings)
+            await self._take(measured, closed.decision.say)
         self._add_to_window(closed.interval, closed.phase)
         figures = Figures(closed.interval.merged, settings.paced)
         record = SubintervalRecord(closed.interval, figures, settings, str(closed.phase), start_utc_ns, closed.timing)
         await self._recorder.subinterval(record)
         for measured in closed.decision.measured:
             if measured not in early:
-                await self._take(measured, settings)
+                await self._take(measured, closed.decision.say)
+        await self._recorder.rows(closed.decision.rows)
+        for alert in closed.decision.alerts:
+            self._alarms.ring(alert)
         self._judge_controller(closed, length_ns)
         self._watcher.show(self._line(closed, settings, figures, start_utc_ns))
+
+    async def ended(self) -> None:
+        """The step has ended: nothing of it goes on."""
+        await self._alarms.close()
 
     def late(self, host: str, result: Result) -> None:
         self._recorder.late(host, result)
@@ -112,12 +126,19 @@ class StepKeeper:
         self._watcher.show(Remarked(utc(utc_ns), host, text))
 
     def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
-        return Seen(number, start_s, self._step.subinterval_s, phase, same_hosts, edited)
+        everywhere = np.ones(len(closed.merged.counts), bool)  # where there is a response time, it may be looked at
+        samples, loads = observed(Figures(closed.merged, everywhere), closed.layout.rollups, self._focuses)
+        return Seen(number, start_s, self._step.subinterval_s, phase, same_hosts, edited, samples, loads)
 
     def _settings_of(self, closed: Closed) -> Settings:
-        if self._settings is None or self._settings[0] != closed.parameters:
-            self._settings = (closed.parameters, Settings.of(closed.interval.layout.rollups, closed.parameters))
-        return self._settings[1]
+        if not self._settings or self._settings[-1][1] != closed.parameters:
+            settings = Settings.of(closed.interval.layout.rollups, closed.parameters)
+            self._settings.append((closed.number, closed.parameters, settings))
+        return self._settings[-1][2]
+
+    def _settings_at(self, number: int) -> Settings:
+        """What was in force at the end of a subinterval."""
+        return next(settings for first, _, settings in reversed(self._settings) if first <= number or first == 0)
 
     def _add_to_window(self, interval: Interval, phase: Phase) -> None:
         if phase is not Phase.RUN:
@@ -130,10 +151,10 @@ class StepKeeper:
             self._window.add(interval)
         self._before = interval
 
-    async def _take(self, measured: Measured, settings: Settings) -> None:
+    async def _take(self, measured: Measured, say: str) -> None:
         """Close a measurement, and say which subintervals it is of."""
         if measured.last < measured.first:
-            self.taken.append(Taken(measured, None, settings, None, None))
+            self.taken.append(Taken(measured, None, None, None, None))
             return
         summed = self._window
         if summed is None or (self._window_first, summed.subintervals) != (
@@ -142,9 +163,10 @@ class StepKeeper:
         ):
             summed = await self._recorder.summed(measured.first, measured.last)
         measurement = summed.measurement()
+        settings = self._settings_at(measured.last)
         start, end = self._starts[measured.first][0], self._starts[measured.last][1]
         self.taken.append(Taken(measured, measurement, settings, start, end))
-        why = "; ".join(str(finding) for finding in measured.findings) or "as planned"
+        why = "; ".join(str(finding) for finding in measured.findings) or say or "as planned"
         hosts = len(measurement.hosts)
         self._recorder.window(WindowRecord("measurement", measured.first, measured.last, start, end, hosts, why))
 

@@ -9,10 +9,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ... import __version__
 from ...protocol.messages import Hello, Result
 from ...protocol.parameters import Parameters
+from ..control.decision import Cell, Row
 from ..hosts.log import HostLog
 from ..hosts.spec import HostSpec
 from ..output.folder import RunFolder
@@ -64,6 +66,11 @@ class RunRecorder:
     def event(self, event: Event) -> None:
         self._writer.post(partial(self._folder.event, event))
 
+    async def noted(self, **more: Any) -> None:
+        """What else run.json is to say."""
+        self._run = replace(self._run, more={**self._run.more, **more})
+        await self._write_run()
+
     async def discovered(self, hosts: Sequence[HostSpec], hellos: Mapping[str, Hello], placement: Placement) -> None:
         """Who takes part, with what."""
         self._cores = {name: hello.cores for name, hello in hellos.items()}
@@ -114,6 +121,13 @@ class StepRecorder:
     async def subinterval(self, record: SubintervalRecord) -> None:
         await self._run._writer.put(partial(self._folder.subinterval, record))
 
+    async def rows(self, rows: Sequence[Row]) -> None:
+        """What explains control's decisions: each row to the end of its file."""
+        for file in dict.fromkeys(row.file for row in rows):
+            mine = [row.cells for row in rows if row.file == file]
+            text = [[_shown(cell) for cell in cells.values()] for cells in mine]
+            await self._run._writer.put(partial(self._folder.table, file, list(mine[0]), text))
+
     def late(self, host: str, result: Result) -> None:
         self._run._writer.post(partial(self._folder.late, host, result))
 
@@ -134,9 +148,9 @@ class StepRecorder:
         run = self._run
         for record in records:
             await run._writer.put(
-                partial(run._folder.summary, self._step.number, self._step.name, record, self._rollups)
+                partial(run._folder.summary, self._step.number, self._step.name + record.suffix, record, self._rollups)
             )
-        last = records[-1]
+        last = next((one for one in reversed(records) if one.measurement is not None), records[-1])
         if last.measurement is not None:
             shown = last.settings.paced & last.judgement.reached
             await run._writer.put(partial(self._folder.histograms, last.measurement, shown))
@@ -155,3 +169,9 @@ class StepRecorder:
             for interval in intervals:
                 window.add(interval)
         return window
+
+
+def _shown(cell: Cell) -> str | int | None:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    return f"{cell:.9g}" if isinstance(cell, float) else cell

@@ -1,7 +1,8 @@
 """What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement, Outside, judge
-from ..verdicts import Finding, Reason, Verdict
+from ..verdicts import ExitCode, Finding, Reason, Verdict, Weight, verdict_of
 from .discover import Discovered
 from .keep import ALL_ROW, StepKeeper, Taken, latency, number
 from .keeper import Ended
@@ -43,19 +44,22 @@ def result_of(
     tolerance: float,
     parameters: Mapping[Key, Parameters],
 ) -> StepResult:
-    """Judge a step's measurements. The last one is what later steps refer to."""
+    """Judge a step's measurements, a summary row each.
+
+    Later steps refer to the last one that counts: not to the tread with which a staircase showed that it is saturated,
+    which is invalid as it should be.
+    """
     outside = [*ended.findings, *keeper.outside, *_unwritten(discovered)]
-    taken = [one for one in keeper.taken if one.measurement is not None]
-    if not taken:
+    settings = Settings.of(discovered.rollups, parameters)
+    judged = [_judged(one, tolerance, outside, discovered.rollups, settings) for one in keeper.taken]
+    if not any(one.measurement for one in keeper.taken):
         findings = [o.finding for o in outside] + [f for one in keeper.taken for f in one.measured.findings]
-        settings = Settings.of(discovered.rollups, parameters)
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
-    records, judgement = [], None
-    for one in taken:
-        judgement = _judged(one, tolerance, outside)
-        records.append(_record(begun_utc_ns, one, judgement))
-    assert judgement is not None
-    return _result(step, tuple(records), taken[-1], judgement)
+    pairs = list(zip(keeper.taken, judged, strict=True))
+    records = tuple(_record(begun_utc_ns, one, judgement, settings) for one, judgement in pairs)
+    counting = [pair for pair in pairs if not _saturated(pair[0])] or pairs
+    last, judgement = next(pair for pair in [*counting[::-1], *pairs[::-1]] if pair[0].measurement)
+    return _result(step, records, last, judgement, [judgement for _, judgement in counting])
 
 
 def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: str) -> StepResult:
@@ -64,27 +68,43 @@ def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, w
     return _blank(step, begun_utc_ns, discovered, settings, [Finding(Reason.STEP_LIMIT, why)])
 
 
-def _judged(one: Taken, tolerance: float, outside: Sequence[Outside]) -> Judgement:
-    assert one.measurement is not None
-    own = [Outside(finding) for finding in one.measured.findings]
-    return judge(one.measurement, one.settings, tolerance, [*outside, *own])
+def _judged(
+    one: Taken, tolerance: float, outside: Sequence[Outside], rollups: Rollups, settings: Settings
+) -> Judgement:
+    own = one.measured.findings
+    if one.measurement is None:
+        return Judgement.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
+    return judge(one.measurement, one.settings or settings, tolerance, [*outside, *map(Outside, own)])
 
 
-def _record(begun_utc_ns: int, one: Taken, judgement: Judgement) -> SummaryRecord:
-    return SummaryRecord(begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings)
+def _saturated(one: Taken) -> bool:
+    """Whether control itself found that the load was not kept up with: the end of a staircase."""
+    return any(finding.reason is Reason.TARGET_NOT_REACHED for finding in one.measured.findings)
 
 
-def _result(step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgement: Judgement) -> StepResult:
+def _record(begun_utc_ns: int, one: Taken, judgement: Judgement, settings: Settings) -> SummaryRecord:
+    return SummaryRecord(
+        begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings or settings,
+        one.measured.suffix,
+    )  # fmt: skip
+
+
+def _result(
+    step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgement: Judgement, counting: Sequence[Judgement]
+) -> StepResult:
+    """`last` is what is referred to; the step's own verdict and findings are of all measurements that count."""
     measurement = last.measurement
-    assert measurement is not None
+    assert measurement is not None and last.settings is not None
+    rollups = measurement.merged.rollups
+    findings = tuple(dict.fromkeys(finding for one in counting for finding in _all_findings(one, rollups)))
     figures = Figures(measurement.merged, last.settings.paced & judgement.reached)
     iops = column(figures, "overall_iops")
     half = measurement.iops_half_width[ALL_ROW]
     ends = StepEnds(
         number=step.number,
         name=step.name,
-        verdict=judgement.worst(),
-        findings=_all_findings(judgement, measurement.merged.rollups),
+        verdict=verdict_of(finding.reason for finding in findings),
+        findings=findings,
         iops=number(figures, "overall_iops"),
         half_width_percent=None if np.isnan(half) or not iops[ALL_ROW] else float(half / iops[ALL_ROW] * 100),
         mib_per_s=number(figures, "overall_mib_per_s"),
@@ -94,6 +114,32 @@ def _result(step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgeme
         response=latency(figures, "overall_response_us"),
     )
     return StepResult(records, *_verdicts(judgement), iops.tolist(), ends)
+
+
+# What an exit code is for, the first that applies.
+_CODES: Final = (
+    (ExitCode.SLO_MISSED, frozenset({Reason.SLO_MISSED})),
+    (
+        ExitCode.NOT_REACHED,
+        frozenset(
+            {
+                Reason.ACCURACY_NOT_REACHED,
+                Reason.STEADY_NOT_REACHED,
+                Reason.STEADY_LOST,
+                Reason.TARGET_NOT_HELD,
+                Reason.SEARCH_UNBOUNDED,
+            }
+        ),
+    ),
+    (ExitCode.INVALID, frozenset(reason for reason in Reason if reason.weight is Weight.INVALID)),
+    (ExitCode.PARTIAL, frozenset(reason for reason in Reason if reason.weight is Weight.PARTIAL)),
+)
+
+
+def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
+    """What a run's steps come to, all of which have run."""
+    found = {finding.reason for result in results for finding in result.ends.findings}
+    return next((code for code, reasons in _CODES if reasons & found), ExitCode.OK)
 
 
 def _blank(

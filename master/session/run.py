@@ -6,35 +6,38 @@ checked for the most that any step could do. A step that fails costs itself; a r
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from ... import __version__
-from ..control.fixed import Fixed
+from ..control.decide import State
+from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
 from ..hosts.gate import LoginGate
+from ..live.hub import Hub
 from ..live.report import Remark, RunEnds, StepBegins, Watcher
+from ..live.server import served
 from ..output.records import Event
 from ..output.table import utc
 from ..plan.model import OnIoError, Plan, Step
+from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance
 from ..verdicts import ExitCode, Verdict
 from . import consent
+from .brain import begun_with, state_for
+from .desk import Desk, Running
 from .discover import Discovered, discover, prepare
 from .fleet import Fleet, Opener, connected
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
 from .record import RunRecorder, StepRecorder
-from .result import StepResult, result_of, without_measurement
+from .result import StepResult, exit_code_of, result_of, without_measurement
 from .settings import NotMeasured, resolve
 from .step import StepSequence
 from .told import Told
-
-TAIL: Final = 1  # subintervals that run while the decision to stop is on its way
-
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -57,31 +60,64 @@ class Run:
         loop = asyncio.get_running_loop()
         self._plan = plan
         self._options = options
-        self._watcher = watcher
+        self._watcher = Hub(watcher)
         self._presses = presses
         self._opening = opening
         self._now_ns: Callable[[], int] = lambda: int(loop.time() * 1e9)
         self._clock = Clock(time.time_ns(), self._now_ns())
+        self._recorder = RunRecorder(options.root, plan, self._utc_ns(), options.command_line)
         self._results: dict[str, StepResult] = {}
+        self.desk = Desk(
+            str(plan.path or plan.name), str(self.folder), self._watcher, presses,
+            self._utc_ns, self._recorder.event, self._measured,
+        )  # fmt: skip
+        self._cut_short = False  # steps of the plan were left out
+        self.code = ExitCode.INTERNAL
+
+    @property
+    def folder(self) -> Path:
+        return self._recorder.path
 
     async def run(self) -> ExitCode:
-        plan = self._plan
-        begun = self._clock.utc_ns(self._now_ns())
-        recorder = self._recorder = RunRecorder(self._options.root, plan, begun, self._options.command_line)
-        code = ExitCode.INTERNAL
+        """The plan's steps, one after the other."""
+        async with self.opened():
+            for step in self._plan.steps:
+                if not self.goes_on():
+                    self._cut_short = True
+                    break
+                await self.step(step)
+        return self.code
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Everything but the steps: from the first connection to the last word. Raises IvypyError."""
+        plan, recorder = self._plan, self._recorder
+        async with AsyncExitStack() as socket:
+            try:
+                await self._serve(socket)
+                async with connected(plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__) as fleet:
+                    self._fleet = self.desk.fleet = fleet
+                    self._told = Told(fleet)
+                    self._presses.first = fleet.interrupted.set
+                    self._presses.status = lambda: self._watcher.first.show(self.desk.standing())
+                    await prepare(plan, fleet)
+                    self._discovered = self.desk.discovered = await self._agreed(fleet)
+                    await recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
+                    yield
+                    self.code = self._exit_code(fleet)
+            finally:
+                await recorder.close(self._utc_ns(), self.code)
+            ends = tuple(result.ends for result in self._results.values())
+            self._watcher.show(RunEnds(str(recorder.path), ends, int(self.code), self.code.sentence))
+
+    async def _serve(self, until: AsyncExitStack) -> None:
+        """Open the control socket; a run without one is the same run."""
         try:
-            async with connected(plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__) as fleet:
-                self._presses.first = fleet.interrupted.set
-                await prepare(plan, fleet)
-                discovered = await self._agreed(fleet)
-                await recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
-                await self._steps(fleet, discovered)
-                code = self._exit_code(fleet)
-        finally:
-            await recorder.close(self._clock.utc_ns(self._now_ns()), code)
-        ends = tuple(result.ends for result in self._results.values())
-        self._watcher.show(RunEnds(str(recorder.path), ends, int(code), code.sentence))
-        return code
+            path = await until.enter_async_context(served(self.folder.name, self.desk, self._watcher))
+        except OutputError as error:
+            self._event("no_socket", f"the run cannot be edited or attached to: {error}")
+        else:
+            await self._recorder.noted(socket=str(path))
 
     async def _agreed(self, fleet: Fleet) -> Discovered:
         """Look first, check consent, and only then have files created."""
@@ -94,28 +130,32 @@ class Run:
         self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
         return await discover(plan, fleet, create=True)
 
-    async def _steps(self, fleet: Fleet, discovered: Discovered) -> None:
-        told = Told(fleet)
-        for step in self._plan.steps:
-            if fleet.interrupted.is_set():
-                break
-            if not fleet.alive:
-                self._event("stopped", "no host is left")
-                break
-            try:
-                parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, self._measured)
-            except NotMeasured as error:
-                await self._skip(step, discovered, str(error))
-                continue
-            first = not told.parameters
-            await told.tell(discovered, parameters)
-            if first:
-                await self._recorder.workloads(discovered.rollups, parameters)
-            await self._step(fleet, discovered, step, told)
+    def goes_on(self) -> bool:
+        """Whether another step may begin; if not, why is said."""
+        if self._fleet.interrupted.is_set():
+            return False
+        if not self._fleet.alive:
+            self._event("stopped", "no host is left")
+            return False
+        return True
 
-    async def _step(self, fleet: Fleet, discovered: Discovered, step: Step, told: Told) -> None:
+    async def step(self, step: Step) -> StepResult:
+        """Run one step, if what it refers to was measured. Raises HostsError, PlanFaults."""
+        discovered = self._discovered
+        try:
+            parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, self._measured)
+            control = state_for(self._plan, step, discovered.rollups, self._measured)
+        except NotMeasured as error:
+            return await self._skip(step, discovered, str(error))
+        first = not self._told.parameters
+        await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters))
+        if first:
+            await self._recorder.workloads(discovered.rollups, parameters)
+        return await self._step(self._fleet, discovered, step, control, self._told)
+
+    async def _step(self, fleet: Fleet, discovered: Discovered, step: Step, control: State, told: Told) -> StepResult:
         parameters = told.parameters
-        begun = self._clock.utc_ns(self._now_ns())
+        begun = self._utc_ns()
         recorder = await self._recorder.step(step, begun, discovered.rollups)
         keeper = StepKeeper(
             step,
@@ -124,55 +164,62 @@ class Run:
             self._clock,
             self._now_ns,
             lambda left_s: left_s + self._planned_s(step.number + 1),
+            control.focuses,
         )
-        self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), _planned_s(step)))
-        control = Fixed(step.warmup_subintervals, step.measure_subintervals)
+        self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), step.planned_s))
         sequence = StepSequence(
             fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
-        ended = await sequence.run()
+        self.desk.running = Running(step.number, sequence.changes)
+        try:
+            ended = await sequence.run()
+            await keeper.ended()
+        finally:
+            self.desk.running = None
         result = result_of(step, begun, ended, keeper, discovered, self._plan.achieved_iops_tolerance, parameters)
-        await self._end(recorder, result)
+        return await self._end(recorder, result)
 
-    async def _skip(self, step: Step, discovered: Discovered, why: str) -> None:
+    async def _skip(self, step: Step, discovered: Discovered, why: str) -> StepResult:
         """A step that cannot be run: a row that says why."""
-        begun = self._clock.utc_ns(self._now_ns())
+        begun = self._utc_ns()
         recorder = await self._recorder.step(step, begun, discovered.rollups)
         result = without_measurement(step, begun, discovered, why)
-        await self._end(recorder, result)
+        return await self._end(recorder, result)
 
-    async def _end(self, recorder: StepRecorder, result: StepResult) -> None:
+    async def _end(self, recorder: StepRecorder, result: StepResult) -> StepResult:
         ends = result.ends
-        utc_ns = self._clock.utc_ns(self._now_ns())
+        utc_ns = self._utc_ns()
         await recorder.ended(result.records, utc_ns, ends.verdict, [str(finding) for finding in ends.findings])
         self._results[ends.name] = result
         self._watcher.show(ends)
+        return result
 
     def _measured(self, step: str, instance: RollupInstance) -> float:
         """The IOPS that a rollup instance measured in an earlier step. Raises NotMeasured."""
-        result = self._results[step]
+        result = self._results.get(step)
+        if result is None:
+            raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")
         verdict, why = result.verdicts[instance.row], result.reasons[instance.row]
         if verdict is Verdict.INVALID:
             raise NotMeasured(f"step {step} is invalid for {instance}: {why}")
         return result.iops[instance.row]
 
     def _planned_s(self, first_step: int) -> float:
-        return sum(_planned_s(step) for step in self._plan.steps[first_step:])
+        return sum(step.planned_s for step in self._plan.steps[first_step:])
+
+    def _utc_ns(self, at_ns: int | None = None) -> int:
+        """An instant of the controller's clock, now if None, as UTC."""
+        return self._clock.utc_ns(self._now_ns() if at_ns is None else at_ns)
 
     def _event(self, kind: str, text: str) -> None:
-        utc_ns = self._clock.utc_ns(self._now_ns())
+        utc_ns = self._utc_ns()
         self._recorder.event(Event(utc_ns, kind, text))
         self._watcher.show(Remark(utc(utc_ns), "", text))
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:
         if fleet.interrupted.is_set():
             return ExitCode.INTERRUPTED
-        verdicts = {verdict for result in self._results.values() for verdict in result.verdicts}
-        if Verdict.INVALID in verdicts or len(self._results) < len(self._plan.steps):
+        if self._cut_short:
             return ExitCode.INVALID
-        return ExitCode.PARTIAL if Verdict.PARTIAL in verdicts else ExitCode.OK
-
-
-def _planned_s(step: Step) -> float:
-    return step.warmup_s + step.measure_s + step.cooldown_s + TAIL * step.subinterval_s
+        return exit_code_of(self._results.values())

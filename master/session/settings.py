@@ -99,11 +99,11 @@ def _iops(value: Value, rollup: RollupInstance, members: int, measured: Measured
 
 def _share(total: Value, selected: Sequence[RollupInstance], settings: dict[Key, _Setting]) -> None:
     """Share `total` IOPS over the LUNs of `selected`, then over each LUN's workloads."""
-    for key, share in _shares(selected).items():
+    for key, share in shares(selected).items():
         settings[key].iops = MAX if total == MAX else float(total) * share  # type: ignore[arg-type]
 
 
-def _shares(selected: Sequence[RollupInstance]) -> dict[Key, float]:
+def shares(selected: Sequence[RollupInstance]) -> dict[Key, float]:
     """Each workload instance's share of a total: equal over the distinct LUNs, then equal within a LUN."""
     on_lun: dict[tuple[str, str], list[Key]] = {}
     for rollup in selected:
@@ -117,7 +117,7 @@ def steered(edits: Sequence[Steer], rollups: Rollups, parameters: Mapping[Key, P
     changed: dict[Key, Parameters] = {}
     for edit in edits:
         rollup = rollups.type(edit.rollup).instance(edit.instance)
-        for key, share in _shares([rollup]).items():
+        for key, share in shares([rollup]).items():
             iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share
             changed[key] = replace(changed.get(key, parameters[key]), iops=iops)
     return changed

@@ -1,0 +1,57 @@
+"""One run, many eyes: every report goes to all who follow, and what a newcomer needs to know is remembered.
+
+Rule: a follower only takes; one that is slow or gone is its own affair.
+"""
+
+from collections.abc import Callable
+
+from .report import Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
+
+Follower = Callable[[Report], None]
+
+
+class Hub:
+    """Fills the seam of a watcher; `first` is the run's own."""
+
+    def __init__(self, first: Watcher) -> None:
+        self.first = first
+        self._followers: list[Follower] = []
+        self.step: StepBegins | None = None
+        self.running = False  # a step is
+        self.last: Subinterval | None = None
+        self.ended: list[StepEnds] = []
+
+    def show(self, report: Report) -> None:
+        match report:
+            case StepBegins():
+                self.step, self.running = report, True
+            case Subinterval():
+                self.last = report
+            case StepEnds():
+                self.ended.append(report)
+                self.running = False
+            case RunEnds():
+                self.running = False
+        self.first.show(report)
+        for follower in list(self._followers):
+            follower(report)
+
+    def close(self) -> None:
+        self.first.close()
+
+    def follow(self, follower: Follower) -> Callable[[], None]:
+        """Tell what ended, which step runs and its last subinterval, then everything as it comes; returns the end."""
+        for report in self.ended:
+            follower(report)
+        if self.step is not None and self.running:
+            follower(self.step)
+            if self.subinterval > 0 and self.last is not None:
+                follower(self.last)
+        self._followers.append(follower)
+        return lambda: self._followers.remove(follower)
+
+    @property
+    def subinterval(self) -> int:
+        """The one that is running, of the step that is."""
+        here = self.step is not None and self.last is not None and self.last.step == self.step.name
+        return self.last.number + 1 if here and self.last is not None else 0

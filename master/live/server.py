@@ -1,0 +1,129 @@
+"""A run's control socket: whoever may connect is answered, or follows the run's reports.
+
+Rule: a client costs only itself. What it sends is limited in length and read strictly; what it does not read is kept
+to a limit, then it is cut off; the run never waits for one. What a request means is the desk's.
+"""
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import psutil
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, line, read
+from .hub import Hub
+from .messages import LONGEST_REQUEST, REQUESTS, Answer, Done, Follow, Refused, Request
+from .paths import bound
+from .report import Report
+
+MOST_CLIENTS: Final = 64
+MOST_WAITING: Final = 4 << 20  # bytes that a client may leave unread
+FLUSH_S: Final = 1.0  # at the end of the run, for followers to read its last words
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+
+
+class Desk(Protocol):
+    """Whoever answers requests, but for `follow`."""
+
+    async def answer(self, request: Request, who: str) -> Answer: ...
+
+
+@asynccontextmanager
+async def served(run: str, desk: Desk, hub: Hub) -> AsyncIterator[Path]:
+    """The socket of the run of that id, until the block is left. Raises OutputError."""
+    listening, path = bound(run)
+    server = _Server(desk, hub)
+    accepting = await asyncio.start_unix_server(server.serve, sock=listening)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        accepting.close()
+        await server.close()
+
+
+class _Server:
+    """Remembers the connections of one run."""
+
+    def __init__(self, desk: Desk, hub: Hub) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients[task] = writer
+        with suppress(OSError, asyncio.CancelledError):
+            if len(self._clients) > MOST_CLIENTS:
+                _say(writer, Refused((f"{MOST_CLIENTS} clients are connected to the run already",)))
+            elif (who := peer(writer.get_extra_info("socket"))) is None:
+                _say(writer, Refused(("the run is another user's",)))
+            else:
+                await self._converse(reader, writer, who)
+            await writer.drain()
+        del self._clients[task]
+        writer.close()
+
+    async def close(self) -> None:
+        """Let followers read the last reports, then part."""
+        for writer in self._clients.values():
+            with suppress(OSError, TimeoutError):
+                async with asyncio.timeout(FLUSH_S):
+                    writer.transport.set_write_buffer_limits(0)
+                    await writer.drain()
+        clients = list(self._clients)
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str) -> None:
+        lines = LineReader(LONGEST_REQUEST)
+        leave = None
+        try:
+            while data := await reader.read(LONGEST_REQUEST):
+                for found in lines.feed(data):
+                    request = read(found, REQUESTS)
+                    if not isinstance(request, Follow):
+                        _say(writer, await self._desk.answer(request, who))
+                    elif leave is None:
+                        _say(writer, Done("following"))
+                        leave = self._hub.follow(lambda report: _say(writer, report))
+                    await writer.drain()
+        except ProtocolError as error:
+            _say(writer, Refused((f"not understood: {error}",)))
+        finally:
+            if leave is not None:
+                leave()
+
+
+def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
+    if writer.transport.get_write_buffer_size() > MOST_WAITING:
+        writer.transport.abort()
+    elif not writer.transport.is_closing():
+        writer.write(line(said))
+
+
+def peer(connection: socket.socket) -> str | None:
+    """Who is there, as the kernel knows: `anna@pts/3 (pid 1234)`; None for another user than ours or root."""
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return process(pid, uid) if uid in (0, os.geteuid()) else None
+
+
+def process(pid: int, uid: int) -> str:
+    """A process and its user, for people."""
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    terminal = None
+    with suppress(psutil.Error):
+        terminal = psutil.Process(pid).terminal()
+    return f"{user}@{terminal.removeprefix('/dev/') if terminal else 'no terminal'} (pid {pid})"

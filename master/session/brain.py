@@ -1,0 +1,35 @@
+"""A step's control, made when the step begins: what it decides with, and the loads that it begins at.
+
+Rule: what could be known from the plan alone has been told when it was read; it is asked again here for plans that
+were not read for a run. What only earlier steps can show makes this step one that is not run.
+"""
+
+from collections.abc import Callable, Mapping
+
+from ...protocol.parameters import Parameters
+from ..control.decide import State, opening
+from ..control.planned import Known, faults, state_of
+from ..plan.model import Plan, Step
+from ..rollup.instances import RollupInstance, Rollups
+from .settings import Key, NotMeasured, steered
+
+
+def state_for(plan: Plan, step: Step, rollups: Rollups, measured: Callable[[str, RollupInstance], float]) -> State:
+    """The state that `step` begins with. Raises PlanFaults, and NotMeasured."""
+    told = list(faults(step, [rollup.name for rollup in rollups.types]))
+    if told:
+        raise plan.faults([(step.place, text) for _, text in told])
+    known = Known(
+        instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
+        tolerance=plan.achieved_iops_tolerance,
+        reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)),
+    )
+    try:
+        return state_of(step, known)
+    except ValueError as error:
+        raise NotMeasured(f"with what the steps before it measured, {error}") from None
+
+
+def begun_with(control: State, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> Mapping[Key, Parameters]:
+    """The parameters with which the first subinterval runs."""
+    return {**parameters, **steered(opening(control).edits, rollups, parameters)}

@@ -1,0 +1,243 @@
+"""`ivypy edit`: words become a change of live settings, and the change becomes parameters of workload instances.
+
+Rule: pure; everything that is wrong is found before anything is sent, and told together. Values are read by the
+plan's own parsers, and names, ranges and consent are the plan's. `+100`, `-100` and `*1.2` are relative to what is in
+force. Several clauses select the union of their instances; `total_iops` is shared over the union.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ...protocol.parameters import LIVE, MAX, Iops, Parameters, faults
+from ..plan.fields import CHANGES, PARAMETER_FIELDS
+from ..plan.model import TOTAL_IOPS
+from ..plan.parameters import OfStep, Value
+from ..plan.steps import clause
+from ..plan.units import parse_fraction
+from ..plan.words import SAME, listed, nearest, suggestion
+from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.settings import text
+from .changes import EditRefused
+from .discover import Discovered
+from .settings import Key, Measured, NotMeasured, shares
+
+EDITABLE: Final = (*sorted(LIVE), TOTAL_IOPS)
+_RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
+_FACTOR: Final = re.compile(r"\d+(\.\d*)?|\.\d+")
+MOST_SAID: Final = 5  # instances, or pairs of values, that are spelled out
+
+
+@dataclass(frozen=True, slots=True)
+class Relative:
+    sign: str  # + - *
+    amount: float
+
+    def of(self, present: float) -> float:
+        return present * self.amount if self.sign == "*" else present + self.amount * (-1 if self.sign == "-" else 1)
+
+
+Change = Value | Relative
+
+
+@dataclass(frozen=True, slots=True)
+class LiveEdit:
+    """One edit, understood."""
+
+    words: str  # as it was written
+    selected: tuple[RollupInstance, ...]  # the union; at least one
+    changes: Mapping[str, Change]  # of EDITABLE; at least one
+
+
+def understood(words: Sequence[str], rollups: Rollups) -> LiveEdit:
+    """Read `host={h1,h2} iops=5000`. Raises EditRefused with every fault."""
+    said: list[str] = []
+    selected: dict[int, RollupInstance] = {}
+    changes: dict[str, Change] = {}
+    types = [kind.name for kind in rollups.types]
+    named = False
+    for word in words:
+        name, equals, value = (part.strip() for part in word.partition("="))
+        try:
+            if equals and name in CHANGES:
+                if name in changes:
+                    raise ValueError(f"{name} is given twice; remove one")
+                changes[name] = _change(name, value)
+            elif name in types:
+                named = True
+                selected |= {instance.row: instance for instance in _selected(word, rollups)}
+            else:
+                named |= name not in CHANGES
+                raise ValueError(_unknown(word, name, types))
+        except ValueError as error:
+            said.append(str(error))
+    if "iops" in changes and TOTAL_IOPS in changes:
+        said.append("iops and total_iops set the same thing; remove one")
+    if not changes and not said:
+        said.append("the edit changes nothing; say what, for example iops=5000 or fraction_read=50%")
+    if not named:
+        said.append("the edit does not say where; name instances, for example all=all or 'host={h1,h2}'")
+    if said:
+        raise EditRefused(said)
+    return LiveEdit(" ".join(words), tuple(selected.values()), changes)
+
+
+def _unknown(word: str, name: str, types: Sequence[str]) -> str:
+    if name in CHANGES:
+        return f"{word!r} gives no value; write for example {name}=..."
+    what = f"{name!r} is neither a setting that can change now nor a rollup type of the plan"
+    if SAME.get(name) in EDITABLE:
+        return f"{what}; did you mean {SAME[name]!r}?"
+    known = [*EDITABLE, *types]
+    if (near := nearest(name, known)) is not None:
+        return f"{what}; did you mean {near!r}?"
+    return f"{what}; settings are {listed(list(EDITABLE))}, rollup types {listed(list(types))}"
+
+
+def _selected(word: str, rollups: Rollups) -> Sequence[RollupInstance]:
+    name, instances = clause(word)
+    kind = rollups.type(name)
+    known = [instance.name for instance in kind.instances]
+    unknown = [instance for instance in instances if instance not in known]
+    if unknown:
+        raise ValueError("\n".join(f"rollup {name} has no instance {one!r}{suggestion(one, known)}" for one in unknown))
+    return [instance for instance in kind.instances if not instances or instance.name in instances]
+
+
+def _change(name: str, value: str) -> Change:
+    if name not in EDITABLE:
+        live = listed(list(EDITABLE))
+        raise ValueError(f"{name} cannot change while a step runs ({live} can); give it in the plan, before a step")
+    relative = _RELATIVE.fullmatch(value)
+    try:
+        if relative is None:
+            change: Change = PARAMETER_FIELDS[name].read(value)
+            return change
+        return Relative(relative[1], _amount(name, relative[1], relative[2]))
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _amount(name: str, sign: str, value: str) -> float:
+    if sign == "*":
+        if value.endswith("%"):
+            return parse_fraction(value)
+        if not _FACTOR.fullmatch(value):
+            raise ValueError(f"'*{value}' is not a factor; write for example *1.2")
+        return float(value)
+    if name != "fraction_read" and value.endswith("%"):
+        factor = Relative(sign, parse_fraction(value)).of(1.0)
+        raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that much of what it is now")
+    amount = PARAMETER_FIELDS[name].read(value)
+    if not isinstance(amount, float):
+        raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")
+    return amount
+
+
+def altered(edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured) -> dict[Key, Parameters]:
+    """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
+    members = {(member.host, member.number): member for one in edit.selected for member in one.members}
+    found = {key: present[key] for key in members}
+    try:
+        for name, change in edit.changes.items():
+            _APPLY[name](found, change, edit.selected, measured)
+    except NotMeasured as error:
+        raise EditRefused([str(error)]) from None
+    except ValueError as error:
+        raise EditRefused([str(error)]) from None
+    return found
+
+
+def _fraction_read(found: dict[Key, Parameters], change: Any, *_: Any) -> None:
+    for key, one in found.items():
+        value = change.of(one.fraction_read) if isinstance(change, Relative) else change
+        # Decimals such as 70% + 10% are exact for people, and so they are here.
+        found[key] = replace(one, fraction_read=round(value, 12))
+
+
+def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
+    if isinstance(change, OfStep):
+        for rollup in selected:
+            each = change.fraction * measured(change.step, rollup) / len(rollup.members)
+            _set(found, {(member.host, member.number): each for member in rollup.members})
+        return
+    numbers = _numbers("iops", found) if isinstance(change, Relative) else {}
+    _set(found, {key: change.of(numbers[key]) if key in numbers else change for key in found})
+
+
+def _total(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
+    if isinstance(change, OfStep):
+        for rollup in selected:
+            total = change.fraction * measured(change.step, rollup)
+            _set(found, {key: total * share for key, share in shares([rollup]).items()})
+        return
+    if isinstance(change, Relative):
+        change = change.of(sum(_numbers(TOTAL_IOPS, found).values()))
+    _set(found, {key: MAX if change == MAX else change * share for key, share in shares(selected).items()})
+
+
+_Apply = Callable[[dict[Key, Parameters], Any, Sequence[RollupInstance], Measured], None]
+_APPLY: Final[Mapping[str, _Apply]] = {"fraction_read": _fraction_read, "iops": _iops, TOTAL_IOPS: _total}
+
+
+def _set(found: dict[Key, Parameters], iops: Mapping[Key, Iops]) -> None:
+    for key, value in iops.items():
+        found[key] = replace(found[key], iops=value)
+
+
+def _numbers(name: str, found: Mapping[Key, Parameters]) -> dict[Key, float]:
+    numbers = {key: float(one.iops) for key, one in found.items() if one.iops != MAX}
+    if len(numbers) < len(found):
+        some = f"{len(found) - len(numbers)} of the {len(found)} instances" if numbers else "what is selected"
+        raise ValueError(f"{name}: + - and * need numbers, and iops is max for {some}; give an absolute value")
+    return numbers
+
+
+def check(
+    after: Mapping[Key, Parameters],
+    present: Mapping[Key, Parameters],
+    steered: frozenset[Key],
+    discovered: Discovered,
+    force: bool,
+) -> None:
+    """Whether the change may be made: ranges, consent, and control's own instances. Raises EditRefused."""
+    reasons: dict[str, list[Key]] = {}
+    for key, one in after.items():
+        for reason in limits(key, one, discovered):
+            reasons.setdefault(reason, []).append(key)
+        if key in steered and one.iops != present[key].iops and not force:
+            held = "the step's control sets its iops, and would set them again; edit with --force to do so all the same"
+            reasons.setdefault(held, []).append(key)
+    if reasons:
+        raise EditRefused([f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()])
+
+
+def limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
+    """What speaks against an instance having these parameters in this run, whoever asks for it."""
+    found = faults(parameters)
+    if parameters.maxtags > discovered.ceiling[key]:
+        found.append(f"maxtags is {parameters.maxtags}; the most in any step of the plan is {discovered.ceiling[key]}")
+    if parameters.fraction_read < 1.0 and key not in discovered.writers:
+        found.append(
+            "it would write, and no step of the plan ever does there, so nobody agreed to it;"
+            " a step with a lower fraction_read in the plan would ask"
+        )
+    return found
+
+
+def described(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters]) -> str:
+    """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
+    parts = []
+    for name in sorted(LIVE):
+        pairs = Counter((text(getattr(before[key], name)), text(getattr(one, name))) for key, one in after.items())
+        changed = [(old, new, n) for (old, new), n in pairs.most_common() if old != new]
+        parts += [f"{name} {old} -> {new} ({n} instance{'s' * (n > 1)})" for old, new, n in changed[:MOST_SAID]]
+        parts += [f"and {len(changed) - MOST_SAID} more changes of {name}"] if len(changed) > MOST_SAID else []
+    return ", ".join(parts)
+
+
+def _names(keys: Sequence[Key], discovered: Discovered) -> str:
+    ids = {(i.host, i.number): i.id for i in discovered.placement.instances}
+    return listed([ids[key] for key in keys], MOST_SAID)

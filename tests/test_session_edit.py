@@ -1,0 +1,320 @@
+"""Edits, pauses and marks of a running test: what they do to the load, to the rows and to the measurement."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.session.changes import EditRefused
+from ivypy.master.session.run import Run
+from ivypy.master.verdicts import ExitCode, Verdict
+from tests.live import PLAN, Staged, hosts, stage
+from tests.simulated.slave import Faults
+
+ME = "anna@pts/3 (pid 42)"
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
+def after(seconds: float, *words: str, force: bool = False) -> object:
+    """A visit that edits once."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(seconds)
+        staged.notes["changed"] = await run.desk.edit(words, force, ME)
+
+    return visit
+
+
+def edited(tmp_path: Path, seconds: float, *words: str, text: str = PLAN) -> Staged:
+    return stage(tmp_path, after(seconds, *words), text)  # type: ignore[arg-type]
+
+
+def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_behind_it(tmp_path: Path) -> None:
+    staged = edited(tmp_path, 22.0, "host={a,b}", "workload=scan", "iops=500")
+    assert staged.code is ExitCode.OK
+    assert staged.iops("a") == [500.0] * 4 and staged.iops("c") == [1000.0, 1000.0, 500.0, 500.0]
+    assert staged.eyes.phases() == ["warmup", "run", "run", "run", "transient", *["run"] * 6, "tail"]
+    (window,) = staged.rows("step0000.one/windows.csv")
+    assert (window["first_subinterval"], window["last_subinterval"]) == ("5", "10")
+    rows = staged.rows("step0000.one/all/all.csv")
+    due = [float(row["due"]) / 5 for row in rows]
+    assert due[3] == pytest.approx(6600) and due[5] == pytest.approx(10 * 500 + 2 * 1000)
+    settings = [row["iops_setting"] for row in rows]
+    assert settings[:5] == ["6600"] * 4 + ["7000"] and set(settings[5:]) == {"7000"}
+
+
+def test_an_edit_leaves_a_row_that_says_what_was_and_who(tmp_path: Path) -> None:
+    staged = edited(tmp_path, 22.0, "host=a", "workload=oltp", "iops=*2", "fraction_read=100%")
+    (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "edit"]
+    assert event["text"] == (
+        "host=a workload=oltp iops=*2 fraction_read=100%: fraction_read 0.75 -> 1 (6 instances),"
+        f" iops 1000 -> 2000 (6 instances), iops 100 -> 200 (2 instances); by {ME}"
+    )
+    assert (event["step"], event["subinterval"], event["host"]) == ("0", "4", "")
+
+
+def test_what_an_edit_answers(tmp_path: Path) -> None:
+    changed = edited(tmp_path, 22.0, "all=all", "total_iops=1200").notes["changed"]
+    assert [(t.host, t.subinterval, t.failed) for t in changed.took] == [(h, 4, "") for h in "abc"]  # type: ignore[attr-defined]
+    assert len({took.utc[:19] for took in changed.took}) == 1  # type: ignore[attr-defined]
+
+
+VALUES = [
+    (["total_iops=1200"], [100.0] * 4),  # six LUNs, two workloads on each
+    (["total_iops=*2"], [1100.0] * 4),  # of 6,600, shared equally as every total
+    (["total_iops=+600"], [600.0] * 4),
+    (["iops=+100"], [1100.0, 1100.0, 200.0, 200.0]),
+    (["iops=-50"], [950.0, 950.0, 50.0, 50.0]),
+    (["iops=*50%"], [500.0, 500.0, 50.0, 50.0]),
+    (["iops=2k"], [2000.0] * 4),
+    (["iops=max"], ["max"] * 4),
+    (["iops=0"], [0.0] * 4),
+]
+
+
+def test_absolute_and_relative_values(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(6.0)
+        for words, iops in VALUES:
+            await run.desk.edit(["workload=oltp", "iops=1000"], False, ME)
+            await run.desk.edit(["workload=scan", "iops=100"], False, ME)
+            await run.desk.edit(["all=all", *words], False, ME)
+            assert staged.iops("b") == iops, words
+
+    stage(tmp_path, visit)
+
+
+BAD = [
+    ([], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%",
+          "the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["iops=5"], ["the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["host=a"], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%"]),
+    (["host=d", "iops=5"], ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'"]),
+    (["workload=oltq", "iops=5"], ["rollup workload has no instance 'oltq'; did you mean 'oltp'?"]),
+    (["hots=a", "iops=5"],
+     ["'hots' is neither a setting that can change now nor a rollup type of the plan; did you mean 'host'?"]),
+    (["all=all", "iosp=5"],
+     ["'iosp' is neither a setting that can change now nor a rollup type of the plan; did you mean 'iops'?"]),
+    (["all=all", "rwmixread=5"],
+     ["'rwmixread' is neither a setting that can change now nor a rollup type of the plan;"
+      " did you mean 'fraction_read'?"]),
+    (["all=all", "zzz=5", "iops=1"],
+     ["'zzz' is neither a setting that can change now nor a rollup type of the plan;"
+      " settings are fraction_read, iops and total_iops, rollup types all, host and workload"]),
+    (["all=all", "maxtags=9"],
+     ["maxtags cannot change while a step runs (fraction_read, iops and total_iops can);"
+      " give it in the plan, before a step"]),
+    (["all=all", "iops"], ["'iops' gives no value; write for example iops=..."]),
+    (["all=all", "iops=5", "iops=6"], ["iops is given twice; remove one"]),
+    (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
+    (["all=all", "iops=fast"], ["iops: 'fast' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
+    (["all=all", "iops=2G"], ["iops: '2G' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
+    (["all=all", "iops=+10%"], ["iops: '+10%' does not say of what; write *1.1 for that much of what it is now"]),
+    (["all=all", "iops=*fast"], ["iops: '*fast' is not a factor; write for example *1.2"]),
+    (["all=all", "iops=+max"], ["iops: '+max' is not a number to add; write for example +100"]),
+    (["all=all", "iops=50% of step two"], ["no step 'two' has been run"]),
+    (["all=all", "iops=2e9"], ["iops: '2e9' is too much; the most is 1000000000"]),
+    (["all=all", "fraction_read=150%"], ["fraction_read: '150%' is too much; the most is 100%"]),
+    (["host=a", "workload=oltp", "iops=-5000"],
+     ["a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more: iops is -4000; the least is 0",
+      "a+/x/0+scan and a+/x/1+scan: iops is -4900; the least is 0"]),
+    (["workload=oltp", "fraction_read=+50%"],
+     ["a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more:"
+      " fraction_read is 1.25; the most is 1"]),
+    (["workload=scan", "fraction_read=0%"],
+     ["a+/x/0+scan, a+/x/1+scan, b+/x/0+scan, b+/x/1+scan, c+/x/0+scan and 1 more: it would write, and no step of"
+      " the plan ever does there, so nobody agreed to it; a step with a lower fraction_read in the plan would ask"]),
+    (["host=d", "maxtags=9", "iops=1"],
+     ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'",
+      "maxtags cannot change while a step runs (fraction_read, iops and total_iops can);"
+      " give it in the plan, before a step"]),
+]  # fmt: skip
+
+
+def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, reasons in BAD:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert list(refused.value.reasons) == reasons, words
+
+    staged = stage(tmp_path, visit)
+    assert all(not staged.edits(host) for host in "abc")
+    assert staged.events("edit") == [] and "transient" not in staged.eyes.phases()
+    assert staged.step.verdict is Verdict.VALID
+
+
+def test_relative_to_max_is_refused(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for word in ("iops=+1", "total_iops=*2"):
+            with pytest.raises(EditRefused, match="and iops is max for what is selected; give an absolute value"):
+                await run.desk.edit(["all=all", word], False, ME)
+
+    stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
+
+
+def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
+    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(40.0)
+        await run.desk.edit(["host", "total_iops=50% of step zero"], False, ME)
+
+    staged = stage(tmp_path, visit, text)
+    assert staged.iops("a") == pytest.approx([275.0] * 4), "half of the 2,200 that each host did"
+
+
+@pytest.mark.slow
+def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    instants = sorted(dice.uniform(0.0, 60.0) for _ in range(200))
+
+    async def one(run: Run, staged: Staged, at_s: float) -> None:
+        await asyncio.sleep(at_s)
+        changed = await run.desk.edit([f"host={dice.choice('abc')}", "workload=scan", "iops=+1"], False, ME)
+        assert all(not took.failed for took in changed.took)
+        staged.notes.setdefault("acted", set()).update(took.subinterval for took in changed.took)  # type: ignore[attr-defined]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        async with asyncio.TaskGroup() as group:
+            for at_s in instants:
+                group.create_task(one(run, staged, at_s))
+
+    staged = stage(tmp_path, visit)
+    told = staged.iops("a") + staged.iops("b") + staged.iops("c")
+    scans = [told[i] for i in range(12) if i % 4 > 1]
+    assert scans == [300.0] * 6, "each of 200 edits added one to every scan"
+    assert sum(told[i] - 1000.0 for i in range(12) if i % 4 < 2) == 200 * 2, "and to the two others of its host"  # type: ignore[operator]
+    assert len(staged.events("edit")) == 200
+    numbers = [edit.edit for edit in staged.edits("a")]
+    assert numbers == sorted(set(numbers)), "each edit has a number of its own, in order"
+    acted = staged.notes["acted"]
+    shown = {number for number, phase in enumerate(staged.eyes.phases()) if phase == "transient"}
+    assert shown == acted, "every subinterval in which one acted is marked, and no other"
+    rows = staged.rows("step0000.one/all/all.csv")
+    last = max(shown)
+    assert float(rows[last + 1]["due"]) / 5 == pytest.approx(6000 + 400 + 6 * 300)
+
+
+def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(75.0)
+        began = loop.time()
+        changed = await run.desk.edit(["all=all", "iops=10"], False, ME)
+        staged.notes["took_s"] = loop.time() - began
+        assert {took.subinterval for took in changed.took} == {1}
+
+    staged = stage(tmp_path, visit, PLAN.replace("subinterval: 5s, warmup: 5s", "subinterval: 60s, warmup: 60s"))
+    assert staged.notes["took_s"] < 0.01  # type: ignore[operator]
+    assert staged.eyes.phases() == ["warmup", "transient", "run", "tail"]
+
+
+@pytest.mark.slow
+def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
+    """Around the end of subinterval 3, some hosts may have it before their boundary and some after."""
+    for i in range(5):
+        at_s = 20.3 + (i - 3) * 0.0002
+        staged = edited(tmp_path / str(i), at_s, "all=all", "iops=*1.5")
+        took = {one.subinterval for one in staged.notes["changed"].took}  # type: ignore[attr-defined]
+        shown = {number for number, phase in enumerate(staged.eyes.phases()) if phase == "transient"}
+        assert shown and shown <= {3, 4} and took <= {3, 4}
+        (window,) = staged.rows("step0000.one/windows.csv")
+        assert int(window["first_subinterval"]) == max(shown) + 1
+
+
+def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
+    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
+    staged = edited(tmp_path, 22.0, "all=all", "iops=7", text=text)
+    assert staged.iops("a") == [1000.0, 1000.0, 100.0, 100.0]
+    rows = staged.rows("summary.all.csv")
+    assert [row["iops_setting"] for row in rows] == ["84", "6600"]
+
+
+def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
+    slaves = hosts()
+    slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine does not take it"})
+    staged = stage(tmp_path, after(12.0, "all=all", "iops=5"), slaves=slaves)  # type: ignore[arg-type]
+    took = {one.host: one.failed for one in staged.notes["changed"].took}  # type: ignore[attr-defined]
+    assert took == {"a": "", "b": "edit_workloads: the engine does not take it", "c": ""}
+    assert [row["host"] for row in staged.rows("events.csv") if row["kind"] == "edit"] == ["", "b"]
+    last = staged.rows("step0000.one/host/b.csv")[-1]
+    assert last["iops_setting"] == "2200", "its rows go on saying what it does"
+
+
+def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        with pytest.raises(EditRefused, match="no step is running yet"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(36.0)
+        with pytest.raises(EditRefused, match="the step is ending"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(6.0)
+        with pytest.raises(EditRefused, match="no step is running; an edit acts on a running step"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+
+    staged = stage(tmp_path, visit)
+    assert staged.events("edit") == []
+
+
+def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
+    staged = edited(tmp_path, 12.0, "workload=scan", "iops=*1")
+    assert staged.notes["changed"].what == ""  # type: ignore[attr-defined]
+    assert not staged.edits("a") and staged.step.verdict is Verdict.VALID
+
+
+def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None:
+    from ivypy.master.live.messages import Changed, Pause, Refused, Unpause
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(17.0)
+        assert isinstance(await run.desk.answer(Pause(), ME), Changed)
+        assert run.desk.standing().paused
+        assert await run.desk.answer(Pause(), ME) == Refused(("the run is paused already",))
+        with pytest.raises(EditRefused, match="the run is paused; unpause it first"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(40.0)
+        assert isinstance(await run.desk.answer(Unpause(), ME), Changed)
+        assert await run.desk.answer(Unpause(), ME) == Refused(("the run is not paused",))
+
+    staged = stage(tmp_path, visit)
+    assert staged.code is ExitCode.OK and staged.iops("c") == [1000.0, 1000.0, 100.0, 100.0]
+    phases = staged.eyes.phases()
+    assert phases == ["warmup", "run", "run", *["transient"] * 9, *["run"] * 6, "tail"]
+    rows = staged.rows("step0000.one/all/all.csv")
+    assert {row["due"] for row in rows[4:10]} == {"0"}
+    assert [kind for kind in ("pause", "unpause") if len(staged.events(kind)) == 1] == ["pause", "unpause"]
+    assert staged.step.verdict is Verdict.VALID
+
+
+def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
+    from ivypy.master.live.messages import Done, Mark, Refused
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        assert isinstance(await run.desk.answer(Mark("fan\n  pulled"), ME), Done)
+        assert isinstance(await run.desk.answer(Mark(" \n"), ME), Refused)
+
+    staged = stage(tmp_path, visit)
+    (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "mark"]
+    assert (event["text"], event["step"], event["subinterval"]) == (f"fan pulled; by {ME}", "0", "2")
+
+
+def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
+    from ivypy.master.live.messages import Done, Refused, Stop
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        assert isinstance(await run.desk.answer(Stop(), ME), Done)
+        assert await run.desk.answer(Stop(), ME) == Refused(("the run is being stopped already",))
+
+    staged = stage(tmp_path, visit)
+    assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 30
+    assert staged.events("stop") == [f"by {ME}"]
