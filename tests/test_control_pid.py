@@ -157,6 +157,15 @@ def test_a_measurement_under_control_stands_at_the_target(curve: Curve, capacity
 
 
 @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
+def test_every_measured_subinterval_was_announced_as_run(curve: Curve, capacity: float, target: float) -> None:
+    for seed in range(5):
+        trace = simulate(Plant(curve, capacity, noise(seed, 0.02, 0.3)), controlled(curve, capacity, target), 200)
+        (measured,) = trace.decisions[-1].measured
+        announced = [decision.next_phase for decision in trace.decisions[measured.first : measured.last + 1]]
+        assert set(announced) == {Phase.RUN}
+
+
+@pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
 def test_no_gain_steps_in_a_measurement(curve: Curve, capacity: float, target: float) -> None:
     trace = simulate(Plant(curve, capacity, noise(1, 0.02, 0.3)), controlled(curve, capacity, target), 200)
     (measured,) = trace.decisions[-1].measured

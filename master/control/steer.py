@@ -76,7 +76,10 @@ class Steered:
 
     def _settling(self, interval: Interval, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
-            return Decision(Phase.WARMUP, orders.edits, orders.rows, say=orders.say)
+            measurable = orders.measurable is not None and interval.number + 1 >= max(
+                orders.measurable, self.judge.first
+            )
+            return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, say=orders.say)
         why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
         return Decision(
             Phase.TAIL, rows=orders.rows, measured=(nothing_measured(interval.number, why),), say=why.detail
