@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=Path("/dev/shm"), help="where the logs are made, for a while")
     parser.add_argument("--tools", type=Path, help="a folder with fio's tools")
     parser.add_argument("--tools-python", help="a Python that has pandas")
-    parser.add_argument("--tools-logs", type=int, default=4)
+    parser.add_argument("--tools-logs", type=int, default=8)
     parser.add_argument("--tools-samples", type=int, default=20_000)
     parser.add_argument("--slow-tools", action="store_true", help="fiologparser_hist.py with weights as well")
     arguments = parser.parse_args(argv)
