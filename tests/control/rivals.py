@@ -1,6 +1,6 @@
 """Rules that control is compared with: the ancestor's, with its faults mended, and a controller of fixed gain.
 
-The ancestor's PID (../shared reference 3.7): integral action on the plain error, gain doubled on the way and halved
+The ancestor's PID: integral action on the plain error, gain doubled on the way and halved
 once it swings. Mended: the sign of the initial error, and the start IOPS divided twice (only with many instances).
 """
 
