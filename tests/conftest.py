@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures"]
+pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.fixtures"]
 
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample

@@ -127,7 +127,7 @@ static bool thread_gone(const struct thread *t)
     return state == THREAD_EXITED || state == THREAD_DIED;
 }
 
-/* Waits until a thread has left `state`s of work behind. False at the deadline. The mutex is held. */
+/* False at the deadline. The mutex is held. */
 static bool wait_until_gone(struct thread *t, uint64_t deadline_ns)
 {
     struct timespec deadline = clock_timespec(deadline_ns);
@@ -138,10 +138,23 @@ static bool wait_until_gone(struct thread *t, uint64_t deadline_ns)
     return true;
 }
 
+/* What came back since the step ended; its thread waits for a command, or has ended, and does not look. */
+static void reap_strays(struct thread *t)
+{
+    int count = t->context ? t->backend->harvest(t->context, t->completions, THREAD_HARVEST) : 0;
+
+    for (int n = 0; n < count; n++) {
+        struct tag *tag = t->completions[n].tag;
+        tag->instance->strays--;
+        tag->stray = false;
+    }
+}
+
 static void free_thread(struct thread *t)
 {
-    bool held = atomic_load(&t->in_flight) > 0;
+    bool held = false;
 
+    reap_strays(t);
     for (uint32_t n = 0; n < t->slots; n++)
         if (t->instances[n].lun)
             held |= t->instances[n].strays > 0;
@@ -162,8 +175,27 @@ static void free_thread(struct thread *t)
     free(t->shares);
     free(t->classes);
     free(t->mailbox.posts);
-    pthread_cond_destroy(&t->changed);
-    pthread_mutex_destroy(&t->mutex);
+    t->slots = 0;
+}
+
+/* All that the threads used, once they have ended. */
+static void release(struct engine *e)
+{
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        free_thread(&e->threads[n]);
+    for (uint32_t n = 0; n < e->lun_count; n++)
+        if (e->luns[n]) {
+            lun_close(e->luns[n]);
+            free(e->luns[n]);
+        }
+    collector_free(&e->collector);
+    free(e->luns);
+    free(e->by_number);
+    e->luns = NULL;
+    e->by_number = NULL;
+    e->lun_count = e->number_count = 0;
+    e->in_step = false;
+    e->released = true;
 }
 
 uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
@@ -195,24 +227,19 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
             left[count++] = n;
     }
     e->closed = true;
+    if (count == 0 && !e->released)
+        release(e);
     return leave(e, 0), count;
 }
 
 void engine_free(struct engine *e)
 {
-    for (uint32_t n = 0; n < e->thread_count; n++)
-        if (!e->threads[n].joined)
-            return;
-    for (uint32_t n = 0; n < e->thread_count; n++)
-        free_thread(&e->threads[n]);
-    for (uint32_t n = 0; n < e->lun_count; n++)
-        if (e->luns[n]) {
-            lun_close(e->luns[n]);
-            free(e->luns[n]);
-        }
-    collector_free(&e->collector);
-    free(e->luns);
-    free(e->by_number);
+    if (!e->released)
+        return;
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        pthread_cond_destroy(&e->threads[n].changed);
+        pthread_mutex_destroy(&e->threads[n].mutex);
+    }
     free(e->threads);
     if (e->eventfd >= 0)
         close(e->eventfd);
@@ -267,6 +294,10 @@ int engine_open_lun(struct engine *e, const char *path, bool writable)
     struct lun *lun = calloc(1, sizeof *lun);
 
     enter(e);
+    if (e->closed) {
+        free(lun);
+        return leave(e, engine_refuse(e, EBADF, "the engine is closed"));
+    }
     struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
     if (luns)
         e->luns = luns;
@@ -373,18 +404,6 @@ int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
 {
     enter(e);
     return leave(e, create(e, number, lun, thread, ceiling, parameters));
-}
-
-/* What came back since the step ended; its thread waits for a command and does not look. */
-static void reap_strays(struct thread *t)
-{
-    int count = t->context ? t->backend->harvest(t->context, t->completions, THREAD_HARVEST) : 0;
-
-    for (int n = 0; n < count; n++) {
-        struct tag *tag = t->completions[n].tag;
-        tag->instance->strays--;
-        tag->stray = false;
-    }
 }
 
 static int delete(struct engine *e, uint32_t number)

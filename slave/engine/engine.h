@@ -58,14 +58,14 @@ struct engine {
     struct posted posted;
     uint64_t steps;
     bool in_step; /* from go until ended() has told the end */
-    bool closed;
+    bool closed, released;
     char why[ENGINE_WORDS];
 };
 
 /* Threads on `cpus` (-1: not pinned). On failure nothing is left. */
 int engine_open(struct engine **engine, const struct backend *backend, const int *cpus, uint32_t count);
 
-/* Ends the threads and frees all that the kernel does not hold; `left`, of ENGINE_THREADS places, gets the numbers of
+/* Ends the threads, and then closes the LUNs and frees all that the kernel does not hold; `left`, of ENGINE_THREADS places, gets the numbers of
  * the threads that did not end in time. Returns how many these are. May be called again. */
 uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 

@@ -16,9 +16,9 @@
 
 /* Timers ring late: 1 us on bare metal, 30 us in a virtual machine. The thread learns by how much, sets them that much
  * early, and keeps looking until the instant itself. At most a quarter of its time goes into that: at rates that would
- * need more, several I/Os share a timer and its lateness. A credit of a millisecond is for bursts. */
+ * need more, several I/Os share a timer and its lateness. Up to a millisecond of unused time is saved for bursts. */
 #define MOST_EARLY_NS 50000
-#define CREDIT_NS NS_PER_MS
+#define SAVED_NS NS_PER_MS
 enum { PART_AWAKE = 4 };
 
 /* How many exponential due times are counted in one pass: only rates that no core can count ever reach it. */
@@ -178,13 +178,30 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
            t->attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
-/* How late the timer rang: learned fast upwards and slowly downwards, so that four in five ring in time. */
-static void learn_lateness(struct thread *t, uint64_t now_ns)
+/* Time spent awake without need counts four times; the thread may afford some as long as that lies in the past. */
+static bool afford(struct thread *t, uint64_t now_ns)
+{
+    if (t->paid_until_ns + SAVED_NS < now_ns)
+        t->paid_until_ns = now_ns - SAVED_NS;
+    return t->paid_until_ns <= now_ns;
+}
+
+static void stay_awake(struct thread *t, uint64_t now_ns, uint64_t until_ns)
+{
+    t->awake_until_ns = until_ns;
+    if (until_ns > now_ns)
+        t->paid_until_ns += PART_AWAKE * (until_ns - now_ns);
+}
+
+/* The timer rang. How late is learned fast upwards and slowly downwards, so that four in five ring in time. */
+static void rang(struct thread *t, uint64_t now_ns)
 {
     int64_t late_ns = (int64_t)(now_ns - t->alarm_ns), known_ns = (int64_t)t->timer_late_ns;
 
     known_ns += late_ns > known_ns ? (late_ns - known_ns) / 8 : (late_ns - known_ns) / 32;
     t->timer_late_ns = known_ns < 0 ? 0 : earlier((uint64_t)known_ns, MOST_EARLY_NS);
+    if (t->alarm_ns < t->alarm_for_ns)
+        stay_awake(t, now_ns, t->alarm_for_ns);
 }
 
 /* What a look at the ring found, at `now_ns`. */
@@ -205,22 +222,9 @@ static uint32_t looked(struct thread *t, int found, uint64_t now_ns, bool slept)
             figures->harvest_gap_max = gap_ns;
     }
     if (slept && found == 0)
-        learn_lateness(t, now_ns);
-    if (found > 0 && slept)
-        t->awake_until_ns = 0; /* awake for another reason */
+        rang(t, now_ns);
     figures->harvests += found > 0;
     return (uint32_t)found;
-}
-
-/* Whether the thread may stay awake for this long: then it has been accounted for. */
-static bool afford(struct thread *t, uint64_t now_ns, uint64_t awake_ns)
-{
-    if (t->paid_until_ns + CREDIT_NS < now_ns)
-        t->paid_until_ns = now_ns - CREDIT_NS;
-    if (t->paid_until_ns + PART_AWAKE * awake_ns > now_ns)
-        return false;
-    t->paid_until_ns += PART_AWAKE * awake_ns;
-    return true;
 }
 
 /* Nothing is to be done now: sleeps until something may be. */
@@ -230,14 +234,12 @@ static int rest(struct thread *t, uint64_t now_ns, bool *slept)
     uint64_t until_ns = earlier(next_ns, now_ns + (t->again ? NS_PER_MS : THREAD_LONGEST_WAIT_NS));
     bool awake = now_ns < t->awake_until_ns || until_ns <= now_ns + SHORTEST_WAIT_NS;
 
-    t->alarm_ns = until_ns;
-    if (!awake && until_ns == next_ns) {
-        uint64_t early_ns = earlier(t->timer_late_ns, until_ns - now_ns);
-        if (afford(t, now_ns, early_ns)) {
-            t->awake_until_ns = until_ns;
-            t->alarm_ns -= early_ns;
-            awake = t->alarm_ns <= now_ns + SHORTEST_WAIT_NS;
-        }
+    t->alarm_ns = t->alarm_for_ns = until_ns;
+    if (!awake && until_ns == next_ns && afford(t, now_ns)) {
+        t->alarm_ns -= earlier(t->timer_late_ns, until_ns - now_ns);
+        awake = t->alarm_ns <= now_ns + SHORTEST_WAIT_NS;
+        if (awake)
+            stay_awake(t, now_ns, until_ns);
     }
     *slept = !awake;
     if (awake)

@@ -167,6 +167,7 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
         i->flying = (struct tag_list){0};
         i->in_step = false;
     }
+    atomic_store_explicit(&t->in_flight, 0, memory_order_relaxed);
 }
 
 static void prepare(struct thread *t)

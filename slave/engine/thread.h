@@ -89,9 +89,9 @@ struct thread {
     struct heap heap;                   /* when each instance falls due next, or ends its rest */
     _Atomic uint32_t in_flight;         /* this step's */
     uint64_t last_look_ns;
-    uint64_t alarm_ns;       /* when the last sleep was to end */
-    uint64_t awake_until_ns; /* it ended early: no sleep before this */
-    uint64_t paid_until_ns;  /* up to when the time spent awake is accounted for */
+    uint64_t alarm_ns, alarm_for_ns; /* when the last sleep was to end, and for what */
+    uint64_t awake_until_ns;         /* no sleep before this */
+    uint64_t paid_until_ns;          /* the time spent awake, four times over, reaches so far */
     uint64_t timer_late_ns;  /* by how much sleeps end late */
     bool cooling; /* nothing falls due any more */
     bool dead;

@@ -1,0 +1,221 @@
+"""Real block devices, and real faults on them, that a test makes and undoes: loop, zram, faultfs, a throttle.
+
+Rule: numbers and names are whatever is free, never fixed; each is a context manager, and a machine that cannot have
+one raises Missing, which the fixtures turn into a skip that names it. No other device is ever touched.
+"""
+
+import contextlib
+import functools
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+BLKIO = Path("/sys/fs/cgroup/blkio")  # cgroup v1; v2's io.max is not there on the machine that this was written on
+
+
+class Missing(Exception):
+    """What this machine lacks for a device."""
+
+
+def _need(*programs: str) -> None:
+    if os.geteuid() != 0:
+        raise Missing("the rights of root")
+    for program in programs:
+        if shutil.which(program) is None:
+            raise Missing(program)
+
+
+def _run(*words: object) -> str:
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def memory_folder() -> Iterator[Path]:
+    """A folder in memory, where there is one."""
+    root = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    with tempfile.TemporaryDirectory(prefix="ivypy-device-", dir=root) as name:
+        yield Path(name)
+
+
+def image(folder: Path, size: int, name: str = "image") -> Path:
+    """A sparse file."""
+    path = folder / name
+    with open(path, "wb") as file:
+        file.truncate(size)
+    return path
+
+
+@contextlib.contextmanager
+def loop_over(backing: Path) -> Iterator[str]:
+    """The path of a loop device that reads and writes `backing` directly."""
+    _need("losetup")
+    if not os.path.exists("/dev/loop-control"):
+        raise Missing("loop devices")
+    path = _run("losetup", "-f", "--show", "--direct-io=on", backing)
+    try:
+        yield path
+    finally:
+        _run("losetup", "-d", path)
+
+
+@contextlib.contextmanager
+def loop(size: int = 256 << 20) -> Iterator[str]:
+    """A loop device over a file in memory."""
+    with memory_folder() as folder, loop_over(image(folder, size)) as path:
+        yield path
+
+
+@contextlib.contextmanager
+def zram(size: int = 256 << 20) -> Iterator[str]:
+    """A zram device whose every page was written once with incompressible data."""
+    _need()
+    control = Path("/sys/class/zram-control")
+    if not control.exists():
+        raise Missing("zram")
+    number = (control / "hot_add").read_text().strip()
+    settings = Path(f"/sys/block/zram{number}")
+    try:
+        (settings / "disksize").write_text(str(size))
+        with open(f"/dev/zram{number}", "wb") as file:
+            for _ in range(size >> 20):
+                file.write(os.urandom(1 << 20))
+        yield f"/dev/zram{number}"
+    finally:
+        (settings / "reset").write_text("1")
+        (control / "hot_remove").write_text(number)
+
+
+@functools.cache
+def _faultfs_folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="ivypy-faultfs-")
+
+
+@functools.cache
+def _faultfs_program() -> Path:
+    _need("gcc", "pkg-config", "fusermount3")
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False)
+    if flags.returncode != 0:
+        raise Missing("libfuse3-dev")
+    program = Path(_faultfs_folder().name) / "faultfs"
+    source = Path(__file__).parent / "faultfs.c"
+    _run("gcc", "-O2", "-Wall", "-Wextra", "-o", program, source, *flags.stdout.split())
+    return program
+
+
+@dataclass
+class FaultFs:
+    """A block device that does as it is told."""
+
+    device: str
+    control: Path
+    process: "subprocess.Popen[bytes]"
+
+    def tell(
+        self,
+        read_us: int = 0,
+        write_us: int = 0,
+        read_ppm: int = 0,
+        write_ppm: int = 0,
+        bad: tuple[int, int] = (-1, -1),
+    ) -> None:
+        """Delays, shares of I/Os that fail, and a range of bytes where all do."""
+        self.control.write_text(f"{read_us} {write_us} {read_ppm} {write_ppm} {bad[0]} {bad[1]}")
+
+    def hang(self) -> None:
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def faultfs(size: int = 256 << 20) -> Iterator[FaultFs]:
+    """A loop device over faultfs over a file in memory."""
+    program = _faultfs_program()
+    if not os.path.exists("/dev/fuse"):
+        raise Missing("FUSE")
+    with memory_folder() as folder, contextlib.ExitStack() as undo:
+        mount = folder / "mount"
+        mount.mkdir()
+        options = ["-f", "-o", "max_threads=64,clone_fd"]
+        words = [program, image(folder, size), *options, mount]
+        process = subprocess.Popen([*map(str, words)], stderr=subprocess.DEVNULL)
+        undo.callback(process.wait, 20)
+        undo.callback(process.send_signal, signal.SIGTERM)
+        undo.callback(process.send_signal, signal.SIGCONT)
+        deadline = time.monotonic() + 10
+        while not (mount / "dev.img").exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise Missing("a FUSE that mounts")
+            time.sleep(0.01)
+        undo.callback(_unmount, mount)
+        device = undo.enter_context(loop_over(mount / "dev.img"))
+        told = FaultFs(device, mount / "ctl", process)
+        undo.callback(told.resume)  # else nothing below could be undone
+        yield told
+
+
+def _unmount(mount: Path) -> None:
+    """Once the loop device has really let go of it, which the kernel does behind its back."""
+    for attempt in range(100):
+        try:
+            _run("fusermount3", "-u", mount)
+            return
+        except OSError:
+            if attempt == 99:
+                raise
+            time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Throttle:
+    """A limit on the I/Os per second of processes, on one device."""
+
+    folder: Path
+    device: str
+
+    def join(self, pid: int) -> None:
+        (self.folder / "cgroup.procs").write_text(str(pid))
+
+    def limit(self, iops: int) -> None:
+        """0: none. May change at any time."""
+        number = os.stat(self.device).st_rdev
+        for way in ("read", "write"):
+            (self.folder / f"blkio.throttle.{way}_iops_device").write_text(
+                f"{os.major(number)}:{os.minor(number)} {iops}"
+            )
+
+
+@contextlib.contextmanager
+def throttle(device: str, iops: int) -> Iterator[Throttle]:
+    """A cgroup whose processes do at most `iops` reads and as many writes a second on `device`."""
+    _need()
+    if not (BLKIO / "blkio.throttle.read_iops_device").exists():
+        raise Missing("cgroup v1 blkio with throttling")
+    folder = BLKIO / f"ivypy-{secrets.token_hex(4)}"
+    folder.mkdir()
+    try:
+        throttle = Throttle(folder, device)
+        throttle.limit(iops)
+        yield throttle
+    finally:
+        for pid in (folder / "cgroup.procs").read_text().split():
+            (BLKIO / "cgroup.procs").write_text(pid)
+        for attempt in range(100):
+            try:
+                folder.rmdir()
+                break
+            except OSError:
+                if attempt == 99:
+                    raise
+                time.sleep(0.05)
