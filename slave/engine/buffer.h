@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "histogram.h"
+#include "line.h"
 
 enum buffer_state { BUFFER_READY_TO_RUN, BUFFER_RUNNING, BUFFER_READY_TO_SEND, BUFFER_SENDING };
 
@@ -47,6 +48,7 @@ enum { BUFFER_FAULTS = 1024 };
 struct thread_figures {
     uint64_t overruns, dispatch, switchover, harvest_gap_max, in_submit, submit_calls, harvests, waits, submitted,
         completed, cpu_time;
+    int64_t anchor_correction;
 };
 
 struct buffer {
@@ -56,6 +58,7 @@ struct buffer {
     uint32_t subinterval;   /* the last one in it */
     uint64_t end_ns;
     struct thread_figures figures;
+    struct line anchor; /* the thread's clock follows it from the swap to this buffer on; slope 0: as before */
     uint32_t rows_count, series_count; /* rows: one per slot; series: SERIES per merge class of this thread */
     struct row *rows;
     struct moments *moments;

@@ -1,22 +1,22 @@
 #define _GNU_SOURCE
 #include "clock.h"
 
-static uint64_t read_clock(clockid_t id)
+uint64_t clock_read(int clock)
 {
     struct timespec now;
 
-    clock_gettime(id, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
 uint64_t clock_now(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return clock_read(CLOCK_MONOTONIC);
 }
 
 uint64_t clock_thread_cpu(void)
 {
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+    return clock_read(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct timespec clock_timespec(uint64_t ns)

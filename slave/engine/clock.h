@@ -1,7 +1,7 @@
-/* The clock that stamps I/Os: nanoseconds on CLOCK_MONOTONIC's scale.
+/* The kernel's clocks: nanoseconds on CLOCK_MONOTONIC's scale, where nothing else is said.
  *
- * Rule: no other file asks the system for the time. Whatever may take the place of clock_gettime must keep the
- * scale, since due times, boundaries and the lease come from other clocks of the same scale.
+ * Rule: no other file asks the system for the time. What takes the place of clock_gettime in the loop (line.h,
+ * counter.h) keeps the scale, since due times, boundaries and the lease come from other clocks of the same scale.
  */
 #ifndef IVYPY_CLOCK_H
 #define IVYPY_CLOCK_H
@@ -13,6 +13,9 @@
 #define NS_PER_MS UINT64_C(1000000)
 
 uint64_t clock_now(void);
+
+/* Any of the system's clocks. */
+uint64_t clock_read(int clock);
 
 /* CPU time of the calling thread. */
 uint64_t clock_thread_cpu(void);

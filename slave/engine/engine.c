@@ -96,6 +96,8 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
     pthread_mutex_init(&e->lock, NULL);
     e->backend = backend;
     e->step.catch_ns = CATCH_NS;
+    e->counted = counter_trusted();
+    engine_anchor(e); /* so that the rate is known when a step begins */
     e->threads = aligned_alloc(64, (count * sizeof *e->threads + 63) / 64 * 64);
     e->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (!e->threads || e->eventfd < 0)
@@ -262,6 +264,14 @@ static int must_be_idle(struct engine *e)
             return engine_refuse(e, EBUSY, "workload thread %u is held by the kernel, with I/O of the last step", n);
     }
     return 0;
+}
+
+struct line engine_anchor(struct engine *e)
+{
+    if (!e->counted)
+        return (struct line){0};
+    struct reading now = counter_bracket(CLOCK_MONOTONIC);
+    return calibration_add(&e->calibration, &now);
 }
 
 /* LUNs and instances. */
@@ -815,6 +825,7 @@ static int prepare_thread(struct engine *e, struct thread *t)
 
     for (int n = 0; n < 2 && result == 0; n++) {
         result = buffer_init(&t->buffers[n], t->slots, series);
+        t->buffers[n].anchor = (struct line){0};
         atomic_store(&t->buffers[n].state, BUFFER_READY_TO_RUN);
     }
     heap_free(&t->heap);
@@ -829,10 +840,12 @@ static int prepare_thread(struct engine *e, struct thread *t)
 static int start_threads(struct engine *e)
 {
     struct timespec deadline = clock_timespec(clock_now() + READY_S * NS_PER_S);
+    struct line anchor = engine_anchor(e);
 
     for (uint32_t n = 0; n < e->thread_count; n++) {
         struct thread *t = &e->threads[n];
         pthread_mutex_lock(&t->mutex);
+        t->clock = t->anchor = anchor;
         atomic_store(&t->state, THREAD_STARTING);
         pthread_cond_broadcast(&t->changed);
         pthread_mutex_unlock(&t->mutex);

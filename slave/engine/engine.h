@@ -57,6 +57,8 @@ struct engine {
     struct collector collector;
     struct posted posted;
     uint64_t steps;
+    bool counted; /* threads keep time by the cycle counter */
+    struct calibration calibration;
     bool in_step; /* from go until ended() has told the end */
     bool closed, released;
     char why[ENGINE_WORDS];
@@ -104,6 +106,9 @@ int engine_ended(struct engine *e, struct end *end);
 uint64_t engine_oldest_in_flight(struct engine *e);
 /* Copies the dying words of a thread that died and was not asked since; false if there is none. */
 bool engine_dying_words(struct engine *e, uint32_t thread, char *words, size_t size);
+
+/* The line that clocks are to follow from now on; slope 0: the kernel's clock. */
+struct line engine_anchor(struct engine *e);
 
 /* Describes what went wrong in the last command. */
 const char *engine_why(struct engine *e);

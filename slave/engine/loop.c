@@ -77,6 +77,21 @@ static void run_in(struct thread *t, struct buffer *b)
     t->buckets = b->buckets;
 }
 
+/* Corrects the thread's clock, from now to the next boundary; it goes on from where it is. How far, ns. */
+static int64_t follow_anchor(struct thread *t)
+{
+    uint64_t ticks;
+
+    if (t->anchor.slope == 0)
+        return 0;
+    if (t->clock.slope == 0) { /* the kernel's so far */
+        uint64_t now_ns = clock_now();
+        t->clock = (struct line){.ticks = counter_read(), .ns = now_ns, .slope = t->anchor.slope};
+    }
+    ticks = counter_read();
+    return line_follow(&t->clock, &t->anchor, ticks, t->step->length_ns);
+}
+
 /* Gives the running buffer to the collector, and goes on in `next` (NULL: the step is over). */
 static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_t now_ns, struct buffer *next)
 {
@@ -86,7 +101,9 @@ static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_
     if (next) {
         atomic_store_explicit(&next->state, BUFFER_RUNNING, memory_order_relaxed);
         run_in(t, next);
-        b->figures.switchover = clock_now() - now_ns;
+        if (next->anchor.slope)
+            t->anchor = next->anchor;
+        b->figures.switchover = thread_now(t) - now_ns;
     }
     cpu_ns = clock_thread_cpu();
     b->figures.cpu_time = cpu_ns - t->cpu_seen_ns;
@@ -116,6 +133,7 @@ static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary
         hand_over(t, d.label, boundary_ns, now_ns, other);
     else
         t->running->figures.overruns++;
+    t->running->figures.anchor_correction += follow_anchor(t);
     if (d.outcome == OUTCOME_SWAP)
         pass_result(t, d.label);
     t->subinterval++;
@@ -250,7 +268,7 @@ static int rest(struct thread *t, uint64_t now_ns, bool *slept)
 
 uint32_t loop_run(struct thread *t, uint64_t *now)
 {
-    uint64_t now_ns = clock_now();
+    uint64_t now_ns = thread_now(t);
     uint32_t found = 0;
     bool open = true; /* false: the end is decided or about to be */
 
@@ -270,7 +288,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
 
         if (t->batch_size) {
             t->backend->prepare(t->context, t->batch, t->batch_size);
-            uint64_t stamp_ns = clock_now();
+            uint64_t stamp_ns = thread_now(t);
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
                  * submitted behind it. */
@@ -283,7 +301,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             }
             open = submit_batch(t, stamp_ns);
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
-            now_ns = clock_now();
+            now_ns = thread_now(t);
             if (open) {
                 t->running->figures.in_submit += now_ns - stamp_ns;
                 submit_account(t, stamp_ns);
@@ -292,11 +310,11 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             }
         } else if (t->done_count == 0) {
             result = rest(t, now_ns, &slept);
-            now_ns = clock_now();
+            now_ns = thread_now(t);
         } else {
             harvest_record(t);
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
-            now_ns = clock_now();
+            now_ns = thread_now(t);
         }
         found = looked(t, result, now_ns, slept);
         harvest_record(t);

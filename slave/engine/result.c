@@ -172,6 +172,7 @@ static void add_figures(struct part *p, const struct buffer *b)
     s->submitted += f->submitted;
     s->completed += f->completed;
     s->cpu_time += f->cpu_time;
+    s->anchor_correction += f->anchor_correction;
     if (f->harvest_gap_max > s->harvest_gap_max)
         s->harvest_gap_max = f->harvest_gap_max;
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
@@ -194,7 +195,7 @@ static struct buffer *finished(struct thread *t, uint32_t label)
     return oldest;
 }
 
-static int take_part(struct engine *e, struct thread *t, struct part *p, struct result *r)
+static int take_part(struct engine *e, struct thread *t, const struct line *anchor, struct part *p, struct result *r)
 {
     struct collector *c = &e->collector;
     struct buffer *b;
@@ -213,6 +214,7 @@ static int take_part(struct engine *e, struct thread *t, struct part *p, struct 
             r->last = b->last;
         }
         buffer_clear(b);
+        b->anchor = *anchor;
         atomic_store_explicit(&b->state, BUFFER_READY_TO_RUN, memory_order_release);
     }
     return result;
@@ -240,16 +242,17 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_SUBMITTED] = (int64_t)p->sums.submitted;
     figures[THREAD_COMPLETED] = (int64_t)p->sums.completed;
     figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
+    figures[THREAD_ANCHOR_CORRECTION] = p->sums.anchor_correction;
 }
 
-static int collect_thread(struct engine *e, struct thread *t, struct result *r)
+static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)
 {
     uint64_t *scratch = e->collector.scratch;
     struct part p = {.lateness_buckets = scratch, .gap_buckets = scratch + HISTOGRAM_BUCKETS};
 
     moments_clear(&p.lateness);
     memset(scratch, 0, 2 * HISTOGRAM_BUCKETS * sizeof *scratch);
-    int result = take_part(e, t, &p, r);
+    int result = take_part(e, t, anchor, &p, r);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);
     if (!p.swapped)
         r->missing[r->missing_count++] = t->number;
@@ -347,8 +350,9 @@ static int collect(struct engine *e, bool force, struct result *r)
     result = result_init(r, e);
     if (result != 0)
         return result;
+    struct line anchor = engine_anchor(e);
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        int of_thread = collect_thread(e, &e->threads[n], r);
+        int of_thread = collect_thread(e, &e->threads[n], &anchor, r);
         result = result ? result : of_thread;
     }
     r->start_ns = c->end_ns;

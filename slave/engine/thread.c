@@ -31,7 +31,7 @@ void thread_die(struct thread *t, const char *format, ...)
     vsnprintf(t->words, sizeof t->words, format, arguments);
     va_end(arguments);
     t->dead = true;
-    uint64_t now_ns = clock_now();
+    uint64_t now_ns = thread_now(t);
     step_cut(t->step, END_DIED, now_ns, now_ns);
 }
 
@@ -144,7 +144,7 @@ static void catch_in_flight(struct thread *t, uint32_t found, uint64_t now_ns)
             now_ns >= catch_until(t, end_ns))
             break;
         int result = t->backend->wait(t->context, THREAD_LONGEST_WAIT_NS, t->completions, THREAD_HARVEST);
-        now_ns = clock_now();
+        now_ns = thread_now(t);
         if (result < 0)
             thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-result));
         found = result > 0 ? (uint32_t)result : 0;
@@ -209,7 +209,7 @@ static void run_step(struct thread *t)
     atomic_store(&t->state, THREAD_STOPPING);
     give_up_again(t);
     catch_in_flight(t, found, now_ns);
-    count_uncaught(t, clock_now());
+    count_uncaught(t, thread_now(t));
 }
 
 /* Sets a state that the commanding thread may be waiting for. The mutex is held. */

@@ -13,6 +13,8 @@
 
 #include "backend.h"
 #include "buffer.h"
+#include "clock.h"
+#include "counter.h"
 #include "heap.h"
 #include "instance.h"
 #include "step.h"
@@ -77,6 +79,7 @@ struct thread {
     const struct backend *backend;
     void *context;
     struct step *step;
+    struct line clock;   /* its own; slope 0: the kernel's */
     uint64_t horizon_ns; /* the next boundary, or the lease */
     uint32_t attention;  /* the step's, as last seen */
     uint32_t batch_size, done_count;
@@ -99,6 +102,7 @@ struct thread {
     uint32_t subinterval;
     uint64_t began_ns; /* of the subinterval */
     uint64_t cpu_seen_ns;
+    struct line anchor; /* what its clock follows */
     struct buffer buffers[2];
     struct tag *batch[THREAD_BATCH];
     uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
@@ -166,6 +170,12 @@ void harvest_file(struct thread *t, uint32_t count, uint64_t now_ns);
 void harvest_record(struct thread *t);
 void harvest_stray(struct thread *t, struct tag *tag, uint64_t now_ns);
 void harvest_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns);
+
+/* The thread's time, on CLOCK_MONOTONIC's scale. */
+static inline uint64_t thread_now(const struct thread *t)
+{
+    return t->clock.slope ? line_at(&t->clock, counter_read()) : clock_now();
+}
 
 static inline struct row *row_of(struct thread *t, const struct instance *i)
 {
