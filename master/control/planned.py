@@ -149,7 +149,7 @@ def state_of(step: Step, known: Known) -> State:
             state = Staircase(stairs, judge, known.tolerance)
         case Found() as found:
             state = _find(found, step, known.tolerance)
-    return Watched(state, tuple(map(_watch, demands.slo))) if demands.slo else state
+    return Watched(state, tuple(map(watch, demands.slo))) if demands.slo else state
 
 
 def _refuse(sentences: Sequence[str]) -> None:
@@ -228,5 +228,6 @@ def _find(found: Found, step: Step, tolerance: float) -> Find:
     return Find(question, found.resolution, found.probes, settle=max(1, step.warmup_subintervals))
 
 
-def _watch(one: Threshold) -> Watch:
+def watch(one: Threshold) -> Watch:
+    """What control makes of one threshold of the plan."""
     return Watch(focus_on(one.metric, one.rollup), one.at_most, one.abort_early, one.every_s)

@@ -124,3 +124,4 @@ class SummaryRecord:
     measurement: Measurement | None  # None: the step ended before there was one
     judgement: Judgement
     settings: Settings
+    suffix: str = ""  # of the step's name, where it has several measurements: ":total_iops=500"
