@@ -95,6 +95,22 @@ def test_both_latencies_apart_and_the_step_as_job(folder: Path) -> None:
     }
 
 
+def test_a_step_without_response_times_is_no_fault(tmp_path: Path) -> None:
+    """Where iops is max nothing is due, so there is no response time to be read; the service time is."""
+    instances = [WorkloadInstance(0, "h1", "/dev/x", "w")]
+    rollups, order = Rollups.build(instances, []), {"h1": [0]}
+    writer, merger = HistogramWriter(tmp_path / "histograms.sqlite"), Merger(rollups, order)
+    writer.step(0, "max", Layout.build(rollups, order))
+    samples = samples_of("h1", 0)
+    for kind in Kind:
+        samples[0, RESPONSE + kind] = []
+    merger.open(0)
+    merger.add("h1", result(HostData(1, 1, samples), 0, LENGTH_NS))
+    writer.subinterval(0, "run", UTC_NS, merger.close())
+    writer.close()
+    assert {one["quantity"] for one in table(run(tmp_path))} == {"service"}
+
+
 def test_a_run_and_logs_of_fio_side_by_side(folder: Path, tmp_path: Path) -> None:
     """On one clock, in one table, never added."""
     base_ms = UTC_NS // 10**6

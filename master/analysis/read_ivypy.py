@@ -34,6 +34,7 @@ _RESULTS: Final = (
     "SELECT start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
     " WHERE step = ? AND host = ? ORDER BY subinterval"
 )
+_MOMENTS: Final = "SELECT moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
 
 
 def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
@@ -62,10 +63,23 @@ def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
                             step=number,
                         )
                         for latency in latencies
+                        if _was_recorded(base, number, host, latency)
                     ]
-    except (OutputError, sqlite3.Error) as error:
+    except (OutputError, sqlite3.Error, zlib.error, ValueError) as error:
         return Fault(str(path), f"is not a run of ivypy that can be read: {error}")
-    return sources or Fault(str(path), "holds no subinterval: the run ended before its first")
+    return sources or Fault(
+        str(path), "holds no I/Os: the run ended before its first subinterval, or recorded no such latency"
+    )
+
+
+def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str) -> bool:
+    """Whether a host's step has any such latency: where iops was max there is no response time, which is no fault."""
+    first = _SERIES_OF[latency]
+    for (moments,) in base.execute(_MOMENTS, (step, host)):
+        known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
+        if known[:, first : first + KINDS, Moment.COUNT].any():
+            return True
+    return False
 
 
 def _connect(path: Path) -> sqlite3.Connection:
