@@ -87,6 +87,10 @@ class Changes:
         """From now on every change from outside is refused, for this reason."""
         self._refusal = why
 
+    def steers(self, keys: Iterable[Key]) -> None:
+        """Control set the IOPS of these instances, or will."""
+        self._steered.update(keys)
+
     async def alter(self, alter: Alter) -> Acted:
         """A change from outside. Raises EditRefused, also what `alter` raises."""
         async with self._told.changing:
@@ -122,7 +126,7 @@ class Changes:
         """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
         async with self._told.changing:
             changed = work(self._told.parameters)
-            self._steered.update(changed)
+            self.steers(changed)
             if self._held is not None:
                 self._held.update((key, one.iops) for key, one in changed.items())
                 return {}

@@ -80,6 +80,7 @@ class StepSequence:
     ) -> None:
         self._fleet = fleet
         self._rollups = rollups
+        self._told = told
         self._control = control
         self._length_ns = round(length_s * 1e9)
         self.changes = Changes(told, self._length_ns)
@@ -97,7 +98,9 @@ class StepSequence:
     async def run(self) -> Ended:
         start_ns, hosts = await self._go()
         self.changes.begin(start_ns)
-        k, announced, seen_hosts = 0, opening(self._control).next_phase, frozenset(d.name for d in hosts.live)
+        first = opening(self._control)
+        self.changes.steers(steered(first.edits, self._rollups, self._told.parameters))
+        k, announced, seen_hosts = 0, first.next_phase, frozenset(d.name for d in hosts.live)
         state = self._control
         while hosts.live:
             interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
