@@ -187,18 +187,23 @@ FAULTS = [
     ),
     (f"control: {{ pid: {{ {PID}, auto: true, low_iops: 5 }} }}", "auto: true, ", "auto finds low_iops itself"),
     (
-        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 100 }} }}",
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 400 }} }}",
         "low_iops: ",
         "low must be above 0 and below high",
     ),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 100, high_iops: 900 }} }}",
+        "low_iops: ",
+        "500 I/Os in a subinterval; this percentile needs 1000: raise it to 200, or take longer subintervals",
+    ),
     (f"control: {{ pid: {{ {PID}, low_iops: max, high_iops: 100 }} }}", "low_iops: ", "'max' is no number of IOPS"),
     (
-        f"control: {{ pid: {{ {PID}, low_iops: 5, high_iops: 100, low_target: 2ms }} }}",
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, low_target: 2ms }} }}",
         "target: ",
         "it must be above low_target",
     ),
     (
-        f"control: {{ pid: {{ {PID}, low_iops: 5, high_iops: 100, high_target: 900us }} }}",
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, high_target: 900us }} }}",
         "target: ",
         "it must be below high_target",
     ),

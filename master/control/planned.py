@@ -20,6 +20,7 @@ from .decide import Judge, State
 from .estimate import Correction
 from .find import Find
 from .fixed import Fixed
+from .focus import FEWEST_BEYOND
 from .measure import Goal, Measure, Window
 from .pid import Pid, Range, Rules, pid
 from .probe import Question
@@ -74,7 +75,7 @@ def _load_faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[
             yield from _unseen(path, held.metric, held.rollup, rollups, controls=True)
             if held.target <= 0:
                 yield (*path, "target"), f"target is {held.target:g}; it must be above 0"
-            yield from _range_faults(path, held)
+            yield from _range_faults(path, held, step)
         case Climbed() as climbed:
             if stairs := _stairs(climbed, _only_numbers):
                 yield from _at(("staircase",), stairs.faults())
@@ -86,7 +87,7 @@ def _load_faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[
             pass
 
 
-def _range_faults(path: Path, held: Held) -> Iterator[tuple[Path, str]]:
+def _range_faults(path: Path, held: Held, step: Step) -> Iterator[tuple[Path, str]]:
     ends = held.calibration
     if ends is None:
         return
@@ -101,6 +102,20 @@ def _range_faults(path: Path, held: Held) -> Iterator[tuple[Path, str]]:
         both = not math.isnan(low + high)
         found = Range(low if both else 1, high if both else 2, ends.low_target, ends.high_target)
         yield from _at(path, found.faults(held.target))
+    if held.metric in samples.FOCUS_METRICS:
+        yield from _at(path, _unseeable(held, low, step))
+
+
+def _unseeable(held: Held, low_iops: float, step: Step) -> list[str]:
+    """A percentile that is blank in every subinterval at the lowest load, so that nothing would ever move it."""
+    fraction = focus_on(held.metric).fraction
+    if fraction is None or not low_iops * step.subinterval_s * (1 - fraction) < FEWEST_BEYOND - 1e-6:
+        return []
+    least = FEWEST_BEYOND / (1 - fraction)
+    return [
+        f"low_iops is {low_iops:g}, {low_iops * step.subinterval_s:g} I/Os in a subinterval; this percentile needs "
+        f"{least:.0f}: raise it to {least / step.subinterval_s:g}, or take longer subintervals"
+    ]
 
 
 def _unseen(
@@ -196,7 +211,8 @@ def _steer(held: Held, step: Step, known: Known) -> Pid | AutoPid:
         return AutoPid(focus, held.target, names)
     ranges = {name: _range(held.calibration, held.rollup, name, known) for name in names}
     for name, found in ranges.items():
-        _refuse([f"{held.rollup}={name}: {text}" for text in found.faults(held.target)])
+        sentences = found.faults(held.target) + _unseeable(held, found.low_iops, step)
+        _refuse([f"{held.rollup}={name}: {text}" for text in sentences])
     return pid(focus, held.target, ranges, Rules(), warmup=max(1, step.warmup_subintervals))
 
 

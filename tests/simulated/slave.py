@@ -267,8 +267,9 @@ class SimulatedSlave:
             parameters = self.parameters[number]
             cooled = self._cooldown_from is not None and k >= self._cooldown_from
             offered = 0.0 if cooled else math.inf if parameters.iops == MAX else float(parameters.iops)
-            done_iops, service_ns = self.plant(offered, parameters)
             seconds = (end - start) / 1e9
+            owed = 0.0 if cooled else self._owed.get(number, 0) / seconds  # what was late is done as well
+            done_iops, service_ns = self.plant(offered + owed, parameters)
             done = round(done_iops * seconds)
             due = done if math.isinf(offered) else round(offered * seconds)
             base = row * count_of
