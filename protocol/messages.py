@@ -147,6 +147,14 @@ class ClockProbe:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasureClock:
+    """How good is the clock that would stamp I/Os? Answer: `clock_report`, some seconds after `duration_ns`."""
+
+    id: int
+    duration_ns: int  # how long it is compared with the kernel's clocks
+
+
+@dataclass(frozen=True, slots=True)
 class Go:
     """Start a step. `order` (u32) lists workload numbers; `classes` (u32) the merge class of each, 0, 1, 2 ...
 
@@ -253,6 +261,31 @@ class ClockReading:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockReport:
+    """The CPU's cycle counter, measured against the kernel's clocks. Without one, what concerns it is 0 or empty."""
+
+    re: int
+    refusal: str  # why the counter does not stamp I/Os, a sentence; "" where it does
+    clock_source: str  # the kernel's
+    cores: int
+    turns: int  # how often the core with the fewest read the counter right after another one had
+    backwards: int  # how often it read less than the other
+    worst_ticks: int  # by how much, at most
+    least_step_ticks: int  # the shortest step from core to core: smaller offsets stay unseen
+    counter_cost_ns: float  # of one reading, converted
+    kernel_cost_ns: float  # of one reading of CLOCK_MONOTONIC
+    duration_ns: int
+    rate_hz: float  # over all that time, against CLOCK_MONOTONIC
+    raw_rate_hz: float  # against CLOCK_MONOTONIC_RAW
+    rates_hz: tuple[float, ...]  # of its parts, each a calibration of its own
+    widest_ticks: int  # of the brackets in which the anchors lie
+    error_ns: float  # calibrated in the first part, how far ahead of CLOCK_MONOTONIC at the end of the last
+    raw_error_ns: float  # the same with CLOCK_MONOTONIC_RAW
+    fio_per_ms: tuple[int, ...]  # cycles per millisecond by fio's method, repeated
+    fio_hours_ns: tuple[int, ...]  # what fio would take for an hour, by each of these
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Every thread is ready to start at `go`'s instant."""
 
@@ -355,11 +388,12 @@ class Facts:
 
 
 Command = (
-    Prepare | ListLuns | CreateWorkloads | EditWorkloads | DeleteWorkloads | ClockProbe | Go | Continue | Cooldown
-    | Stop | Halt | Die | Config | Gather
+    Prepare | ListLuns | CreateWorkloads | EditWorkloads | DeleteWorkloads | ClockProbe | MeasureClock | Go | Continue
+    | Cooldown | Stop | Halt | Die | Config | Gather
 )  # fmt: skip
 Saying = (
-    Hello | Ok | Refused | Luns | End | ClockReading | Ready | Ending | Result | Stopped | DyingWords | Remark | Facts
+    Hello | Ok | Refused | Luns | End | ClockReading | ClockReport | Ready | Ending | Result | Stopped | DyingWords
+    | Remark | Facts
 )  # fmt: skip
 Message = Command | Saying
 

@@ -13,6 +13,7 @@ from .errors import ProtocolError
 from .messages import (
     ClockProbe,
     ClockReading,
+    ClockReport,
     Command,
     Config,
     Continue,
@@ -31,6 +32,7 @@ from .messages import (
     Hello,
     ListLuns,
     Luns,
+    MeasureClock,
     Ok,
     Prepare,
     Ready,
@@ -58,7 +60,7 @@ _ANYTIME: Final[tuple[type[Saying], ...]] = (Ok, Refused, ClockReading, Remark)
 NEXT: Final[dict[State, dict[type[Saying], State]]] = {
     State.CONNECTING: {Hello: State.IDLE},  # a connector's hello leads to REPORTING: see after()
     State.IDLE: {
-        **dict.fromkeys((*_ANYTIME, Luns, End), State.IDLE),
+        **dict.fromkeys((*_ANYTIME, Luns, End, ClockReport), State.IDLE),
         Ready: State.RUNNING,
         DyingWords: State.GONE,
     },
@@ -81,7 +83,9 @@ NEXT: Final[dict[State, dict[type[Saying], State]]] = {
 
 MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
     State.CONNECTING: frozenset(),
-    State.IDLE: frozenset({Prepare, ListLuns, CreateWorkloads, EditWorkloads, DeleteWorkloads, ClockProbe, Go, Die}),
+    State.IDLE: frozenset(
+        {Prepare, ListLuns, CreateWorkloads, EditWorkloads, DeleteWorkloads, ClockProbe, MeasureClock, Go, Die}
+    ),
     State.RUNNING: frozenset({EditWorkloads, ClockProbe, Continue, Cooldown, Stop, Halt}),
     State.ENDING: frozenset({ClockProbe, Halt}),
     State.REPORTING: frozenset({ClockProbe, Config, Gather, Die}),
@@ -94,6 +98,7 @@ ANSWERS: Final[dict[type[Command], tuple[type[Saying], ...]]] = {
     **dict.fromkeys((Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, Continue, Cooldown), (Ok,)),
     ListLuns: (Luns, End),
     ClockProbe: (ClockReading,),
+    MeasureClock: (ClockReport,),
     Go: (Ready,),
     Stop: (Ending,),
     Halt: (Ending,),

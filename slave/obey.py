@@ -29,6 +29,7 @@ from ..protocol.messages import (
     ListLuns,
     Lun,
     Luns,
+    MeasureClock,
     Ok,
     Prepare,
     Refusal,
@@ -37,6 +38,7 @@ from ..protocol.messages import (
     word,
 )
 from ..protocol.states import State, may_command
+from .clock import measure
 from .cores import place
 from .driving import Driving
 from .engine._engine import Engine, backends, now_ns
@@ -50,6 +52,8 @@ from .workloads import Workloads
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
 LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
 MOST_THREADS: Final = 256
+SHORTEST_CLOCK_NS: Final = 10**9
+LONGEST_CLOCK_NS: Final = 3600 * 10**9
 
 Value = TypeVar("Value")
 
@@ -147,6 +151,8 @@ class Slave:
             await self._list_luns(command)
         elif isinstance(command, Prepare):
             self._prepare(command)
+        elif isinstance(command, MeasureClock):
+            await self._measure_clock(command)
         elif self._driving is None:
             self._refuse(command, "there is no engine yet: `prepare` comes first")
         else:
@@ -193,6 +199,17 @@ class Slave:
         for i in range(0, len(luns), MOST_IN_A_LIST):
             self._link.say(Luns(command.id, tuple(luns[i : i + MOST_IN_A_LIST])))
         self._link.say(End(command.id))
+
+    async def _measure_clock(self, command: MeasureClock) -> None:
+        if not SHORTEST_CLOCK_NS <= command.duration_ns <= LONGEST_CLOCK_NS:
+            self._refuse(command, f"a clock is measured for a second to an hour, not {command.duration_ns / 1e9:g} s")
+            return
+        try:
+            report = await self._work(lambda: measure(command.id, command.duration_ns))
+        except OSError as error:
+            self._refuse(command, f"the order of its cores cannot be tested: {error.strerror}")
+            return
+        self._link.say(report)
 
     def _make_and_discover(self, command: ListLuns) -> tuple[list[Lun], list[Refusal]]:
         """In the worker thread. Raises CannotMake, or Cancelled."""

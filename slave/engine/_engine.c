@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "counter.h"
 #include "engine.h"
+#include "gauge.h"
 #include "result.h"
 
 typedef struct {
@@ -661,11 +663,86 @@ static PyObject *module_backends(PyObject *self, PyObject *unused)
     return list;
 }
 
+/* The clock, measured. */
+
+static PyObject *module_judge_counter(PyObject *self, PyObject *arguments)
+{
+    unsigned long long turns, most_ns;
+    char why[COUNTER_WORDS];
+    struct order order;
+    int result;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "KK", &turns, &most_ns))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    result = counter_order(&order, turns, most_ns);
+    counter_judge(&order, why);
+    Py_END_ALLOW_THREADS
+    if (result < 0)
+        return raise(result, NULL, NULL);
+    return Py_BuildValue("sIKKKK", why, order.cores, (unsigned long long)order.least_turns,
+                         (unsigned long long)order.backwards, (unsigned long long)order.worst_ticks,
+                         (unsigned long long)order.least_step);
+}
+
+static PyObject *module_anchor(PyObject *self, PyObject *arguments)
+{
+    struct reading reading;
+    int raw;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "p", &raw))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    reading = counter_bracket(raw ? CLOCK_MONOTONIC_RAW : CLOCK_MONOTONIC);
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("KKK", (unsigned long long)reading.ticks, (unsigned long long)reading.ns,
+                         (unsigned long long)reading.width);
+}
+
+static PyObject *module_reading_cost_ns(PyObject *self, PyObject *arguments)
+{
+    unsigned readings;
+    int counter;
+    double cost_ns;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "pI", &counter, &readings))
+        return NULL;
+    if (readings == 0) {
+        PyErr_SetString(PyExc_ValueError, "no readings, no cost");
+        return NULL;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    cost_ns = gauge_cost(counter != 0, readings);
+    Py_END_ALLOW_THREADS
+    return PyFloat_FromDouble(cost_ns);
+}
+
+static PyObject *module_fio_window(PyObject *self, PyObject *arguments)
+{
+    unsigned long long least_ns;
+    uint64_t ticks, ns;
+
+    (void)self;
+    if (!PyArg_ParseTuple(arguments, "K", &least_ns))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    gauge_window(least_ns, &ticks, &ns);
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("KK", (unsigned long long)ticks, (unsigned long long)ns);
+}
+
 static PyMethodDef module_methods[] = {
     {"now_ns", module_now_ns, METH_NOARGS, "The clock that stamps I/Os, in nanoseconds of CLOCK_MONOTONIC."},
     {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
     {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
     {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
+    {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
+    {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
+    {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},
+    {"fio_window", module_fio_window, METH_VARARGS, "One of fio's measurements of the cycle counter."},
     {0},
 };
 

@@ -114,3 +114,20 @@ def layout() -> dict[str, int]:
 
 def backends() -> list[str]:
     """The backends that work on this kernel."""
+
+def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
+    """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns of
+    the core with the fewest, how often one read less than another had before, by how many ticks at most, the shortest
+    step from one core to another in ticks.
+
+    Spins on every core until each has had `turns`, at most for `most_ns`.
+    """
+
+def anchor(raw: bool, /) -> tuple[int, int, int]:
+    """(ticks of the cycle counter, ns of CLOCK_MONOTONIC or CLOCK_MONOTONIC_RAW, width of the bracket in ticks)."""
+
+def reading_cost_ns(counter: bool, readings: int, /) -> float:
+    """What one reading costs: of the cycle counter with its conversion, or of CLOCK_MONOTONIC."""
+
+def fio_window(least_ns: int, /) -> tuple[int, int]:
+    """(ticks, ns) of one of fio's measurements, at least so long; spins."""
