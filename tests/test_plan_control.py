@@ -126,7 +126,7 @@ def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
     ],
 )
 def test_what_a_step_may_take_is_known_beforehand(keys: str, longest_s: float) -> None:
-    assert plan(keys).steps[0].measure_s == longest_s
+    assert plan(keys).steps[0].measuring_s == longest_s
 
 
 def test_a_description_says_what_is_asked() -> None:

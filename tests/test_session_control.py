@@ -56,6 +56,7 @@ def test_a_measurement_ends_when_it_is_accurate(tmp_path: Path) -> None:
     assert float(rows[-1]["value"]) == pytest.approx(float(summary["overall_iops"]), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -> None:
     plant = noisy(steady(1000.0), 0.3, seed=2)
     go = f"measure: {{ metric: {IOPS}, accuracy: 1%, timeout: 150s }}"
@@ -66,6 +67,7 @@ def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -
     assert float(summary["overall_iops"]) > 0
 
 
+@pytest.mark.slow
 def test_every_instance_of_the_rollup_must_be_known(tmp_path: Path) -> None:
     go = "measure: { metric: overall_service_us_mean, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }"
     outcome = controlled(tmp_path, go, noisy(steady(1000.0), 0.02, seed=3), hosts="a, b")
@@ -143,6 +145,8 @@ def test_pid_reaches_its_target_and_measures_there(tmp_path: Path, ends: str) ->
     assert float(summary[P99]) == pytest.approx(1000, rel=0.05)
     rows = table(outcome, "pid.csv")
     assert float(rows[-1]["iops"]) == pytest.approx(1000, rel=0.02) and rows[-1]["gain"]
+    first, last = window(outcome)
+    assert last - first == 5 and last < 30
 
 
 @pytest.mark.slow
@@ -175,6 +179,8 @@ def test_a_staircase_has_a_row_for_each_tread(tmp_path: Path) -> None:
     assert [float(row["overall_iops"]) for row in rows] == pytest.approx([200, 400, 600])
     assert [row["iops_setting"] for row in rows] == ["200", "400", "600"]
     assert [row["kept_up"] for row in table(outcome, "staircase.csv")] == ["true"] * 3
+    windows = [(row["first_subinterval"], row["last_subinterval"]) for row in table(outcome, "windows.csv")]
+    assert windows == [("1", "2"), ("5", "6"), ("9", "10")]  # a subinterval of two loads, a warmup, two that count
 
 
 def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> None:
@@ -190,6 +196,7 @@ def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> N
     assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last tread that was kept up with
 
 
+@pytest.mark.slow
 def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "iops_curve: [10%, 50%]", steady(1000.0))
     assert outcome.code is ExitCode.OK

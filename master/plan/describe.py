@@ -90,7 +90,7 @@ def _rollup(rollup: RollupSpec) -> str:
 
 def _step(step: Step) -> list[str]:
     measure = "measure" if step.demands.fixed else "measure at most"
-    times = [("warmup", step.warmup_s), (measure, step.measure_s), ("cooldown", step.cooldown_s)]
+    times = [("warmup", step.warmup_s), (measure, step.measuring_s), ("cooldown", step.cooldown_s)]
     shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
     lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
     lines += [f"    {_edit(edit)}" for edit in step.edits]

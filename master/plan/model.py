@@ -86,17 +86,23 @@ class Step:
     edits: tuple[Edit, ...]  # all that are in force, oldest first: the complete difference to the workloads as created
     subinterval_s: float
     warmup_s: float
-    measure_s: float  # > 0; the most that measuring may take, where `demands` leave its length open
+    measure_s: float  # > 0; of each measurement, unless `demands` leave its length open
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
     notes: tuple[str, ...] = ()  # what a person should know of how it differs from what was written
+    longest_s: float | None = None  # of all measuring together, where that is not measure_s
     demands: Demands = NOTHING  # of control: when it is measured well, what steers its load, what must hold
+
+    @property
+    def measuring_s(self) -> float:
+        """How long measuring may take in all."""
+        return self.measure_s if self.longest_s is None else self.longest_s
 
     @property
     def planned_s(self) -> float:
         """How long it takes, at most; with the tail, in which its end is decided."""
-        return self.warmup_s + self.measure_s + self.subinterval_s + self.cooldown_s
+        return self.warmup_s + self.measuring_s + self.subinterval_s + self.cooldown_s
 
     @property
     def warmup_subintervals(self) -> int:

@@ -137,7 +137,7 @@ def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...
     check_measures(go, path, faults)
     times, notes = _times(go, path, defaults, faults)
     demands = demands_of(go, path, defaults, times["subinterval_s"], faults)
-    times["measure_s"] = longest_s(demands, times)
+    longest_s = None if demands.fixed else _longest_s(demands, times)
     if isinstance(demands.load, Climbed) and treads(demands.load) is None:
         notes = (*notes, "how many treads there will be, and so its length, is not known beforehand")
     place = faults.document.key_place(path)
@@ -147,7 +147,8 @@ def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...
             changes = {**values, **more}
             edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
             yield Step(
-                0, name + suffix, edits, **times, loop=changes, place=place, notes=notes, demands=demands
+                0, name + suffix, edits, **times, loop=changes, place=place, notes=notes, longest_s=longest_s,
+                demands=demands,
             )  # fmt: skip
 
 
@@ -161,8 +162,8 @@ def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
         yield f"+{TOTAL_IOPS}={format_fraction(fraction)}", {TOTAL_IOPS: OfStep(fraction, f"{name}+{TOTAL_IOPS}={MAX}")}
 
 
-def longest_s(demands: Demands, times: Mapping[str, float]) -> float:
-    """How long, in seconds, measuring may take: exactly so long where the length is fixed."""
+def _longest_s(demands: Demands, times: Mapping[str, float]) -> float:
+    """How long, in seconds, measuring may take in all."""
     match demands.judge:
         case Accurate() | Steadied() as judge:
             measured_s = judge.timeout_s

@@ -187,8 +187,7 @@ class StepKeeper:
     def _line(self, closed: Closed, settings: Settings, figures: Figures, start_utc_ns: int) -> Subinterval:
         presence = closed.interval.merged.presence
         step = self._step
-        subintervals = step.warmup_subintervals + step.measure_subintervals + 1 + step.cooldown_subintervals
-        remaining_s = max(subintervals - closed.number - 1, 0) * step.subinterval_s
+        remaining_s = max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
         target = settings.iops[ALL_ROW]
         return Subinterval(
             utc=utc(start_utc_ns + round(step.subinterval_s * 1e9)),
