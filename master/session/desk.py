@@ -80,9 +80,9 @@ class Desk:
                 case Edit(words, force):
                     return await self.edit(words, force, who)
                 case Pause():
-                    return await self._paused(True, who)
+                    return await self.pause(who)
                 case Unpause():
-                    return await self._paused(False, who)
+                    return await self.unpause(who)
                 case Mark(text):
                     return self.mark(text, who)
                 case Stop():
@@ -117,10 +117,15 @@ class Desk:
 
         return self._changed(running, await running.changes.alter(alter), "edit", f"{edit.words}: ", who)
 
-    async def _paused(self, pause: bool, who: str) -> Changed:
+    async def pause(self, who: str) -> Changed:
+        """Raises EditRefused."""
         running = self._running()
-        acted = await (running.changes.pause() if pause else running.changes.unpause())
-        return self._changed(running, acted, "pause" if pause else "unpause", "", who)
+        return self._changed(running, await running.changes.pause(), "pause", "", who)
+
+    async def unpause(self, who: str) -> Changed:
+        """Raises EditRefused."""
+        running = self._running()
+        return self._changed(running, await running.changes.unpause(), "unpause", "", who)
 
     def mark(self, text: str, who: str) -> Done:
         """A row of events.csv. Raises EditRefused."""

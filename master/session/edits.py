@@ -136,6 +136,10 @@ def _amount(name: str, sign: str, value: str) -> float:
     return amount
 
 
+def is_relative(value: str) -> bool:
+    return _RELATIVE.fullmatch(value.strip()) is not None
+
+
 def altered(edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured) -> dict[Key, Parameters]:
     """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
     members = {(member.host, member.number): member for one in edit.selected for member in one.members}
@@ -203,19 +207,27 @@ def check(
     force: bool,
 ) -> None:
     """Whether the change may be made: ranges, consent, and control's own instances. Raises EditRefused."""
-    reasons: dict[str, list[Key]] = {}
-    for key, one in after.items():
-        for reason in limits(key, one, discovered):
-            reasons.setdefault(reason, []).append(key)
-        if key in steered and one.iops != present[key].iops and not force:
-            held = "the step's control sets its iops, and would set them again; edit with --force to do so all the same"
-            reasons.setdefault(held, []).append(key)
+    reasons = beyond(after, discovered)
+    held = [key for key, one in after.items() if key in steered and one.iops != present[key].iops and not force]
+    if held:
+        reasons.append(
+            f"{_names(held, discovered)}: the step's control sets its iops, and would set them again;"
+            " edit with --force to do so all the same"
+        )
     if reasons:
-        raise EditRefused([f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()])
+        raise EditRefused(reasons)
 
 
-def limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
-    """What speaks against an instance having these parameters in this run, whoever asks for it."""
+def beyond(wanted: Mapping[Key, Parameters], discovered: Discovered) -> list[str]:
+    """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
+    reasons: dict[str, list[Key]] = {}
+    for key, one in wanted.items():
+        for reason in _limits(key, one, discovered):
+            reasons.setdefault(reason, []).append(key)
+    return [f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()]
+
+
+def _limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
     found = faults(parameters)
     if parameters.maxtags > discovered.ceiling[key]:
         found.append(f"maxtags is {parameters.maxtags}; the most in any step of the plan is {discovered.ceiling[key]}")

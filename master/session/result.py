@@ -33,6 +33,7 @@ class StepResult:
     reasons: Sequence[str]
     iops: Sequence[float]
     ends: StepEnds
+    figures: Figures | None = None  # of the measurement that is referred to; None: there is none
 
 
 def result_of(
@@ -113,7 +114,7 @@ def _result(
         response_mean_us=number(figures, "overall_response_us_mean"),
         response=latency(figures, "overall_response_us"),
     )
-    return StepResult(records, *_verdicts(judgement), iops.tolist(), ends)
+    return StepResult(records, *_verdicts(judgement), iops.tolist(), ends, figures)
 
 
 # What an exit code is for, the first that applies.

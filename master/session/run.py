@@ -6,12 +6,14 @@ checked for the most that any step could do. A step that fails costs itself; a r
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ... import __version__
+from ...protocol.parameters import Parameters
 from ..control.decide import State
 from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
@@ -23,21 +25,24 @@ from ..output.records import Event
 from ..output.table import utc
 from ..plan.model import OnIoError, Plan, Step
 from ..plan.words import suggestion
-from ..rollup.instances import RollupInstance
+from ..rollup.instances import RollupInstance, Rollups
 from ..verdicts import ExitCode, Verdict
 from . import consent
 from .brain import begun_with, state_for
+from .changes import EditRefused
 from .desk import Desk, Running
 from .discover import Discovered, discover, prepare
+from .edits import beyond
 from .fleet import Fleet, Opener, connected
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
 from .record import RunRecorder, StepRecorder
 from .result import StepResult, exit_code_of, result_of, without_measurement
-from .settings import NotMeasured, resolve
+from .settings import Key, NotMeasured, resolve
 from .step import StepSequence
 from .told import Told
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -139,11 +144,31 @@ class Run:
             return False
         return True
 
+    @property
+    def rollups(self) -> Rollups:
+        return self._discovered.rollups
+
+    def replan(self, plan: Plan) -> None:
+        """Go on with `plan`, which is the same but for its steps."""
+        self._plan = plan
+
+    async def program(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """What a program has asked for, for run.json."""
+        await self._recorder.noted(program=list(entries))
+
+    def parameters_of(self, step: Step) -> Mapping[Key, Parameters]:
+        """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
+        discovered = self._discovered
+        parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, self._measured)
+        if reasons := beyond(parameters, discovered):
+            raise EditRefused(reasons)
+        return parameters
+
     async def step(self, step: Step) -> StepResult:
         """Run one step, if what it refers to was measured. Raises HostsError, PlanFaults."""
         discovered = self._discovered
         try:
-            parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, self._measured)
+            parameters = self.parameters_of(step)
             control = state_for(self._plan, step, discovered.rollups, self._measured)
         except NotMeasured as error:
             return await self._skip(step, discovered, str(error))
