@@ -13,6 +13,7 @@ import click
 
 from .. import __version__
 from .analysis.command import percentiles
+from .control.command import steady
 from .errors import HostsError, IvypyError, OutputError, PlanError, RefusedError
 from .live.choose import Ui
 from .verdicts import ExitCode
@@ -277,6 +278,7 @@ def columns() -> ExitCode:
 
 
 cli.add_command(percentiles)
+cli.add_command(steady)
 
 
 def _load(path: Path, defines: tuple[str, ...]) -> Any:
