@@ -58,7 +58,8 @@ def test_the_autocorrelation_time_of_ar1_is_known() -> None:
     random = np.random.default_rng(1)
     for correlation in (0.0, 0.5, 0.8):
         found = autocorrelation_time(ar1(random, 4000, 40, correlation)).mean()
-        assert found == pytest.approx((1 + correlation) / (1 - correlation), rel=0.1)
+        true = (1 + correlation) / (1 - correlation)
+        assert 0.95 * true < found < 1.15 * true, "rather too much than too little"
 
 
 def test_alternating_samples_are_not_worth_more_than_their_number() -> None:

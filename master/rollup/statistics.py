@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+SHORTEST: Final = 8  # below this many samples, nothing can be said of their correlation
+SOKAL: Final = 5.0  # beyond five times the time, autocorrelations are noise
 FEWEST: Final = 5  # fewer samples than this state no half-width
 CONFIDENCE: Final = 0.95
 
@@ -90,28 +92,36 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
 
 
 def autocorrelation_time(samples: Floats) -> Floats:
-    """The integrated autocorrelation time 1 + 2 (r1 + r2 + ...) of each column of `samples` (n, R), at least 1.
+    """The integrated autocorrelation time of each column of `samples` (n, R), in samples; at least 1.
 
-    The sum ends where the next pair of correlations is not positive (Geyer's initial positive sequence), at half
-    the length at the latest. A column that does not vary has time 1.
+    1 + 2 x the sum of the autocorrelations up to five times itself (Sokal's window), and never below what the first
+    one alone says of an AR(1) series with Kendall's correction: a short series looks less correlated than it is,
+    since its own mean is in every term. Negative correlation is not used; a column that does not vary has time 1.
     """
     n = len(samples)
     time = np.ones(samples.shape[1:])
-    if n < 3:
-        return time
     centred = samples - samples.mean(axis=0)
-    variance = (centred * centred).sum(axis=0)
-    active = np.flatnonzero(variance > 0.0)
-    time[active] = -1.0
-    for lag in range(0, n // 2, 2):
-        part = centred[:, active]
-        pair = sum((part[: n - k] * part[k:]).sum(axis=0) for k in (lag, lag + 1)) / variance[active]
-        positive = pair > 0.0
-        active = active[positive]
-        if not len(active):
-            break
-        time[active] += 2.0 * pair[positive]
-    return np.maximum(time, 1.0)
+    varies = np.flatnonzero(np.ptp(samples, axis=0) > 0.0)
+    if n < SHORTEST or not len(varies):
+        return time
+    correlation = autocorrelations(centred[:, varies])
+    first = np.clip((n * correlation[1] + 1) / (n - 4), 0.0, 1 - 2 / n)  # Kendall: E r = rho - (1 + 3 rho) / n
+    of_ar1 = (1 + first) / (1 - first)
+    sums = 1 + 2 * np.cumsum(correlation[1:] + of_ar1 / n, axis=0)  # the mean takes time / n out of each lag
+    enough = np.arange(1, len(sums) + 1)[:, None] >= SOKAL * sums
+    end = np.where(enough.any(axis=0), enough.argmax(axis=0), len(sums) - 1)
+    summed = np.take_along_axis(sums, end[None], axis=0)[0]
+    time[varies] = np.maximum(np.maximum(summed, of_ar1), 1.0)
+    return time
+
+
+def autocorrelations(centred: Floats) -> Floats:
+    """Autocorrelations of columns (n, R) of mean 0, at lags 0 .. n // 2, in the biased, positive definite form."""
+    n = len(centred)
+    spectrum = np.fft.rfft(centred, 2 * n, axis=0)  # padded, so that the ends do not meet
+    products = np.fft.irfft(np.abs(spectrum) ** 2, axis=0)[: n // 2 + 1]
+    found: Floats = products / products[0]
+    return found
 
 
 def effective_samples(samples: Floats) -> Floats:
