@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.verdicts import ExitCode
+from tests.runs import ROOT
 from tests.simulated.plants import noisy, over_time, queue
 from tests.simulated.slave import Service, SimulatedSlave, steady
 from tests.test_session_run import Lab, Outcome, run
@@ -227,3 +228,25 @@ def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: s
     outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: {target} }}", plant)
     assert outcome.code is ExitCode.NOT_REACHED
     assert says in outcome.rows("summary.all.csv")[0]["reasons"]
+
+
+# The files.
+
+
+@pytest.mark.slow
+def test_every_column_is_explained(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "control.md").read_text()
+    slo = f"slo: {{ metric: {P99}, at_most: 1s }}"
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 400, high_iops: 1900 }} }}, {slo}"
+    goes = [
+        f"measure: {{ metric: {IOPS}, timeout: 2m }}, {pid}",
+        "steady: { criterion: iops, window: 20s }, staircase: { start: 300, end: 400, step: 100 }",
+        f"find: {{ metric: {P99}, target: 1ms, probes: 4, longest_probe: 10 }}",
+    ]
+    for i, go in enumerate(goes):
+        outcome = controlled(tmp_path / str(i), go, noisy(queue(2000.0, 500_000), 0.01, seed=i))
+        written = {path.name for path in outcome.folder.glob("step0000.it/*.csv")}
+        for name in written & {"measure.csv", "steady.csv", "pid.csv", "find.csv", "staircase.csv", "slo.csv"}:
+            assert name in page
+            for column in table(outcome, name)[0]:
+                assert f"`{column}`" in page, f"{name}: {column}"
