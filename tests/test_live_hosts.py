@@ -131,6 +131,11 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
         for line in process.stdout or ():
             if "3 of 3 hosts taking part" in line:
                 break
+        leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
+        assert leaving.stdout is not None and "step 0" in leaving.stdout.readline() + leaving.stdout.readline()
+        leaving.send_signal(signal.SIGINT)
+        leaving.communicate(timeout=30)
+        assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
         time.sleep(1.5)
         assert ivypy("stop", str(folder)).returncode == 0
         out, err = process.communicate(timeout=60)

@@ -132,6 +132,7 @@ RUBBISH = [
 ]
 
 
+@pytest.mark.slow
 def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
     def send(path: str, data: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -236,6 +237,20 @@ def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -
     assert "is not a folder that only you may enter (mode 0700)" in staged.events("no_socket")[0]
 
 
+def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        reader, writer = await asyncio.open_unix_connection(where(run))
+        writer.write(line(Follow()))
+        await reader.readline()
+        run.desk.mark("\udcff", "me")
+        await asyncio.sleep(1.0)
+        assert b"udcff" not in await reader.read()
+        writer.close()
+
+    staged = stage(tmp_path, visit)
+    assert staged.step.verdict is Verdict.VALID and staged.eyes.remarks()[-1].startswith("mark: ")
+
+
 # Paths.
 
 
@@ -293,6 +308,15 @@ def test_without_a_runtime_folder_there_is_one_of_the_users(tmp_path: Path, monk
     assert paths.folder(make=False) is None and paths.running() == []
     place = paths.folder(make=True)
     assert place == tmp_path / f"ivypy-{os.geteuid()}" and stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_anothers_runtime_folder_is_left_alone(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sudo leaves it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(runtime.parent, 12345, 12345)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert paths.folder(make=True) == tmp_path / "ivypy-0"
 
 
 def open_to_others(place: Path) -> None:

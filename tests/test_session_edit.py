@@ -35,7 +35,7 @@ def edited(tmp_path: Path, seconds: float, *words: str, text: str = PLAN) -> Sta
 
 
 def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_behind_it(tmp_path: Path) -> None:
-    staged = edited(tmp_path, 22.0, "host={a,b}", "workload=scan", "iops=500")
+    staged = edited(tmp_path, 22.0, "host={a,b}", "workload=scan", "iops=500", "fraction_read=100%")
     assert staged.code is ExitCode.OK
     assert staged.iops("a") == [500.0] * 4 and staged.iops("c") == [1000.0, 1000.0, 500.0, 500.0]
     assert staged.eyes.phases() == ["warmup", "run", "run", "run", "transient", *["run"] * 6, "tail"]
@@ -47,19 +47,14 @@ def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_behind_it(tm
     settings = [row["iops_setting"] for row in rows]
     assert settings[:5] == ["6600"] * 4 + ["7000"] and set(settings[5:]) == {"7000"}
 
-
-def test_an_edit_leaves_a_row_that_says_what_was_and_who(tmp_path: Path) -> None:
-    staged = edited(tmp_path, 22.0, "host=a", "workload=oltp", "iops=*2", "fraction_read=100%")
     (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "edit"]
     assert event["text"] == (
-        "host=a workload=oltp iops=*2 fraction_read=100%: fraction_read 0.75 -> 1 (6 instances),"
-        f" iops 1000 -> 2000 (6 instances), iops 100 -> 200 (2 instances); by {ME}"
+        "host={a,b} workload=scan iops=500 fraction_read=100%: fraction_read 0.75 -> 1 (4 instances),"
+        f" iops 100 -> 500 (6 instances), iops 1000 -> 500 (4 instances); by {ME}"
     )
     assert (event["step"], event["subinterval"], event["host"]) == ("0", "4", "")
 
-
-def test_what_an_edit_answers(tmp_path: Path) -> None:
-    changed = edited(tmp_path, 22.0, "all=all", "total_iops=1200").notes["changed"]
+    changed = staged.notes["changed"]
     assert [(t.host, t.subinterval, t.failed) for t in changed.took] == [(h, 4, "") for h in "abc"]  # type: ignore[attr-defined]
     assert len({took.utc[:19] for took in changed.took}) == 1  # type: ignore[attr-defined]
 
@@ -150,6 +145,7 @@ def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
     assert staged.step.verdict is Verdict.VALID
 
 
+@pytest.mark.slow
 def test_relative_to_max_is_refused(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
@@ -160,6 +156,7 @@ def test_relative_to_max_is_refused(tmp_path: Path) -> None:
     stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
 
 
+@pytest.mark.slow
 def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
     text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
 
@@ -231,6 +228,7 @@ def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
         assert int(window["first_subinterval"]) == max(shown) + 1
 
 
+@pytest.mark.slow
 def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
     text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
     staged = edited(tmp_path, 22.0, "all=all", "iops=7", text=text)
@@ -239,6 +237,7 @@ def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
     assert [row["iops_setting"] for row in rows] == ["84", "6600"]
 
 
+@pytest.mark.slow
 def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
     slaves = hosts()
     slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine does not take it"})
@@ -265,6 +264,7 @@ def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
     assert staged.events("edit") == []
 
 
+@pytest.mark.slow
 def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
     staged = edited(tmp_path, 12.0, "workload=scan", "iops=*1")
     assert staged.notes["changed"].what == ""  # type: ignore[attr-defined]
@@ -308,6 +308,7 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
     assert (event["text"], event["step"], event["subinterval"]) == (f"fan pulled; by {ME}", "0", "2")
 
 
+@pytest.mark.slow
 def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
     from ivypy.master.live.messages import Done, Refused, Stop
 
@@ -319,3 +320,47 @@ def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
     staged = stage(tmp_path, visit)
     assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 30
     assert staged.events("stop") == [f"by {ME}"]
+
+
+STAIRS = PLAN.replace(
+    "steps: [ go: one ]",
+    "steps:\n  - go: { name: one, measure: 20s, staircase: { start: 1000, end: 3000, step: 1000 } }",
+)
+
+
+@pytest.mark.slow
+def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        for begun in (2.0, 30.0):  # in the first tread, which the step began with, and in the second
+            await asyncio.sleep(begun)
+            for word in ("iops=5", "total_iops=*2"):
+                with pytest.raises(EditRefused) as refused:
+                    await run.desk.edit(["host=a", word], False, ME)
+                assert refused.value.reasons == (
+                    "a+/x/0+oltp, a+/x/1+oltp, a+/x/0+scan and a+/x/1+scan: the step's control sets its iops, and"
+                    " would set them again; edit with --force to do so all the same",
+                )
+        await run.desk.edit(["workload=oltp", "fraction_read=100%"], False, ME)
+        await run.desk.edit(["host=a", "iops=5"], True, ME)
+        assert staged.iops("a") == [5.0] * 4
+
+    staged = stage(tmp_path, visit, STAIRS)
+    assert len(staged.events("edit")) == 2
+    assert staged.iops("a") == [250.0] * 4, "the next tread sets them again"
+    assert "transient" in staged.eyes.phases()
+
+
+@pytest.mark.slow
+def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        await run.desk.pause(ME)
+        await asyncio.sleep(60.0)
+        assert staged.iops("a") == [0.0] * 4
+        await run.desk.unpause(ME)
+        assert staged.iops("a") == [1000 / 12] * 4
+
+    staged = stage(tmp_path, visit, STAIRS)
+    rows = staged.rows("summary.all.csv")
+    assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no tread is left out"
+    assert {row["verdict"] for row in rows} == {"valid"}

@@ -3,9 +3,13 @@
 Rule: a follower only takes; one that is slow or gone is its own affair.
 """
 
+from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from .report import Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
+
+MOST_ENDED: Final = 100  # steps that a newcomer is told of; a run may have thousands
 
 Follower = Callable[[Report], None]
 
@@ -19,7 +23,7 @@ class Hub:
         self.step: StepBegins | None = None
         self.running = False  # a step is
         self.last: Subinterval | None = None
-        self.ended: list[StepEnds] = []
+        self.ended: deque[StepEnds] = deque(maxlen=MOST_ENDED)
 
     def show(self, report: Report) -> None:
         match report:

@@ -7,11 +7,12 @@ it ends. The lines are the link's own (protocol/lines.py), the limits are smalle
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import word
 from .report import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
-LONGEST_ANSWER: Final = 4 << 20
+LONGEST_ANSWER: Final = LONGEST_LINE
 
 
 @dataclass(frozen=True, slots=True)

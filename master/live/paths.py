@@ -28,7 +28,7 @@ def folder(make: bool) -> Path | None:
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     usual = Path(runtime) / "ivypy"
-    if runtime and os.path.isdir(runtime) and len(os.fsencode(usual)) < LONGEST_PATH - 32:
+    if runtime and _is_ours(runtime) and len(os.fsencode(usual)) < LONGEST_PATH - 32:
         path = usual
     else:
         path = Path(tempfile.gettempdir()) / f"ivypy-{os.geteuid()}"
@@ -48,6 +48,15 @@ def folder(make: bool) -> Path | None:
             f"{path}: is not a folder that only you may enter (mode 0700), so no control socket is put there; remove it"
         )
     return path
+
+
+def _is_ours(path: str) -> bool:
+    """Whether it is a folder of this user's: sudo may leave another's XDG_RUNTIME_DIR."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def bound(run: str) -> tuple[socket.socket, Path]:

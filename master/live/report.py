@@ -95,7 +95,7 @@ class Standing:
     running: bool  # whether a step is running
     paused: bool
     last: Subinterval | None  # that closed, of any step
-    ended: tuple[StepEnds, ...]
+    ended: tuple[StepEnds, ...]  # the latest hundred
     hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
 
 

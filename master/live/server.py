@@ -105,10 +105,16 @@ class _Server:
 
 
 def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
-    if writer.transport.get_write_buffer_size() > MOST_WAITING:
-        writer.transport.abort()
-    elif not writer.transport.is_closing():
-        writer.write(line(said))
+    """Never raises: whoever cannot be told is cut off."""
+    if writer.transport.is_closing():
+        return
+    try:
+        if writer.transport.get_write_buffer_size() <= MOST_WAITING:
+            writer.write(line(said))
+            return
+    except (ProtocolError, ValueError):  # longer than a line may be, or a text that is none
+        pass
+    writer.transport.abort()
 
 
 def peer(connection: socket.socket) -> str | None:
