@@ -213,8 +213,8 @@ print(step.finish().reason, flush=True)
 
 
 def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[float, ...]], within: float) -> None:
-    """Ours between two of fio's, all figures within the given share. Where fio differs from itself by as much, the machine
-    has too much else to do to tell; then again, and at last skip."""
+    """Ours between two of fio's, all figures within the given share. Where fio differs from itself by as much, the
+    machine has too much else to do to tell: once more, and at last skip."""
     for _ in range(4):
         before, figures, after = theirs(), ours(), theirs()
         if all(abs(a / b - 1) < within for a, b in zip(before, after, strict=True)):

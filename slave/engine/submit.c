@@ -141,9 +141,11 @@ void submit_gather(struct thread *t, uint64_t now_ns)
     t->batch_size = 0;
     if (t->again)
         gather_again(t, now_ns);
-    gather_from(t, &t->due, t->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
-    gather_from(t, &t->flat_out, THREAD_BATCH, now_ns);
-    if (t->batch_size < THREAD_BATCH)
+    if (t->due.first)
+        gather_from(t, &t->due, t->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
+    if (t->flat_out.first)
+        gather_from(t, &t->flat_out, THREAD_BATCH, now_ns);
+    if (t->due.first) /* the flat out ones left something of their part */
         gather_from(t, &t->due, THREAD_BATCH, now_ns);
 }
 
@@ -238,9 +240,11 @@ bool submit_batch(struct thread *t, uint64_t stamp_ns)
         int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
         t->running->figures.submit_calls++;
         if (taken > 0) {
-            for (uint32_t behind = n + (uint32_t)taken; n < behind; n++)
-                t->refused[n] = 0;
-        } else if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
+            n += (uint32_t)taken;
+            continue;
+        }
+        t->any_refused = true;
+        if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
             for (; n < t->batch_size; n++)
                 t->refused[n] = taken == 0 ? -EAGAIN : taken;
         } else if (taken != -EINTR) {
@@ -250,24 +254,35 @@ bool submit_batch(struct thread *t, uint64_t stamp_ns)
     return true;
 }
 
-void submit_account(struct thread *t, uint64_t stamp_ns)
+/* What the kernel did not take. */
+static void account_refused(struct thread *t, uint64_t stamp_ns)
 {
     int fatal = 0;
 
     for (uint32_t n = 0; n < t->batch_size; n++) {
-        account(t, n, stamp_ns);
-        if (t->refused[n] == 0)
+        int refused = t->refused[n];
+        t->refused[n] = 0;
+        if (refused == 0)
             continue;
-        if (is_fatal(-t->refused[n]))
-            fatal = t->refused[n];
-        if (fatal || t->refused[n] == -EAGAIN)
+        if (is_fatal(-refused))
+            fatal = -refused;
+        if (fatal || refused == -EAGAIN)
             submit_again(t, t->batch[n], stamp_ns);
         else
-            harvest_fail(t, t->batch[n], t->refused[n], stamp_ns);
+            harvest_fail(t, t->batch[n], refused, stamp_ns);
     }
-    t->batch_size = 0;
+    t->any_refused = false;
     if (fatal)
-        thread_die(t, "the kernel refused a submission: %s", strerror(-fatal));
+        thread_die(t, "the kernel refused a submission: %s", strerror(fatal));
+}
+
+void submit_account(struct thread *t, uint64_t stamp_ns)
+{
+    for (uint32_t n = 0; n < t->batch_size; n++)
+        account(t, n, stamp_ns);
+    if (t->any_refused)
+        account_refused(t, stamp_ns);
+    t->batch_size = 0;
 }
 
 void submit_take_back(struct thread *t, bool dropped)

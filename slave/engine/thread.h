@@ -106,7 +106,8 @@ struct thread {
     struct buffer buffers[2];
     struct tag *batch[THREAD_BATCH];
     uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
-    int refused[THREAD_BATCH];        /* 0, or -errno */
+    int refused[THREAD_BATCH];        /* 0, or -errno of the submit call */
+    bool any_refused;
     struct completion completions[THREAD_HARVEST];
     struct done done[THREAD_HARVEST];
 
