@@ -77,6 +77,14 @@ def test_every_instance_of_the_rollup_must_be_known(tmp_path: Path) -> None:
     assert (last["instances"], last["passing_instances"]) == ("2", "2") and last["worst_instance"] in ("a", "b")
 
 
+def test_a_response_time_that_can_never_be_is_not_waited_for(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, f"measure: {{ metric: {P99} }}", steady())
+    assert outcome.code is ExitCode.INVALID
+    (summary,) = outcome.rows("summary.all.csv")
+    assert "all=all would be blank for ever: where iops is max there is no response time" in summary["reasons"]
+    assert not list(outcome.folder.glob("step*/all/all.csv"))
+
+
 # Thresholds.
 
 

@@ -5,17 +5,26 @@ were not read for a run. What only earlier steps can show makes this step one th
 """
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
-from ...protocol.parameters import Parameters
+from ...protocol.parameters import MAX, Parameters
 from ..control.decide import State, opening
 from ..control.planned import Known, faults, state_of
 from ..plan.model import Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
 from .settings import Key, NotMeasured, steered
 
+RESPONSE: Final = "_response_us_"  # in the name of a metric
 
-def state_for(plan: Plan, step: Step, rollups: Rollups, measured: Callable[[str, RollupInstance], float]) -> State:
-    """The state that `step` begins with. Raises PlanFaults, and NotMeasured."""
+
+def state_for(
+    plan: Plan,
+    step: Step,
+    rollups: Rollups,
+    parameters: Mapping[Key, Parameters],
+    measured: Callable[[str, RollupInstance], float],
+) -> State:
+    """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
     told = list(faults(step, [rollup.name for rollup in rollups.types]))
     if told:
         raise plan.faults([(step.place, text) for _, text in told])
@@ -25,9 +34,24 @@ def state_for(plan: Plan, step: Step, rollups: Rollups, measured: Callable[[str,
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)),
     )
     try:
-        return state_of(step, known)
+        state = state_of(step, known)
     except ValueError as error:
         raise NotMeasured(f"with what the steps before it measured, {error}") from None
+    _check_paced(step, rollups, parameters)
+    return state
+
+
+def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> None:
+    """A response time that would never be: the load is max, and nothing will pace it. Raises NotMeasured."""
+    judge = step.demands.judge
+    if judge is None or step.demands.load is not None or RESPONSE not in judge.metric:
+        return
+    for instance in rollups.type(judge.rollup).instances:
+        if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
+            raise NotMeasured(
+                f"{judge.metric} of {instance} would be blank for ever: where iops is max there is no response time; "
+                "look at service time, or set iops"
+            )
 
 
 def begun_with(control: State, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> Mapping[Key, Parameters]:

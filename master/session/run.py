@@ -169,7 +169,7 @@ class Run:
         discovered = self._discovered
         try:
             parameters = self.parameters_of(step)
-            control = state_for(self._plan, step, discovered.rollups, self._measured)
+            control = state_for(self._plan, step, discovered.rollups, parameters, self._measured)
         except NotMeasured as error:
             return await self._skip(step, discovered, str(error))
         first = not self._told.parameters
