@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import run
+from tests.engine import BACKENDS, run
 
 LENGTHY = {"hung", "held_thread", "stuck_thread"}
 SCENARIOS = [
@@ -44,7 +44,7 @@ def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path
     run("faults", scenario, image, sanitizer=sanitizer)
 
 
-@pytest.mark.parametrize("backend", ["null", "libaio"])
+@pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("sanitizer", ["asan", pytest.param("tsan", marks=pytest.mark.slow)])
 def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
     """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""
@@ -54,6 +54,7 @@ def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, imag
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["null", "libaio"])
 def test_no_memory_is_read_before_it_is_written(backend: str, image: Path) -> None:
+    """Not with io_uring: valgrind lets no other thread run while one waits in its system call."""
     if shutil.which("valgrind") is None:
         pytest.skip("this machine lacks valgrind")
     run(

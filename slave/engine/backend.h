@@ -1,7 +1,8 @@
 /* How I/Os reach the kernel: a struct of functions, chosen once.
  *
- * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread. No function
- * but open and close allocates; harvest makes no system call where that can be avoided.
+ * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread, which alone calls
+ * these, but for close. Nothing but open and attach allocates; harvest makes no system call where that can be avoided.
+ * What may be NULL is said.
  */
 #ifndef IVYPY_BACKEND_H
 #define IVYPY_BACKEND_H
@@ -27,6 +28,13 @@ struct backend {
     /* May wait for all that is in flight; so only when nothing is. */
     void (*close)(void *context);
 
+    /* Before a step: makes known to the kernel what the instances in these slots use, where it was not known yet; so they
+     * are where they were until they are detached. 0 or -errno. May be NULL, as may detach. */
+    int (*attach)(void *context, const struct instance *instances, uint32_t slots);
+
+    /* The instance in this slot is about to be destroyed. */
+    void (*detach)(void *context, uint32_t slot);
+
     /* What can be done for these tags before the instant of submission is read. */
     void (*prepare)(void *context, struct tag *const *tags, uint32_t count);
 
@@ -38,9 +46,12 @@ struct backend {
 
     /* Sleeps until something completes, at most `timeout_ns`: like harvest. */
     int (*wait)(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room);
+
+    /* In words, what is wrong and what to do when open or attach said this; NULL: errno says it. May be NULL. */
+    const char *(*remedy)(int error);
 };
 
-extern const struct backend backend_libaio, backend_null;
+extern const struct backend backend_libaio, backend_io_uring, backend_null;
 
 /* All, ended by NULL. */
 extern const struct backend *const backends[];

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "context.h"
 #include "result.h"
 
 /* How long what is in flight at the end of a step may take; and how much later a thread that is not back is held by the
@@ -140,23 +141,11 @@ static bool wait_until_gone(struct thread *t, uint64_t deadline_ns)
     return true;
 }
 
-/* What came back since the step ended; its thread waits for a command, or has ended, and does not look. */
-static void reap_strays(struct thread *t)
-{
-    int count = t->context ? t->backend->harvest(t->context, t->completions, THREAD_HARVEST) : 0;
-
-    for (int n = 0; n < count; n++) {
-        struct tag *tag = t->completions[n].tag;
-        tag->instance->strays--;
-        tag->stray = false;
-    }
-}
-
 static void free_thread(struct thread *t)
 {
     bool held = false;
 
-    reap_strays(t);
+    context_reap_here(t);
     for (uint32_t n = 0; n < t->slots; n++)
         if (t->instances[n].lun)
             held |= t->instances[n].strays > 0;
@@ -404,6 +393,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
     result = instance_create(i, lun_of(e, lun), ceiling, parameters, &why);
     if (result != 0)
         return engine_refuse(e, -result, "%s", why);
+    i->created = ++e->created;
     e->threads[thread].holes--;
     e->by_number[number] = i;
     return 0;
@@ -426,9 +416,10 @@ static int delete(struct engine *e, uint32_t number)
     if (!i)
         return engine_refuse(e, ENOENT, "there is no workload instance %u", number);
     if (i->strays)
-        reap_strays(&e->threads[i->thread]);
+        context_reap(&e->threads[i->thread]);
     if (i->strays)
         return engine_refuse(e, EBUSY, "%u I/Os of the instance have not come back", i->strays);
+    context_forget(&e->threads[i->thread], i->slot);
     e->threads[i->thread].holes++;
     instance_destroy(i);
     e->by_number[number] = NULL;
@@ -786,42 +777,10 @@ static int share_queues(struct engine *e)
     return result;
 }
 
-/* A context that holds all that the thread's instances may have in flight. */
-static int open_context(struct engine *e, struct thread *t)
-{
-    uint64_t depth = 1;
-    bool strays = false;
-
-    for (uint32_t n = 0; n < t->slots; n++)
-        if (t->instances[n].lun) {
-            depth += t->instances[n].ceiling;
-            strays |= t->instances[n].strays > 0;
-        }
-    if (t->context && depth <= t->depth)
-        return 0;
-    if (depth > INT32_MAX)
-        return engine_refuse(e, EINVAL, "%llu tags on one workload thread are too many", (unsigned long long)depth);
-    if (t->context && strays)
-        return engine_refuse(e, EBUSY, "I/Os of an earlier step have not come back");
-    if (t->context)
-        t->backend->close(t->context);
-    t->context = NULL;
-    t->depth = 0;
-    int result = t->backend->open(&t->context, (uint32_t)depth);
-    if (result == -EAGAIN)
-        return engine_refuse(e, EAGAIN,
-                             "workload thread %u needs %llu asynchronous I/Os, more than the system has left: lower "
-                             "maxtags, or raise fs.aio-max-nr (see fs.aio-nr)",
-                             t->number, (unsigned long long)depth);
-    if (result == 0)
-        t->depth = (uint32_t)depth;
-    return result;
-}
-
 static int prepare_thread(struct engine *e, struct thread *t)
 {
     uint32_t series = t->classes_count * SERIES;
-    int result = open_context(e, t);
+    int result = context_prepare(e, t);
 
     for (int n = 0; n < 2 && result == 0; n++) {
         result = buffer_init(&t->buffers[n], t->slots, series);

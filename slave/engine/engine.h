@@ -56,7 +56,7 @@ struct engine {
     struct step step;
     struct collector collector;
     struct posted posted;
-    uint64_t steps;
+    uint64_t steps, created; /* how many instances ever were */
     bool counted; /* threads keep time by the cycle counter */
     struct calibration calibration;
     bool in_step; /* from go until ended() has told the end */

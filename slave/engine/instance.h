@@ -89,6 +89,7 @@ struct instance {
     uint64_t writes;      /* how many sectors were stamped */
     uint64_t stamp_salt;
     uint32_t number, thread;
+    uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
     uint32_t strays;      /* tags in flight from earlier steps */
     uint32_t edit;        /* number of the edit in force, 0 as created */
     uint32_t class;       /* merge class of this step */

@@ -155,6 +155,14 @@ static int libaio_wait(void *context, uint64_t timeout_ns, struct completion *co
     return copy(aio, io_getevents(aio, 1, room, timeout_ns), completions);
 }
 
+static const char *libaio_remedy(int error)
+{
+    if (error != -EAGAIN)
+        return NULL;
+    return "its instances may have more asynchronous I/Os in flight than the system has left: lower maxtags, or raise "
+           "fs.aio-max-nr (see fs.aio-nr)";
+}
+
 const struct backend backend_libaio = {
     .name = "libaio",
     .probe = libaio_probe,
@@ -164,4 +172,5 @@ const struct backend backend_libaio = {
     .submit = libaio_submit,
     .harvest = libaio_harvest,
     .wait = libaio_wait,
+    .remedy = libaio_remedy,
 };

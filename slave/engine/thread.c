@@ -236,6 +236,10 @@ static void *thread_main(void *argument)
             thread_take_mail(t, clock_now(), false);
         if (atomic_load(&t->exit_by_ns))
             break;
+        if (atomic_load(&t->state) == THREAD_ERRAND) {
+            t->errand_result = t->errand(t);
+            enter(t, THREAD_WAITING);
+        }
         if (atomic_load(&t->state) != THREAD_STARTING) {
             pthread_cond_wait(&t->changed, &t->mutex);
             continue;

@@ -28,7 +28,7 @@ enum {
 /* No wait is longer: edit, halt and lease act within this. */
 #define THREAD_LONGEST_WAIT_NS (10 * NS_PER_MS)
 
-enum thread_state { THREAD_WAITING, THREAD_STARTING, THREAD_RUNNING, THREAD_STOPPING, THREAD_DIED, THREAD_EXITED };
+enum thread_state { THREAD_WAITING, THREAD_ERRAND, THREAD_STARTING, THREAD_RUNNING, THREAD_STOPPING, THREAD_DIED, THREAD_EXITED };
 
 struct instance_list {
     struct instance *first, *last;
@@ -121,6 +121,9 @@ struct thread {
     uint32_t classes_count;
     uint32_t depth;    /* of the context */
     uint64_t step_number;
+    int (*errand)(struct thread *t); /* what the commanding thread has it do between steps, */
+    uint32_t errand_argument;        /* with this, */
+    int errand_result;               /* and what came of it */
 
     /* Between the threads. */
     uint32_t number;

@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
-from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, now_ns
+from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
 CORE = sorted(path for path in ENGINE.glob("*.c") if path.name != "_engine.c")
@@ -31,6 +31,9 @@ SANITIZERS = {
     "asan": ("-fsanitize=address,undefined", "-fno-sanitize-recover"),
     "tsan": ("-fsanitize=thread",),
 }
+
+BACKENDS = backends()  # that work here
+REAL = [backend for backend in BACKENDS if backend != "null"]  # that do I/O
 
 MS = 1_000_000
 S = 1_000_000_000
