@@ -5,12 +5,12 @@ import pytest
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Goal, Measure
 from ivypy.master.control.phase import Phase
-from ivypy.master.control.staircase import Curve, Levels, Staircase, Stairs, stairs_of_steps
+from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
 from ivypy.master.verdicts import Reason
 from tests.control.plants import LATENCY, Plant, Trace, mmc, noise, simulate
 
 
-def climbed(levels: Levels, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
+def climbed(levels: Stairs, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
     plant = Plant(mmc(4, 4e6 / capacity), capacity, noise(1, 0.01, 0.0))
     return simulate(plant, Staircase(levels, judge or Fixed(1, 3)), 500)
 
@@ -31,7 +31,7 @@ def measured(trace: Trace) -> list[tuple[int, int, str]]:
 )
 def test_the_treads_are_those_asked_for(levels: Stairs, expected: list[float]) -> None:
     found: list[float] = []
-    while (level := levels.level(len(found), None)) is not None:
+    while (level := levels.level(len(found))) is not None:
         found.append(level)
     assert found == pytest.approx(expected)
 
@@ -56,12 +56,6 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
     assert [row["kept_up"] for row in rows] == [True, True, True, True, False]
     (last,) = trace.decisions[-1].measured
     assert [finding.reason for finding in last.findings] == [Reason.TARGET_NOT_REACHED]
-
-
-def test_a_curve_is_max_and_then_fractions_of_it() -> None:
-    trace = climbed(Curve((0.1, 0.5)))
-    assert [suffix for _, _, suffix in measured(trace)] == [":total_iops=max", ":total_iops=400", ":total_iops=2000"]
-    assert trace.loads[0] is None
 
 
 def test_a_tread_may_be_measured_to_an_accuracy() -> None:

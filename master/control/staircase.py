@@ -1,12 +1,10 @@
 """Staircase: several loads in one step, each with a measurement and a summary row of its own.
 
 Rule: treads come from a rule (level k), so a staircase without an end climbs until a tread is not kept up with. The
-subinterval in which a tread's load takes effect belongs to no measurement. A staircase needs a paced load, except for
-the first tread of a curve, which is max.
+subinterval in which a tread's load takes effect belongs to no measurement.
 """
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from ..verdicts import Finding, Reason
 from .decide import Judge
@@ -17,19 +15,6 @@ from .phase import Phase
 
 ALL = "all"
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last tread
-
-
-class Levels(Protocol):
-    """The loads of a staircase's treads."""
-
-    @property
-    def to_saturation(self) -> bool:
-        """A tread that is not kept up with is the last."""
-        ...
-
-    def level(self, tread: int, first_iops: float | None) -> float | None:
-        """Total IOPS of tread 0, 1, ...; inf is max, None is no more. `first_iops` is what tread 0 achieved."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +28,11 @@ class Stairs:
 
     @property
     def to_saturation(self) -> bool:
+        """A tread that is not kept up with is the last."""
         return self.end is None
 
-    def level(self, tread: int, first_iops: float | None) -> float | None:
+    def level(self, tread: int) -> float | None:
+        """Total IOPS of tread 0, 1, ...; None is no more."""
         level = self.start * (1 + self.step) ** tread if self.relative else self.start + self.step * tread
         return level if self.end is None or level <= self.end * _END_TOLERANCE else None
 
@@ -67,21 +54,6 @@ def stairs_of_steps(start: float, end: float, steps: int) -> Stairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
-    """Max first, then fractions of what it achieved: `iops_curve: [10%, 50%, 98%]`."""
-
-    fractions: tuple[float, ...]
-    to_saturation: bool = False
-
-    def level(self, tread: int, first_iops: float | None) -> float | None:
-        if tread == 0:
-            return float("inf")
-        if tread > len(self.fractions) or first_iops is None:
-            return None
-        return self.fractions[tread - 1] * first_iops
-
-
-@dataclass(frozen=True, slots=True)
 class Seen:
     """One subinterval of the present tread."""
 
@@ -94,11 +66,10 @@ class Seen:
 class Staircase:
     """State of a staircase; `judge` is the present tread's, and made anew for each."""
 
-    levels: Levels
+    levels: Stairs
     judge: Judge
     tolerance: float = 0.0025  # achieved_iops_tolerance
     tread: int = 0
-    first_iops: float | None = None  # what tread 0 achieved
     seen: tuple[Seen, ...] = ()
 
     @property
@@ -120,9 +91,8 @@ class Staircase:
         if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
             findings = (*findings, Finding(Reason.TARGET_NOT_REACHED, behind))
         measured = Measured(closed.first, closed.last, self._suffix(), findings)
-        first_iops = achieved if self.tread == 0 else self.first_iops
         row = Row("staircase.csv", state._cells(measured, achieved, behind is not None))
-        state = replace(state, tread=self.tread + 1, first_iops=first_iops, seen=())
+        state = replace(state, tread=self.tread + 1, seen=())
         saturated = behind is not None and self.levels.to_saturation
         if saturated or state._level() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
@@ -132,15 +102,13 @@ class Staircase:
         return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say=say)
 
     def _level(self) -> float | None:
-        return self.levels.level(self.tread, self.first_iops)
+        return self.levels.level(self.tread)
 
     def _edit(self) -> Edit:
-        level = self._level()
-        return Edit("all", ALL, None if level is None or level == float("inf") else level)
+        return Edit("all", ALL, self._level())
 
     def _suffix(self) -> str:
-        level = self._level()
-        return ":total_iops=max" if level == float("inf") else f":total_iops={level:.6g}"
+        return f":total_iops={self._level():.6g}"
 
     def _came_of(self, closed: Measured) -> tuple[float, str | None]:
         """(IOPS achieved over the tread's measurement, why it was not kept up with or None)."""
@@ -151,7 +119,7 @@ class Staircase:
         due = sum(one.load.due for one in window)
         before = [one.load.backlog for one in self.seen if one.number < closed.first]
         grew = window[-1].load.backlog - (before[-1] if before else 0)
-        behind = self._level() != float("inf") and grew > max(self.tolerance * due, 1)
+        behind = grew > max(self.tolerance * due, 1)
         why = f"the backlog grew by {grew:,} of {due:,} due" if behind else None
         return done / sum(one.length_s for one in window), why
 
@@ -159,7 +127,7 @@ class Staircase:
         level = self._level()
         return {
             "tread": self.tread,
-            "total_iops": None if level == float("inf") else level,
+            "total_iops": level,
             "achieved_iops": achieved,
             "first_subinterval": measured.first,
             "last_subinterval": measured.last,
