@@ -30,7 +30,7 @@ UI = click.option(
     "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
     help="What to show while it runs; auto is a progress bar on a terminal, lines elsewhere.",
 )  # fmt: skip
-RUN_FIRST = click.argument("run", required=False, metavar="[RUN]")
+RUN = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -129,7 +129,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
 
 
 @cli.command()
-@RUN_FIRST
+@RUN
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 def status(run: str | None, as_json: bool) -> ExitCode:
     """Say how a running test stands: step, phase, last figures, what control says, what remains, hosts.
@@ -153,7 +153,7 @@ def status(run: str | None, as_json: bool) -> ExitCode:
 
 
 @cli.command()
-@RUN_FIRST
+@RUN
 def stop(run: str | None) -> ExitCode:
     """Stop a running test, as its first Ctrl-C would: the I/O is halted, what there is is written."""
     from .live.messages import Stop
@@ -162,7 +162,7 @@ def stop(run: str | None) -> ExitCode:
 
 
 @cli.command()
-@RUN_FIRST
+@RUN
 def pause(run: str | None) -> ExitCode:
     """Stop all I/O of a running step until `ivypy unpause`; the measurement begins again behind it."""
     from .live.messages import Pause
@@ -171,7 +171,7 @@ def pause(run: str | None) -> ExitCode:
 
 
 @cli.command()
-@RUN_FIRST
+@RUN
 def unpause(run: str | None) -> ExitCode:
     """Go on after `ivypy pause`, with the load from before."""
     from .live.messages import Unpause
@@ -181,7 +181,7 @@ def unpause(run: str | None) -> ExitCode:
 
 @cli.command()
 @click.argument("text")
-@RUN_FIRST
+@RUN
 def mark(text: str, run: str | None) -> ExitCode:
     """Write TEXT into a running test's events.csv."""
     from .live.messages import Mark
@@ -190,7 +190,7 @@ def mark(text: str, run: str | None) -> ExitCode:
 
 
 @cli.command()
-@RUN_FIRST
+@RUN
 @UI
 def attach(run: str | None, ui: str) -> ExitCode:
     """Follow a running test from another terminal; ends with the run, and with its exit code.

@@ -251,6 +251,27 @@ def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
     assert staged.step.verdict is Verdict.VALID and staged.eyes.remarks()[-1].startswith("mark: ")
 
 
+def test_another_user_is_turned_away_even_where_files_would_let_them() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as own:
+        listening.bind("")  # the kernel chooses an abstract name, which has no mode
+        listening.listen()
+        own.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+        with accepted:
+            assert server.peer(accepted) == server.process(os.getpid(), 0)
+        child = os.fork()
+        if child == 0:
+            os.setuid(12345)
+            socket.socket(socket.AF_UNIX).connect(listening.getsockname())
+            os._exit(0)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert server.peer(accepted) is None
+        os.waitpid(child, 0)
+
+
 # Paths.
 
 

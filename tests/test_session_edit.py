@@ -329,6 +329,24 @@ STAIRS = PLAN.replace(
 
 
 @pytest.mark.slow
+def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
+    """One that does not answer may have paused all the same: what ends the pause is sent to it too."""
+    slaves = hosts()
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        slaves["b"].faults.mute.add("edit_workloads")
+        changed = await run.desk.pause(ME)
+        assert {took.host for took in changed.took if took.failed} == {"b"}
+        slaves["b"].faults.mute.clear()
+        again = await run.desk.unpause(ME)
+        assert [took.failed for took in again.took] == ["", "", ""]
+
+    staged = stage(tmp_path, visit, slaves=slaves)
+    assert [len(staged.edits(host)) for host in "abc"] == [2, 2, 2] and staged.iops("b") == staged.iops("a")
+
+
+@pytest.mark.slow
 def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         for begun in (2.0, 30.0):  # in the first tread, which the step began with, and in the second

@@ -20,8 +20,8 @@ from ..rollup.merge import Interval
 from .settings import Key
 from .told import Edited, Told
 
+# From the parameters in force, and the instances whose IOPS control steers, to those that change.
 Alter = Callable[[Mapping[Key, Parameters], frozenset[Key]], Mapping[Key, Parameters]]
-"""From the parameters in force, and the instances whose IOPS control steers, to those that change."""
 
 NOT_BEGUN: Final = "no step is running yet; an edit acts on a running step"
 
@@ -171,7 +171,7 @@ class Changes:
 
     async def _send(self, wanted: Mapping[Key, Parameters]) -> Acted:
         before = self._told.parameters
-        after = {key: one for key, one in wanted.items() if before[key] != one}
+        after = {key: one for key, one in wanted.items() if self._told.needs(key, one)}
         if not after:
             return Acted(0, {}, {}, {}, {})
         was = {key: before[key] for key in after}

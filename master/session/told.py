@@ -45,6 +45,10 @@ class Told:
         self._edits += 1
         return self._edits
 
+    def needs(self, key: Key, wanted: Parameters) -> bool:
+        """Whether an instance has to be told: it has other parameters, or may have."""
+        return self.parameters[key] != wanted or key in self._unsure
+
     async def edit(self, number: int, settings: Mapping[Key, Parameters]) -> Edited:
         """Live settings, to all their hosts at once."""
         by_host: dict[str, list[Setting]] = {}
@@ -59,7 +63,8 @@ class Told:
         answers, failed = await barrier(chosen, one, asyncio.get_running_loop().time() + EDIT_S)
         effective = {driver.name: at_ns for driver, at_ns in answers.items()}
         self.parameters.update({key: value for key, value in settings.items() if key[0] in effective})
-        self._unsure.update(key for key in settings if key[0] not in effective)
+        self._unsure -= {key for key in settings if key[0] in effective}
+        self._unsure |= {key for key in settings if key[0] not in effective}
         reasons = {driver.name: reason for driver, reason in failed.items()}
         reasons |= {host: "it is lost" for host in by_host.keys() - effective.keys() - reasons.keys()}
         return Edited(number, effective, reasons)
@@ -72,9 +77,7 @@ class Told:
         async with self.changing:
             have = self.parameters
             anew = {key for key, value in wanted.items() if not _editable(have.get(key), value)}
-            edited = {
-                key for key, value in wanted.items() if key not in anew and (have[key] != value or key in self._unsure)
-            }
+            edited = {key for key, value in wanted.items() if key not in anew and self.needs(key, value)}
             number = self.next_edit() if edited else self._edits
 
             async def one(driver: Driver) -> None:
