@@ -177,6 +177,19 @@ def test_a_range_may_refer_to_a_step(tmp_path: Path) -> None:
     assert float(outcome.rows("summary.all.csv")[1]["overall_iops"]) == pytest.approx(1000, rel=0.02)
 
 
+@pytest.mark.slow
+def test_feedback_follows_a_plant_that_becomes_slower(tmp_path: Path) -> None:
+    fast, slower = (noisy(queue(capacity, 500_000), 0.03, seed=8) for capacity in (2000.0, 1300.0))
+    plant = over_time(lambda k: fast if k < 30 else slower)
+    pid = f"{{ metric: {P99}, target: 1ms, low_iops: 200, high_iops: 1900 }}"
+    outcome = controlled(tmp_path, f"measure: 200s, control: {{ pid: {pid} }}", plant)
+    loads = {int(row["subinterval"]): float(row["iops"]) for row in table(outcome, "pid.csv")}
+    assert loads[29] == pytest.approx(1000, rel=0.03)
+    assert loads[60] == pytest.approx(650, rel=0.03)
+    first, _ = window(outcome)
+    assert first > 30, "a measurement begins behind the last change of gain"
+
+
 # Several loads.
 
 
