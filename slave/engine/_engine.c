@@ -1,7 +1,8 @@
 /* The binding: parses, releases the interpreter lock, calls the core, converts.
  *
- * Rule: the only file that knows Python, in the limited API; and nothing is decided here. Results are copied into bytes,
- * so no memory is shared with Python. A core function's -errno becomes OSError, with the core's words if it has some.
+ * Rule: the only file that knows Python, in the limited API; and nothing is decided here. Results are copied into
+ * bytes, so no memory is shared with Python. A core function's -errno becomes OSError, with the core's words if it has
+ * some.
  */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000

@@ -1,9 +1,9 @@
 /* The engine: its threads, its LUNs and workload instances, its commands.
  *
- * Rule: knows no Python. Functions return 0 or -errno; engine_why() then says in words what was wrong, if there is more
- * to say than errno does. Commands take a lock, so they may come from several threads; set_lease takes none and may come
- * while another command is at work. No command waits for a thread that is in a step, but go (for all to be ready) and
- * close (for all to end, for a given time).
+ * Rule: knows no Python. Functions return 0 or -errno; engine_why() then says in words what was wrong, if there is
+ * more to say than errno does. Commands take a lock, so they may come from several threads; set_lease takes none and
+ * may come while another command is at work. No command waits for a thread that is in a step, but go (for all to be
+ * ready) and close (for all to end, for a given time).
  */
 #ifndef IVYPY_ENGINE_H
 #define IVYPY_ENGINE_H
@@ -67,8 +67,8 @@ struct engine {
 /* Threads on `cpus` (-1: not pinned). On failure nothing is left. */
 int engine_open(struct engine **engine, const struct backend *backend, const int *cpus, uint32_t count);
 
-/* Ends the threads, and then closes the LUNs and frees all that the kernel does not hold; `left`, of ENGINE_THREADS places, gets the numbers of
- * the threads that did not end in time. Returns how many these are. May be called again. */
+/* Ends the threads, and then closes the LUNs and frees all that the kernel does not hold; `left`, of ENGINE_THREADS
+ * places, gets the numbers of the threads that did not end in time. Returns how many these are. May be called again. */
 uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 
 /* After close: frees the engine, unless a thread is left, which still uses it. */

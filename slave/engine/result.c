@@ -8,15 +8,6 @@
 
 #include "clock.h"
 
-/* What one thread contributes to a result. */
-struct part {
-    struct thread_figures sums;
-    uint64_t gaps, *gap_buckets; /* harvest gaps: how many, and their histogram */
-    struct moments lateness;
-    uint64_t *lateness_buckets;
-    bool swapped;
-};
-
 static size_t buckets_size(uint32_t classes)
 {
     return ((size_t)classes * SERIES + 2) * HISTOGRAM_BUCKETS * sizeof(uint64_t);
@@ -65,7 +56,7 @@ void result_free(struct result *r)
     *r = (struct result){0};
 }
 
-static int result_init(struct result *r, const struct engine *e)
+int result_init(struct result *r, const struct engine *e)
 {
     const struct collector *c = &e->collector;
     size_t series = (size_t)c->classes * SERIES;
@@ -80,183 +71,6 @@ static int result_init(struct result *r, const struct engine *e)
         return 0;
     result_free(r);
     return -ENOMEM;
-}
-
-static void tally(struct tally *sums, const struct row *row)
-{
-    sums->backlog += (int64_t)(row->due - row->submitted - row->dropped);
-    sums->in_flight += (int64_t)(row->submitted - row->completed - row->errors);
-    if (row->oldest_submit_ns != UNCHANGED)
-        sums->oldest_submit_ns = row->oldest_submit_ns;
-    if (row->oldest_due_ns != UNCHANGED)
-        sums->oldest_due_ns = row->oldest_due_ns;
-    if (row->owed_since_ns != UNCHANGED)
-        sums->owed_since_ns = row->owed_since_ns;
-    if (row->edit != UNCHANGED)
-        sums->edit = row->edit;
-}
-
-static void add_row(int64_t *counts, const struct row *row, uint32_t blocksize)
-{
-    counts[COUNT_DUE] += (int64_t)row->due;
-    counts[COUNT_SUBMITTED] += (int64_t)row->submitted;
-    counts[COUNT_COMPLETED] += (int64_t)row->completed;
-    counts[COUNT_BYTES] += (int64_t)(row->completed * blocksize);
-    counts[COUNT_ERRORS] += (int64_t)row->errors;
-    counts[COUNT_SHORT] += (int64_t)row->short_transfers;
-    counts[COUNT_DROPPED] += (int64_t)row->dropped;
-    counts[COUNT_QUEUE_LIMITED] += (int64_t)row->queue_limited;
-    counts[COUNT_AGAIN] += (int64_t)row->again;
-}
-
-static void add_rows(struct collector *c, struct result *r, const struct thread *t, const struct buffer *b)
-{
-    for (uint32_t n = 0; n < t->step_count; n++) {
-        const struct instance *i = t->step_instances[n];
-        const struct row *row = &b->rows[i->slot];
-        add_row(r->counts + (size_t)i->order * COUNTS, row, i->parameters.blocksize);
-        tally(&c->tallies[i->order], row);
-    }
-}
-
-static void add_series(struct collector *c, struct part *p, const struct thread *t, const struct buffer *b)
-{
-    for (uint32_t n = 0; n < t->classes_count; n++)
-        for (uint32_t m = 0; m < SERIES; m++) {
-            const struct moments *moments = &b->moments[n * SERIES + m];
-            const uint64_t *buckets = b->buckets + (size_t)(n * SERIES + m) * HISTOGRAM_BUCKETS;
-            size_t into = (size_t)t->classes[n] * SERIES + m;
-            series_merge(&c->moments[into], c->buckets + into * HISTOGRAM_BUCKETS, moments, buckets);
-            if (m == SERIES_LATENESS)
-                series_merge(&p->lateness, p->lateness_buckets, moments, buckets);
-        }
-}
-
-static int add_fault(struct result *r, const struct fault *fault)
-{
-    for (uint32_t n = 0; n < r->fault_count; n++)
-        if (r->faults[n].number == fault->number && r->faults[n].error == fault->error) {
-            r->faults[n].count += fault->count;
-            return 0;
-        }
-    struct fault *faults = realloc(r->faults, (r->fault_count + 1u) * sizeof *faults);
-    if (!faults)
-        return -ENOMEM;
-    r->faults = faults;
-    r->faults[r->fault_count++] = *fault;
-    return 0;
-}
-
-static int add_faults(struct result *r, const struct buffer *b)
-{
-    int result = 0;
-
-    for (uint32_t n = 0; n < BUFFER_FAULTS && b->faults_used && result == 0; n++)
-        if (b->faults[n].count)
-            result = add_fault(r, &b->faults[n]);
-    return result;
-}
-
-static void add_figures(struct part *p, const struct buffer *b)
-{
-    const struct thread_figures *f = &b->figures;
-    struct thread_figures *s = &p->sums;
-
-    s->overruns += f->overruns;
-    s->dispatch = f->dispatch;
-    s->switchover = f->switchover;
-    s->in_submit += f->in_submit;
-    s->submit_calls += f->submit_calls;
-    s->harvests += f->harvests;
-    s->waits += f->waits;
-    s->submitted += f->submitted;
-    s->completed += f->completed;
-    s->cpu_time += f->cpu_time;
-    s->anchor_correction += f->anchor_correction;
-    if (f->harvest_gap_max > s->harvest_gap_max)
-        s->harvest_gap_max = f->harvest_gap_max;
-    for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
-        p->gap_buckets[n] += b->harvest_gap[n];
-        p->gaps += b->harvest_gap[n];
-    }
-}
-
-/* A finished buffer of the thread that belongs to this result, or was late for an earlier one; the older one first. */
-static struct buffer *finished(struct thread *t, uint32_t label)
-{
-    struct buffer *oldest = NULL;
-
-    for (int n = 0; n < 2; n++) {
-        struct buffer *b = &t->buffers[n];
-        if (atomic_load_explicit(&b->state, memory_order_acquire) == BUFFER_READY_TO_SEND && b->label <= label &&
-            (!oldest || b->label < oldest->label))
-            oldest = b;
-    }
-    return oldest;
-}
-
-static int take_part(struct engine *e, struct thread *t, const struct line *anchor, struct part *p, struct result *r)
-{
-    struct collector *c = &e->collector;
-    struct buffer *b;
-    int result = 0;
-
-    while ((b = finished(t, c->next))) {
-        atomic_store_explicit(&b->state, BUFFER_SENDING, memory_order_relaxed);
-        add_rows(c, r, t, b);
-        add_series(c, p, t, b);
-        add_figures(p, b);
-        result = add_faults(r, b);
-        if (b->label == c->next) {
-            p->swapped = true;
-            r->subinterval = b->subinterval;
-            r->length_ns = b->end_ns - c->end_ns;
-            r->last = b->last;
-        }
-        buffer_clear(b);
-        b->anchor = *anchor;
-        atomic_store_explicit(&b->state, BUFFER_READY_TO_RUN, memory_order_release);
-    }
-    return result;
-}
-
-static void pack_thread(const struct thread *t, const struct part *p, int64_t *figures)
-{
-    figures[THREAD_CPU] = t->cpu;
-    figures[THREAD_SWAPPED] = p->swapped;
-    figures[THREAD_OVERRUNS] = (int64_t)p->sums.overruns;
-    figures[THREAD_DISPATCH] = (int64_t)p->sums.dispatch;
-    figures[THREAD_SWITCHOVER] = (int64_t)p->sums.switchover;
-    figures[THREAD_LATENESS_P50] =
-        (int64_t)histogram_percentile(p->lateness_buckets, p->lateness.count, p->lateness.max, 0.5);
-    figures[THREAD_LATENESS_P99] =
-        (int64_t)histogram_percentile(p->lateness_buckets, p->lateness.count, p->lateness.max, 0.99);
-    figures[THREAD_LATENESS_MAX] = (int64_t)p->lateness.max;
-    figures[THREAD_HARVEST_GAP_P99] =
-        (int64_t)histogram_percentile(p->gap_buckets, p->gaps, p->sums.harvest_gap_max, 0.99);
-    figures[THREAD_HARVEST_GAP_MAX] = (int64_t)p->sums.harvest_gap_max;
-    figures[THREAD_IN_SUBMIT] = (int64_t)p->sums.in_submit;
-    figures[THREAD_SUBMIT_CALLS] = (int64_t)p->sums.submit_calls;
-    figures[THREAD_HARVESTS] = (int64_t)p->sums.harvests;
-    figures[THREAD_WAITS] = (int64_t)p->sums.waits;
-    figures[THREAD_SUBMITTED] = (int64_t)p->sums.submitted;
-    figures[THREAD_COMPLETED] = (int64_t)p->sums.completed;
-    figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
-    figures[THREAD_ANCHOR_CORRECTION] = p->sums.anchor_correction;
-}
-
-static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)
-{
-    uint64_t *scratch = e->collector.scratch;
-    struct part p = {.lateness_buckets = scratch, .gap_buckets = scratch + HISTOGRAM_BUCKETS};
-
-    moments_clear(&p.lateness);
-    memset(scratch, 0, 2 * HISTOGRAM_BUCKETS * sizeof *scratch);
-    int result = take_part(e, t, anchor, &p, r);
-    pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);
-    if (!p.swapped)
-        r->missing[r->missing_count++] = t->number;
-    return result;
 }
 
 static int64_t age(uint64_t since_ns, uint64_t end_ns)
@@ -331,47 +145,8 @@ static int pack_series(struct collector *c, struct result *r)
     return r->buckets ? 0 : -ENOMEM;
 }
 
-static bool is_finished(const struct engine *e, bool force)
+int result_pack(struct collector *c, struct result *r)
 {
-    uint32_t passed = 0;
-
-    for (uint32_t n = 0; n < e->thread_count; n++)
-        passed += atomic_load_explicit(&e->threads[n].progress, memory_order_acquire) > e->collector.next;
-    return passed == e->thread_count || (force && passed > 0);
-}
-
-static int collect(struct engine *e, bool force, struct result *r)
-{
-    struct collector *c = &e->collector;
-    int result;
-
-    if (!e->in_step || c->last || !is_finished(e, force))
-        return 0;
-    result = result_init(r, e);
-    if (result != 0)
-        return result;
-    struct line anchor = engine_anchor(e);
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        int of_thread = collect_thread(e, &e->threads[n], &anchor, r);
-        result = result ? result : of_thread;
-    }
-    r->start_ns = c->end_ns;
-    c->end_ns += r->length_ns;
-    c->last = r->last;
     pack_tallies(c, r);
-    int of_series = pack_series(c, r);
-    result = result ? result : of_series;
-    c->next++;
-    atomic_store_explicit(&e->step.released, c->next, memory_order_release);
-    if (result != 0)
-        result_free(r);
-    return result ? result : 1;
-}
-
-int engine_collect(struct engine *e, bool force, struct result *r)
-{
-    pthread_mutex_lock(&e->lock);
-    int result = collect(e, force, r);
-    pthread_mutex_unlock(&e->lock);
-    return result;
+    return pack_series(c, r);
 }

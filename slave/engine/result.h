@@ -1,7 +1,7 @@
 /* One finished subinterval of all threads, as packed arrays (columns.h), and how it is put together.
  *
- * Rule: the collector copies and clears; threads go on meanwhile. Exact: what is added is integers, and the state at the
- * boundary (backlog, in flight, ages) follows from what was counted up to it.
+ * Rule: the collector copies and clears; threads go on meanwhile. Exact: what is added is integers, and the state at
+ * the boundary (backlog, in flight, ages) follows from what was counted up to it.
  */
 #ifndef IVYPY_RESULT_H
 #define IVYPY_RESULT_H
@@ -29,6 +29,11 @@ struct result {
 /* Made at go. 0 or -ENOMEM. */
 int collector_init(struct collector *c, uint32_t instances, uint32_t classes, uint64_t start_ns);
 void collector_free(struct collector *c);
+
+/* An empty result of this step, to which threads' parts are added; then what follows from their sums is filled in, and
+ * the distributions are moved out of the collector. 0 or -ENOMEM. */
+int result_init(struct result *r, const struct engine *e);
+int result_pack(struct collector *c, struct result *r);
 
 /* 1 and the oldest finished result if every thread has passed it, or if `force` and one has; 0 if there is none;
  * -ENOMEM (nothing is lost, ask again). */

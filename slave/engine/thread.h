@@ -156,6 +156,11 @@ uint32_t loop_run(struct thread *t, uint64_t *now_ns);
 /* Counts what fell due before `until_ns`. */
 void loop_fall_due(struct thread *t, uint64_t until_ns);
 
+/* rest.c: nothing is to be done now. Sleeps until something may be, and looks at the ring: what harvest says. */
+int rest_until_needed(struct thread *t, uint64_t now_ns, bool *slept);
+/* The sleep ended by its timer. */
+void rest_rang(struct thread *t, uint64_t now_ns);
+
 /* submit.c */
 void submit_enqueue(struct thread *t, struct instance *i);
 void submit_gather(struct thread *t, uint64_t now_ns);
@@ -184,6 +189,11 @@ static inline uint64_t thread_now(const struct thread *t)
 static inline struct row *row_of(struct thread *t, const struct instance *i)
 {
     return &t->rows[i->slot];
+}
+
+static inline uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
 }
 
 /* The thread is the only writer of its counters; others only read them. */

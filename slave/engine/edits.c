@@ -1,0 +1,110 @@
+/* Edits: checked whole, then posted to the threads, which take them when they can. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "commands.h"
+
+static bool all_taken(const struct engine *e)
+{
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        const struct mailbox *m = &e->threads[n].mailbox;
+        if (atomic_load_explicit(&m->taken, memory_order_acquire) !=
+            atomic_load_explicit(&m->posted, memory_order_relaxed))
+            return false;
+    }
+    return true;
+}
+
+/* Only what is live may differ from what was created. */
+static const char *not_live(const struct instance *i, const struct parameters *p)
+{
+    const struct parameters *old = &i->parameters;
+
+    if (p->iosequencer != old->iosequencer || p->blocksize != old->blocksize || p->seed != old->seed ||
+        p->range_start != old->range_start || p->range_end != old->range_end)
+        return "only iops, fraction_read and maxtags can be edited";
+    if (p->setting.maxtags == 0 || p->setting.maxtags > i->ceiling)
+        return "maxtags is not in 1 to the ceiling that buffers were made for";
+    if (p->setting.fraction_read < 1.0 && !i->lun->writable)
+        return "fraction_read below 1 writes, but the LUN was opened read-only, without consent";
+    return NULL;
+}
+
+static int post_room(struct mailbox *m, uint32_t count)
+{
+    if (count <= m->room)
+        return 0;
+    struct post *posts = realloc(m->posts, count * sizeof *posts);
+    if (!posts)
+        return -ENOMEM;
+    m->posts = posts;
+    m->room = count;
+    return 0;
+}
+
+static int check_edits(struct engine *e, const struct edit *edits, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        struct instance *i = engine_instance(e, edits[n].number);
+        if (!i)
+            return engine_refuse(e, ENOENT, "there is no workload instance %u", edits[n].number);
+        const char *why = not_live(i, &edits[n].parameters);
+        if (why)
+            return engine_refuse(e, EINVAL, "workload instance %u: %s", edits[n].number, why);
+    }
+    return 0;
+}
+
+static int edit(struct engine *e, uint32_t number, const struct edit *edits, uint32_t count)
+{
+    int result = e->closed ? engine_refuse(e, EBADF, "the engine is closed") : check_edits(e, edits, count);
+
+    if (result != 0)
+        return result;
+    if (!all_taken(e))
+        return engine_refuse(e, EAGAIN, "an earlier edit was not taken by every workload thread yet");
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        result = post_room(&e->threads[n].mailbox, count);
+        if (result != 0)
+            return result;
+        e->threads[n].mailbox.count = 0;
+    }
+    for (uint32_t n = 0; n < count; n++) {
+        const struct instance *i = engine_instance(e, edits[n].number);
+        struct mailbox *m = &e->threads[i->thread].mailbox;
+        m->posts[m->count++] = (struct post){.slot = i->slot, .setting = edits[n].parameters.setting};
+    }
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        struct thread *t = &e->threads[n];
+        t->mailbox.edit = number;
+        pthread_mutex_lock(&t->mutex);
+        atomic_fetch_add_explicit(&t->mailbox.posted, 1, memory_order_release);
+        pthread_cond_broadcast(&t->changed);
+        pthread_mutex_unlock(&t->mutex);
+    }
+    step_call(&e->step);
+    e->posted = (struct posted){.edit = number, .pending = true};
+    return 0;
+}
+
+int engine_edit(struct engine *e, uint32_t number, const struct edit *edits, uint32_t count)
+{
+    engine_enter(e);
+    return engine_leave(e, edit(e, number, edits, count));
+}
+
+int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
+{
+    engine_enter(e);
+    if (!e->posted.pending || !all_taken(e))
+        return engine_leave(e, 0);
+    e->posted.pending = false;
+    *edit = e->posted.edit;
+    *taken_ns = 0;
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        uint64_t at_ns = atomic_load_explicit(&e->threads[n].mailbox.taken_ns, memory_order_relaxed);
+        if (at_ns > *taken_ns)
+            *taken_ns = at_ns;
+    }
+    return engine_leave(e, 1);
+}

@@ -1,0 +1,175 @@
+/* The engine's LUNs and workload instances: they come and go between steps. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "context.h"
+
+struct lun *engine_lun(struct engine *e, uint32_t lun)
+{
+    return lun < e->lun_count ? e->luns[lun] : NULL;
+}
+
+const char *engine_lun_path(struct engine *e, uint32_t lun)
+{
+    struct lun *l = engine_lun(e, lun);
+
+    return l ? l->path : "";
+}
+
+/* LUNs above the same queue of the kernel have the same. */
+static uint32_t queue_id(const struct engine *e, const struct lun *lun)
+{
+    for (uint32_t n = 0; n < e->lun_count && lun->has_queue; n++) {
+        const struct lun *other = e->luns[n];
+        if (other && other->has_queue && other->queue.device == lun->queue.device)
+            return other->queue_id;
+    }
+    return e->lun_count;
+}
+
+int engine_open_lun(struct engine *e, const char *path, bool writable)
+{
+    struct lun *lun = calloc(1, sizeof *lun);
+
+    engine_enter(e);
+    if (e->closed) {
+        free(lun);
+        return engine_leave(e, engine_refuse(e, EBADF, "the engine is closed"));
+    }
+    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
+    if (luns)
+        e->luns = luns;
+    int result = lun && luns ? lun_open(lun, path, writable) : -ENOMEM;
+    if (result != 0) {
+        free(lun);
+        if (result == -ENOTBLK)
+            engine_refuse(e, ENOTBLK, "neither a block device nor a file");
+        if (result == -EINVAL)
+            engine_refuse(e, EINVAL, "O_DIRECT is refused");
+        return engine_leave(e, result);
+    }
+    lun->queue_id = queue_id(e, lun);
+    e->luns[e->lun_count] = lun;
+    return engine_leave(e, (int)e->lun_count++);
+}
+
+int engine_close_lun(struct engine *e, uint32_t lun)
+{
+    engine_enter(e);
+    struct lun *l = engine_lun(e, lun);
+    if (!l)
+        return engine_leave(e, engine_refuse(e, EBADF, "there is no LUN with this handle"));
+    if (l->users)
+        return engine_leave(e, engine_refuse(e, EBUSY, "%u workload instances use this LUN", l->users));
+    lun_close(l);
+    free(l);
+    e->luns[lun] = NULL;
+    return engine_leave(e, 0);
+}
+
+struct instance *engine_instance(struct engine *e, uint32_t number)
+{
+    return number < e->number_count ? e->by_number[number] : NULL;
+}
+
+static int make_room(struct engine *e, uint32_t number)
+{
+    enum { HIGHEST = 1 << 24 };
+    uint32_t count = e->number_count ? e->number_count : 64;
+
+    if (number >= HIGHEST)
+        return engine_refuse(e, ERANGE, "instance numbers end at %d", HIGHEST - 1);
+    while (count <= number)
+        count *= 2;
+    if (count == e->number_count)
+        return 0;
+    struct instance **larger = realloc(e->by_number, count * sizeof(struct instance *));
+    if (!larger)
+        return -ENOMEM;
+    memset(larger + e->number_count, 0, (count - e->number_count) * sizeof *larger);
+    e->by_number = larger;
+    e->number_count = count;
+    return 0;
+}
+
+/* A slot that no instance uses; it counts as used once its instance has a LUN. */
+static struct instance *free_slot(struct thread *t)
+{
+    uint32_t slot = t->holes ? 0 : t->slots;
+
+    while (slot < t->slots && t->instances[slot].lun)
+        slot++;
+    if (slot == THREAD_INSTANCES)
+        return NULL;
+    if (slot == t->slots)
+        t->slots++, t->holes++;
+    t->instances[slot].slot = slot;
+    return &t->instances[slot];
+}
+
+static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+                  const struct parameters *parameters)
+{
+    const char *why = "";
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    if (!engine_lun(e, lun))
+        return engine_refuse(e, EBADF, "there is no LUN with this handle");
+    if (thread >= e->thread_count)
+        return engine_refuse(e, EINVAL, "there are %u workload threads", e->thread_count);
+    if (engine_instance(e, number))
+        return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
+    result = make_room(e, number);
+    if (result != 0)
+        return result;
+    struct instance *i = free_slot(&e->threads[thread]);
+    if (!i)
+        return engine_refuse(e, ENOSPC, "a workload thread drives at most %d instances", THREAD_INSTANCES);
+    i->number = number;
+    i->thread = thread;
+    result = instance_create(i, engine_lun(e, lun), ceiling, parameters, &why);
+    if (result != 0)
+        return engine_refuse(e, -result, "%s", why);
+    i->created = ++e->created;
+    e->threads[thread].holes--;
+    e->by_number[number] = i;
+    return 0;
+}
+
+int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+                  const struct parameters *parameters)
+{
+    engine_enter(e);
+    return engine_leave(e, create(e, number, lun, thread, ceiling, parameters));
+}
+
+static int delete(struct engine *e, uint32_t number)
+{
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    struct instance *i = engine_instance(e, number);
+    if (!i)
+        return engine_refuse(e, ENOENT, "there is no workload instance %u", number);
+    if (i->strays)
+        context_reap(&e->threads[i->thread]);
+    if (i->strays)
+        return engine_refuse(e, EBUSY, "%u I/Os of the instance have not come back", i->strays);
+    context_forget(&e->threads[i->thread], i->slot);
+    e->threads[i->thread].holes++;
+    instance_destroy(i);
+    e->by_number[number] = NULL;
+    return 0;
+}
+
+int engine_delete(struct engine *e, uint32_t number)
+{
+    engine_enter(e);
+    return engine_leave(e, delete(e, number));
+}
