@@ -228,6 +228,9 @@ class StepSequence:
     def _merge(self, driver: Driver, result: Result, now_ns: int, arrived: dict[Driver, int], hosts: _Hosts) -> None:
         if driver not in hosts.live:
             return
+        if result.last and result.length_ns == 0 and self._stopping:
+            hosts.live.discard(driver)  # halted before its start: there is nothing to merge
+            return
         try:
             self._merger.add(driver.name, result)
         except ProtocolError as error:

@@ -218,7 +218,8 @@ class SimulatedSlave:
         while True:
             planned = self._boundaries.get(k, start + go.length_ns)
             await self._until(planned)
-            end = min(planned, self.now_ns()) if self._halted.is_set() else planned
+            # Halted before its start, a step has a result all the same, of no length.
+            end = max(start, min(planned, self.now_ns())) if self._halted.is_set() else planned
             last = self._halted.is_set() or (self._last is not None and k >= self._last)
             faults = self.faults
             if k == faults.die_at:
@@ -268,7 +269,8 @@ class SimulatedSlave:
             cooled = self._cooldown_from is not None and k >= self._cooldown_from
             offered = 0.0 if cooled else math.inf if parameters.iops == MAX else float(parameters.iops)
             seconds = (end - start) / 1e9
-            owed = 0.0 if cooled else self._owed.get(number, 0) / seconds  # what was late is done as well
+            idle = cooled or not seconds
+            owed = 0.0 if idle else self._owed.get(number, 0) / seconds  # what was late is done as well
             done_iops, service_ns = self.plant(offered + owed, parameters)
             done = round(done_iops * seconds)
             due = done if math.isinf(offered) else round(offered * seconds)
