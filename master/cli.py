@@ -14,7 +14,7 @@ import click
 from .. import __version__
 from .analysis.command import percentiles
 from .control.command import steady
-from .errors import HostsError, IvypyError, OutputError, PlanError, RefusedError
+from .errors import IvypyError, PlanError
 from .live.choose import Ui
 from .verdicts import ExitCode
 
@@ -294,27 +294,19 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
     return load(path, pairs, faults)
 
 
-_CODES: tuple[tuple[type[IvypyError], ExitCode], ...] = (
-    (PlanError, ExitCode.PLAN),
-    (HostsError, ExitCode.HOSTS),
-    (RefusedError, ExitCode.REFUSED),
-    (OutputError, ExitCode.INTERNAL),
-    (IvypyError, ExitCode.INTERNAL),
-)
-
-
 def main() -> None:
     """The command `ivypy`."""
     try:
         code = cli.main(standalone_mode=False)
     except click.Abort:
+        click.echo("Interrupted.", err=True)
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:
         error.show()
         code = ExitCode.PLAN
     except IvypyError as error:
         click.echo(str(error), err=True)
-        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        code = error.exit_code
     except BrokenPipeError:  # `ivypy columns | head`
         sys.stderr.close()
         code = ExitCode.OK

@@ -11,14 +11,21 @@ other expected fault of a host, into `host.lost = reason`.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from .verdicts import ExitCode
 
 
 class IvypyError(Exception):
     """Something a user can mend. Its text is complete: what, where, remedy."""
 
+    exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
+
 
 class PlanError(IvypyError):
     """A plan, or a command's arguments, that cannot be used."""
+
+    exit_code = ExitCode.PLAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class HostFault:
 class HostsError(IvypyError):
     """Hosts that cannot be used; every fault of every host."""
 
+    exit_code = ExitCode.HOSTS
+
     def __init__(self, faults: list[HostFault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = faults
@@ -43,6 +52,8 @@ class HostsError(IvypyError):
 
 class RefusedError(IvypyError):
     """A device would be overwritten that must not be, or that the user has not agreed to."""
+
+    exit_code = ExitCode.REFUSED
 
 
 class OutputError(IvypyError):

@@ -1,6 +1,7 @@
 """`ivypy run` on this machine: a real slave, a real engine, a real file, a real Ctrl-C."""
 
 import csv
+import json
 import os
 import signal
 import time
@@ -79,12 +80,31 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
+    plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "creating 1 file" in line:
+            break
+    pressed = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 130, out + err
+    assert time.monotonic() - pressed < 5
+    assert not (tmp_path / "data").exists()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
+
+
 @pytest.mark.slow
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None
+    shown = 0
     for line in process.stdout:
-        if " run " in line:
+        shown += " run " in line
+        if shown == 3:  # up to two rows that were shown may still wait for the writer
             break
     slaves = slaves_of(process.pid)
     process.kill()

@@ -184,6 +184,24 @@ def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
     assert isinstance(ends, RunEnds) and ends.exit_code == 130
 
 
+@pytest.mark.parametrize("press_after", [0.05, 0.2])
+def test_ctrl_c_before_a_step_has_begun_driving_is_no_hosts_fault(tmp_path: Path, press_after: float) -> None:
+    """Hosts were told to go, and are halted before their start: they deliver a result of no length."""
+    outcome = run(tmp_path, press_after=press_after)
+    assert outcome.code is ExitCode.INTERRUPTED
+    (row,) = outcome.rows("summary.all.csv")
+    assert (row["verdict"], row["reasons"]) == ("invalid", "interrupted")
+    assert [row["kind"] for row in outcome.rows("events.csv")] == ["creating", "halt"]
+    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+
+
+def test_run_json_says_what_the_command_exits_with(tmp_path: Path) -> None:
+    with pytest.raises(HostsError):
+        run(tmp_path, lab=Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=b""))}))
+    (folder,) = tmp_path.iterdir()
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == ExitCode.HOSTS
+
+
 def test_all_hosts_faults_are_told_together(tmp_path: Path) -> None:
     lab = Lab(
         a=SimulatedSlave("a", faults=Faults(hello=b"")),

@@ -15,7 +15,7 @@ from typing import Any
 from ... import __version__
 from ...protocol.parameters import Parameters
 from ..control.decide import State
-from ..errors import OutputError
+from ..errors import IvypyError, OutputError
 from ..hosts.bundle import slave_bundle
 from ..hosts.gate import LoginGate
 from ..live.hub import Hub
@@ -103,13 +103,19 @@ class Run:
                 async with connected(plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__) as fleet:
                     self._fleet = self.desk.fleet = fleet
                     self._told = Told(fleet)
-                    self._presses.first = fleet.interrupted.set
                     self._presses.status = lambda: self._watcher.first.show(self.desk.standing())
                     await prepare(plan, fleet)
                     self._discovered = self.desk.discovered = await self._agreed(fleet)
                     await recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
+                    self._presses.first = fleet.interrupted.set  # until now a press cancels: there was no I/O to halt
                     yield
                     self.code = self._exit_code(fleet)
+            except IvypyError as error:
+                self.code = error.exit_code
+                raise
+            except asyncio.CancelledError:
+                self.code = ExitCode.INTERRUPTED
+                raise
             finally:
                 await recorder.close(self._utc_ns(), self.code)
             ends = tuple(result.ends for result in self._results.values())
