@@ -78,7 +78,8 @@ void thread_take_mail(struct thread *t, uint64_t now_ns, bool in_step)
             i->edit = m->edit;
         }
     }
-    atomic_store_explicit(&m->taken_ns, now_ns, memory_order_relaxed);
+    /* Not now_ns, the pass's stamp: a thread that was put aside since would seem to have known before it was told. */
+    atomic_store_explicit(&m->taken_ns, thread_now(t), memory_order_relaxed);
     atomic_store_explicit(&m->taken, posted, memory_order_release);
     thread_signal(t);
 }
