@@ -23,10 +23,12 @@ from ..protocol.messages import (
     Ready,
     Refusal,
     Refused,
+    Remark,
     Stop,
     word,
 )
 from ..protocol.states import State
+from .backends import choose
 from .engine._engine import Engine, now_ns
 from .link import Link
 from .step import Step
@@ -43,7 +45,14 @@ class Driving:
     """Remembers what drives: the engine, its instances, the running step, and how long it may go on unheard."""
 
     def __init__(
-        self, engine: Engine, workloads: Workloads, link: Link, cores: tuple[int, ...], lease_ns: int, work: Work
+        self,
+        engine: Engine,
+        workloads: Workloads,
+        link: Link,
+        cores: tuple[int, ...],
+        lease_ns: int,
+        work: Work,
+        auto: bool = False,
     ) -> None:
         self.engine = engine
         self.died: list[str] = []  # sentences about threads that could not go on
@@ -54,6 +63,7 @@ class Driving:
         self._step: Step | None = None
         self._started = False  # the engine was told to go, and has not ended that step
         self._edited: asyncio.Future[tuple[int, int]] | None = None
+        self._undecided = auto  # with which backend: the first workloads will tell
         self._lease_ns = lease_ns
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
@@ -67,7 +77,7 @@ class Driving:
             return
         match command:
             case CreateWorkloads():
-                self._done(command, await self._work(lambda: self._workloads.create(command.workloads)))
+                await self._create(command)
             case DeleteWorkloads():
                 self._done(command, self._workloads.delete(command.numbers))
             case EditWorkloads():
@@ -122,6 +132,15 @@ class Driving:
         if self._step is not None:
             self._step.close()
         return self.engine.close(timeout_s)
+
+    async def _create(self, command: CreateWorkloads) -> None:
+        refusals = await self._work(lambda: self._workloads.create(command.workloads))
+        if not refusals and command.workloads and self._undecided:
+            self._undecided = False
+            choice = await self._work(lambda: choose(command.workloads))
+            self._workloads.use(choice.backend)
+            self._link.say(Remark(f"backend auto is {choice.backend}: {choice.reason}"))
+        self._done(command, refusals)
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)

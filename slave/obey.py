@@ -38,6 +38,7 @@ from ..protocol.messages import (
     word,
 )
 from ..protocol.states import State, may_command
+from .backends import AUTO, LIBAIO, why_not
 from .clock import measure
 from .cores import place
 from .driving import Driving
@@ -165,14 +166,16 @@ class Slave:
         siblings = cpu_list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")) or (0,)
         placement = place(command.threads, self._cores, siblings)
         try:
-            engine = self._new_engine(command.backend, list(placement.threads))
+            auto = command.backend == AUTO
+            backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
+            engine = self._new_engine(backend, list(placement.threads))
         except OSError as error:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
         if placement.spared:
             os.sched_setaffinity(0, placement.spared)  # this thread only, now that the engine has its own
-        workloads = Workloads(engine, command.backend, len(placement.threads))
-        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work)
+        workloads = Workloads(engine, backend, len(placement.threads))
+        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, auto)
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
         self._link.say(Ok(command.id, now_ns()))
 
@@ -180,13 +183,23 @@ class Slave:
         """Why this host cannot be prepared so."""
         if self._driving is not None:
             return "it was prepared before: start its slave anew to change backend or threads"
-        if command.backend not in (known := backends()):
-            return f"backend {command.backend!r} does not work here: choose one of {', '.join(known)}"
+        if command.backend != AUTO and (reason := self._against_backend(command.backend)):
+            return reason
         if not 0 <= command.threads <= MOST_THREADS:
             return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
         if command.lease_ns <= 0:
             return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
         return None
+
+    def _against_backend(self, backend: str) -> str | None:
+        known = backends()
+        if backend in known:
+            return None
+        try:
+            why = f" ({why_not(backend)})"
+        except ValueError:
+            why = ""  # there is none of this name anywhere
+        return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
 
     async def _list_luns(self, command: ListLuns) -> None:
         try:

@@ -57,6 +57,11 @@ class Workloads:
         self._instances: dict[int, Instance] = {}
         self._luns: dict[Key, OpenLun] = {}
 
+    def use(self, backend: str) -> None:
+        """Drive them another way; before the first step only. Raises OSError."""
+        self._engine.use(backend)
+        self._limited = backend == "libaio"
+
     def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
         """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)

@@ -9,7 +9,7 @@ import pytest
 
 from ivypy.protocol.counters import Count
 from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns
-from tests.engine import MS, Drive, S, drive, fields
+from tests.engine import BACKENDS, MS, Drive, S, drive, fields
 
 
 @pytest.fixture
@@ -144,17 +144,35 @@ def test_between_steps_only(null: Drive) -> None:
     create()(null.engine)
 
 
-def test_instances_and_luns_come_and_go(null: Drive, image: Path) -> None:
+def test_another_backend_until_a_step_has_run(null: Drive) -> None:
+    null.engine.use("libaio")
+    with pytest.raises(ValueError, match="no backend nonsense"):
+        null.engine.use("nonsense")
+    null.go([0], 20 * MS)
+    null.engine.stop(0)
+    null.finish()
+    with pytest.raises(OSError, match="a step has run with backend libaio") as error:
+        null.engine.use("null")
+    assert error.value.errno == errno.EBUSY
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_instances_and_luns_come_and_go(backend: str, image: Path) -> None:
+    for step in drive(backend, threads=2):
+        come_and_go(step, image)
+
+
+def come_and_go(step: Drive, image: Path) -> None:
     for round_ in range(3):
-        lun = null.lun(image)
+        lun = step.lun(image)
         for number in range(10, 60):
-            null.create(number, lun, thread=number % 2)
-        null.go(range(10, 60, 1 + round_), 20 * MS)
-        null.engine.stop(1)
-        null.finish()
+            step.create(number, lun, thread=number % 2)
+        step.go(range(10, 60, 1 + round_), 20 * MS)
+        step.engine.stop(1)
+        step.finish()
         for number in range(10, 60):
-            null.engine.delete(number)
-        null.engine.close_lun(lun)
+            step.engine.delete(number)
+        step.engine.close_lun(lun)
 
 
 def test_a_second_edit_waits_until_all_threads_have_taken_the_first(image: Path) -> None:

@@ -1,4 +1,4 @@
-"""The slave as a process at the end of a pipe: from hello to the last words, on the null backend and on libaio."""
+"""The slave as a process at the end of a pipe: from hello to the last words, on every backend."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def test_a_stray_print_does_not_reach_the_link() -> None:
         assert "more" in slave.errors
 
 
-@pytest.mark.parametrize("backend", ["null", "libaio"])
+@pytest.mark.parametrize("backend", ["null", "libaio", "io_uring"])
 def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
     with Client() as slave:
         if backend not in slave.prepare(backend).backends:

@@ -37,7 +37,7 @@ from .units import format_duration
 
 # In seconds, what steps have where neither they nor `defaults:` say it.
 TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
-BACKENDS: Final = ("libaio", "null")
+BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
 
@@ -258,7 +258,9 @@ class PlanDoc(Section):
     defaults: TimesDoc = about("Times of the steps that say nothing else.", TimesDoc())
     steps: list[StepDoc] = about("What is run, in this order.", [])
     backend: Annotated[str, choice_field(BACKENDS)] = about(
-        "How I/O is done: libaio, or null to measure ivypy itself.", "libaio"
+        "How I/O is done: libaio, io_uring, auto for the faster of these (tried on the LUNs of each host), or null to "
+        "measure ivypy itself.",
+        "libaio",
     )
     threads: Annotated[int, count_field(0, 1024)] = about("Workload threads per host; 0: one per core.", 0)
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.messages import Lun, Prepare
-from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
@@ -39,13 +38,6 @@ class Discovered:
 
 async def prepare(plan: Plan, fleet: Fleet) -> None:
     """Tell every host what holds for the whole run. Raises HostsError."""
-    faults = [
-        HostFault(name, f"it cannot do backend {plan.backend}", f"`backend:` there may be: {', '.join(hello.backends)}")
-        for name, hello in fleet.hellos().items()
-        if plan.backend not in hello.backends
-    ]
-    if faults:
-        raise HostsError(faults)
 
     async def one(driver: Driver) -> None:
         await driver.ask(Prepare, backend=plan.backend, threads=plan.threads, lease_ns=round(plan.lease_s * 1e9))

@@ -294,6 +294,19 @@ static PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *ke
     return none_or_raise(self, result, engine_lun_path(engine_of(self), lun));
 }
 
+static PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"backend", NULL};
+    const char *name;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s", names, &name))
+        return NULL;
+    const struct backend *backend = backend_named(name);
+    if (!backend)
+        return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
+    return none_or_raise(self, engine_use(engine_of(self), backend), NULL);
+}
+
 static PyObject *method_delete(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"number", NULL};
@@ -574,7 +587,7 @@ static PyObject *method_oldest_in_flight_ns(PyObject *self, PyObject *unused)
 #define PLAIN(name) {#name, method_##name, METH_NOARGS, NULL}
 
 static PyMethodDef engine_methods[] = {
-    PLAIN(fileno), KEYWORDS(open_lun), KEYWORDS(close_lun), KEYWORDS(create), KEYWORDS(delete), KEYWORDS(edit),
+    PLAIN(fileno), KEYWORDS(use), KEYWORDS(open_lun), KEYWORDS(close_lun), KEYWORDS(create), KEYWORDS(delete), KEYWORDS(edit),
     PLAIN(edited), KEYWORDS(go), KEYWORDS(place_boundary), KEYWORDS(cooldown), KEYWORDS(stop), PLAIN(halt),
     KEYWORDS(set_lease), KEYWORDS(collect), PLAIN(ended), PLAIN(dying_words), PLAIN(oldest_in_flight_ns),
     KEYWORDS(close), {0},
@@ -646,6 +659,21 @@ static PyObject *module_layout(PyObject *self, PyObject *unused)
         Py_XDECREF(position);
     }
     return layout;
+}
+
+static PyObject *module_probe(PyObject *self, PyObject *argument)
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(argument);
+    const char *name = bytes ? PyBytes_AsString(bytes) : NULL;
+
+    (void)self;
+    if (!name)
+        return NULL;
+    const struct backend *backend = backend_named(name);
+    Py_DECREF(bytes);
+    if (!backend)
+        return PyErr_Format(PyExc_ValueError, "there is no backend %S", argument);
+    return PyLong_FromLong(-backend->probe());
 }
 
 static PyObject *module_backends(PyObject *self, PyObject *unused)
@@ -740,6 +768,7 @@ static PyMethodDef module_methods[] = {
     {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
     {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
     {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
+    {"probe", module_probe, METH_O, "0 if a backend works on this kernel, else an errno."},
     {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
     {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
     {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},

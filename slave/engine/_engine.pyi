@@ -57,6 +57,8 @@ class Engine:
     def __new__(cls, backend: str, cpus: list[int]) -> Engine:
         """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
     def fileno(self) -> int: ...
+    def use(self, backend: str) -> None:
+        """Change the backend, as long as no step has run."""
     def open_lun(self, path: str, writable: bool) -> int:
         """Open with O_DIRECT, read-only unless `writable`; a handle for `create`."""
     def close_lun(self, lun: int) -> None: ...
@@ -114,6 +116,9 @@ def layout() -> dict[str, int]:
 
 def backends() -> list[str]:
     """The backends that work on this kernel."""
+
+def probe(backend: str, /) -> int:
+    """0 if this backend works on this kernel, else an errno."""
 
 def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns of

@@ -8,6 +8,8 @@
 #include "engine.h"
 
 void engine_enter(struct engine *e);
+/* The same for what never refuses: the last command's words stay for whoever gave it and has not read them yet. */
+void engine_enter_quietly(struct engine *e);
 int engine_leave(struct engine *e, int result); /* the result */
 
 /* 0 between steps, when the commanding thread owns all but the mailboxes; else -errno. */

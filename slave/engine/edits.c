@@ -95,7 +95,7 @@ int engine_edit(struct engine *e, uint32_t number, const struct edit *edits, uin
 
 int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     if (!e->posted.pending || !all_taken(e))
         return engine_leave(e, 0);
     e->posted.pending = false;

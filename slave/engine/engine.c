@@ -31,6 +31,11 @@ int engine_refuse(struct engine *e, int error, const char *format, ...)
     return -error;
 }
 
+void engine_enter_quietly(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+}
+
 void engine_enter(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);

@@ -74,6 +74,9 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 /* After close: frees the engine, unless a thread is left, which still uses it. */
 void engine_free(struct engine *e);
 
+/* Another backend, as long as no step has run. */
+int engine_use(struct engine *e, const struct backend *backend);
+
 int engine_open_lun(struct engine *e, const char *path, bool writable); /* the handle, or -errno */
 int engine_close_lun(struct engine *e, uint32_t lun);
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,

@@ -9,7 +9,7 @@
 
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     if (e->in_step)
         step_place(&e->step, subinterval, boundary_ns, clock_now());
     engine_leave(e, 0);
@@ -17,7 +17,7 @@ void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boun
 
 void engine_cooldown(struct engine *e, uint32_t subinterval)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     atomic_store_explicit(&e->step.cooldown_from, subinterval, memory_order_release);
     step_call(&e->step);
     engine_leave(e, 0);
@@ -25,14 +25,14 @@ void engine_cooldown(struct engine *e, uint32_t subinterval)
 
 void engine_stop(struct engine *e, uint32_t last)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     atomic_store_explicit(&e->step.stop_after, last, memory_order_release);
     engine_leave(e, 0);
 }
 
 void engine_halt(struct engine *e)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     uint64_t now_ns = clock_now();
     if (e->in_step)
         step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
@@ -100,7 +100,7 @@ static int ended(struct engine *e, struct end *end)
 
 int engine_ended(struct engine *e, struct end *end)
 {
-    engine_enter(e);
+    engine_enter_quietly(e);
     return engine_leave(e, ended(e, end));
 }
 
@@ -108,7 +108,7 @@ uint64_t engine_oldest_in_flight(struct engine *e)
 {
     uint64_t now_ns, oldest_ns = 0;
 
-    engine_enter(e);
+    engine_enter_quietly(e);
     now_ns = clock_now();
     for (uint32_t n = 0; n < e->thread_count; n++) {
         uint64_t age_ns = thread_oldest(&e->threads[n], now_ns);
@@ -122,7 +122,7 @@ bool engine_dying_words(struct engine *e, uint32_t thread, char *words, size_t s
 {
     struct thread *t = &e->threads[thread];
 
-    engine_enter(e);
+    engine_enter_quietly(e);
     bool news = atomic_load(&t->state) == THREAD_DIED && !t->words_told;
     if (news)
         snprintf(words, size, "%s", t->words);

@@ -173,3 +173,24 @@ int engine_delete(struct engine *e, uint32_t number)
     engine_enter(e);
     return engine_leave(e, delete(e, number));
 }
+
+static int use(struct engine *e, const struct backend *backend)
+{
+    int result = engine_must_be_idle(e);
+
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        if (e->threads[n].context)
+            result = engine_refuse(e, EBUSY, "a step has run with backend %s", e->backend->name);
+    if (result != 0)
+        return result;
+    e->backend = backend;
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        e->threads[n].backend = backend;
+    return 0;
+}
+
+int engine_use(struct engine *e, const struct backend *backend)
+{
+    engine_enter(e);
+    return engine_leave(e, use(e, backend));
+}

@@ -211,6 +211,7 @@ static void run_step(struct thread *t)
     give_up_again(t);
     catch_in_flight(t, found, now_ns);
     count_uncaught(t, thread_now(t));
+    t->clock = (struct line){0}; /* nobody corrects it between steps */
 }
 
 /* Sets a state that the commanding thread may be waiting for. The mutex is held. */
@@ -239,7 +240,8 @@ static void *thread_main(void *argument)
             break;
         if (atomic_load(&t->state) == THREAD_ERRAND) {
             t->errand_result = t->errand(t);
-            enter(t, THREAD_WAITING);
+            atomic_store(&t->state, THREAD_WAITING);
+            pthread_cond_broadcast(&t->changed);
         }
         if (atomic_load(&t->state) != THREAD_STARTING) {
             pthread_cond_wait(&t->changed, &t->mutex);
