@@ -195,6 +195,17 @@ def test_ctrl_c_before_a_step_has_begun_driving_is_no_hosts_fault(tmp_path: Path
     assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
 
 
+@pytest.mark.parametrize(("on_io_error", "steps", "rows"), [("count", 2, 8), ("stop", 1, 4)])
+def test_io_errors_are_counted_or_end_the_run(tmp_path: Path, on_io_error: str, steps: int, rows: int) -> None:
+    """Nobody pressed Ctrl-C: a run that errors end is invalid, and its reason is the errors."""
+    text = PLAN.replace("all=all, set: { total_iops: 50% of step max", "all=all, set: { total_iops: 300")
+    outcome = run(tmp_path, f"{text}on_io_error: {on_io_error}\n", b=Faults(errors_at=2))
+    assert outcome.code is ExitCode.INVALID
+    summary = outcome.rows("summary.all.csv")
+    assert len(summary) == steps and summary[0]["verdict"] == "invalid" and "io_errors" in summary[0]["reasons"]
+    assert len(outcome.rows("step0000.max/all/all.csv")) == rows
+
+
 def test_run_json_says_what_the_command_exits_with(tmp_path: Path) -> None:
     with pytest.raises(HostsError):
         run(tmp_path, lab=Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=b""))}))

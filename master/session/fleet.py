@@ -31,7 +31,7 @@ class Fleet:
         self.drivers: dict[str, Driver] = {}
         self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
         self.now_ns = now_ns
-        self.interrupted = asyncio.Event()
+        self.interrupted = asyncio.Event()  # by the user, or by `on_io_error: stop`
 
     @property
     def alive(self) -> list[Driver]:

@@ -249,7 +249,7 @@ class Run:
         self._watcher.show(Remark(utc(utc_ns), "", text))
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:
-        if fleet.interrupted.is_set():
+        if fleet.interrupted.is_set() and self._presses.count:
             return ExitCode.INTERRUPTED
         if self._cut_short:
             return ExitCode.INVALID

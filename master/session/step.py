@@ -237,7 +237,8 @@ class StepSequence:
             driver.lose(f"protocol error: {error}")
             return
         arrived[driver] = now_ns
-        if result.faults and self._stop_on_error:
+        if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
+            self._findings.append(Outside(Finding(Reason.IO_ERRORS, "on_io_error: stop"), driver.name))
             self._keeper.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupted.set()
 

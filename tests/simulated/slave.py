@@ -5,6 +5,7 @@ controller put them, its counts add up. `Faults` stages what goes wrong.
 """
 
 import asyncio
+import errno
 import math
 from array import array
 from collections import deque
@@ -36,6 +37,7 @@ class Faults:
     silent_from: int | None = None  # says nothing more, not even to probes, from this result on
     late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late
     garbage_at: int | None = None  # says rubbish instead of this result
+    errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
     half_line_at: int | None = None  # the connection ends in the middle of this result
     refuse: dict[str, str] = field(default_factory=dict)  # command word -> reason
     mute: set[str] = field(default_factory=set)  # commands (words) that are never answered
@@ -281,6 +283,7 @@ class SimulatedSlave:
             counts[base + Count.BYTES] = done * parameters.blocksize
             self._owed[number] = self._owed.get(number, 0) + due - done
             counts[base + Count.BACKLOG] = self._owed[number]
+            counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
             for kind, n in (
@@ -321,7 +324,8 @@ class SimulatedSlave:
         return m.Result(
             k, start, end - start, last, self.now_ns(), (12.5, 3.0),
             packed(m.ArrayType.I64, counts), packed(m.ArrayType.U64, moments), packed(m.ArrayType.U32, spans),
-            packed(m.ArrayType.U64, buckets), packed(m.ArrayType.I64, threads), (), (),
+            packed(m.ArrayType.U64, buckets), packed(m.ArrayType.I64, threads),
+            tuple(m.Fault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
         )  # fmt: skip
 
 
