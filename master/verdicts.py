@@ -66,7 +66,10 @@ class Reason(Enum):
     )
     HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
     HOST_LATE = Weight.PARTIAL, "A host's result came after barrier 1 closed; that subinterval is without it."
-    HOSTS_CHANGED = Weight.PARTIAL, "The set of hosts changed in the measurement, which began again with those that were left."
+    HOSTS_CHANGED = (
+        Weight.PARTIAL,
+        "The set of hosts changed in the measurement, which began again with those that were left.",
+    )
     SHORTENED = Weight.PARTIAL, "The measurement was cut short (Ctrl-C, halt)."
     INTERRUPTED = Weight.INVALID, "The step was interrupted before its measurement was complete."
     CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
@@ -79,13 +82,22 @@ class Reason(Enum):
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
     TOO_FEW_SUBINTERVALS = Weight.NOTE, "Fewer than five subintervals: no half-width can be stated."
     STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
-    ACCURACY_NOT_REACHED = Weight.INVALID, "The measurement timed out before it was as accurate as asked; the window is the best that was seen."
+    ACCURACY_NOT_REACHED = (
+        Weight.INVALID,
+        "The measurement timed out before it was as accurate as asked; the window is the best that was seen.",
+    )
     STEADY_NOT_REACHED = Weight.INVALID, "The step timed out before a steady state was attained, or before it had held."
     STEADY_LOST = Weight.INVALID, "A steady state was attained and then left: the step's end is not like its beginning."
     STEADY_LEFT = Weight.NOTE, "The steady state was left during the measurement; the plan asked to note it and go on."
     STEADY_RESTARTED = Weight.NOTE, "A steady state was attained, lost while it was to hold, and attained again."
-    TARGET_NOT_HELD = Weight.INVALID, "Feedback control did not bring the metric to its target, or was at a bound of its range."
-    SEARCH_UNBOUNDED = Weight.INVALID, "The search found no load that meets its target, or none that fails it: there is no bracket."
+    TARGET_NOT_HELD = (
+        Weight.INVALID,
+        "Feedback control did not bring the metric to its target, or was at a bound of its range.",
+    )
+    SEARCH_UNBOUNDED = (
+        Weight.INVALID,
+        "The search found no load that meets its target, or none that fails it: there is no bracket.",
+    )
     SEARCH_UNRESOLVED = Weight.NOTE, "The search ended with a bracket wider than its resolution."
     SLO_MISSED = Weight.INVALID, "A threshold of the step (slo) was missed."
 

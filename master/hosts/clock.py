@@ -2,8 +2,8 @@
 
 Rule: pure arithmetic on probe stamps handed in. A probe that left at a, was received at b and answered at c (host),
 and came back at d says: offset = ((b - a) + (c - d)) / 2, true to within half its round trip without the time that
-the host held it, h = ((d - a) - (c - b)) / 2, whatever the path's asymmetry. Between probes the offset moves with the difference
-of the two crystals' rates. The rate is taken from two good probes far apart, and is itself only known to
+the host held it, h = ((d - a) - (c - b)) / 2, whatever the path's asymmetry. Between probes the offset moves with the
+difference of the two crystals' rates. The rate is taken from two good probes far apart, and is itself only known to
 (h1 + h2) / (t2 - t1); until it stands out of that, it is taken as 0.
 """
 
