@@ -198,10 +198,11 @@ def _short_of_space(files: Sequence[Wanted]) -> Iterable[Refusal]:
         folder = os.path.dirname(group[0].path)
         space = os.statvfs(folder)
         free, needed = space.f_bavail * space.f_frsize, sum(file.size for file in group)
+        be = "is" if len(group) == 1 else "are"
         if needed > free:
             yield Refusal(
                 group[0].path,
-                f"{len(group)} files of together {of_bytes(needed)} are to be created, and {folder} has"
+                f"{_counted(len(group))}, {of_bytes(needed)}, {be} to be created, and {folder} has"
                 f" {roughly(free)} free: free some, or ask for less",
             )
 
@@ -228,6 +229,10 @@ def _write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
+def _counted(files: int) -> str:
+    return "1 file" if files == 1 else f"{files} files"
+
+
 class _Progress:
     """Tells how far it is, now and then."""
 
@@ -246,5 +251,4 @@ class _Progress:
     def done(self) -> None:
         if self._count:
             taken = time.monotonic() - self._began
-            files = "1 file" if self._count == 1 else f"{self._count} files"
-            self._tell(f"created {files}, {of_bytes(self._size)}, in {taken:.1f} s")
+            self._tell(f"created {_counted(self._count)}, {of_bytes(self._size)}, in {taken:.1f} s")

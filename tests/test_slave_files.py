@@ -131,7 +131,7 @@ def test_everything_against_it_is_said_at_once(tmp_path: Path) -> None:
         Refusal(f"{tmp_path}/a", NOT_OURS),
         Refusal(f"{tmp_path}/no/b", f"there is no folder {tmp_path}/no: make it"),
     )
-    with pytest.raises(CannotMake, match=r"1 files of together 1 EiB are to be created, and .* has .* free"):
+    with pytest.raises(CannotMake, match=r"1 file, 1 EiB, is to be created, and .* has .* free"):
         Files().make([Wanted(f"{tmp_path}/b", huge, False)], quiet)
     with pytest.raises(CannotMake, match="it is to be created twice: give each file a path of its own"):
         Files().make([Wanted(f"{tmp_path}/b", 1, False), Wanted(f"{tmp_path}/b", 1, False)], quiet)
