@@ -1,6 +1,7 @@
 """What the engine refuses: an OSError with an errno, a sentence, and the path where there is one."""
 
 import errno
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -173,6 +174,27 @@ def come_and_go(step: Drive, image: Path) -> None:
         for number in range(10, 60):
             step.engine.delete(number)
         step.engine.close_lun(lun)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("end", ["delete", "close"])
+def test_what_is_deleted_or_closed_is_let_go_of_at_once(backend: str, end: str, image: Path) -> None:
+    """A lease is refused while anyone has the file open for writing."""
+    engine = Engine(backend, [-1])
+    step = Drive(engine)
+    lun = step.lun(image, writable=True)
+    step.create(0, lun, fraction_read=0.5)
+    step.go([0], 20 * MS)
+    engine.stop(0)
+    step.finish()
+    if end == "delete":
+        engine.delete(0)
+        engine.close_lun(lun)
+    else:
+        engine.close(5.0)
+    with open(image, "rb") as file:
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    engine.close(5.0)
 
 
 def test_a_second_edit_waits_until_all_threads_have_taken_the_first(image: Path) -> None:

@@ -222,6 +222,13 @@ static void enter(struct thread *t, enum thread_state state)
     thread_signal(t);
 }
 
+/* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed. */
+static void detach_all(struct thread *t)
+{
+    for (uint32_t n = 0; n < t->slots && t->context && t->backend->detach; n++)
+        t->backend->detach(t->context, n);
+}
+
 static void *thread_main(void *argument)
 {
     struct thread *t = argument;
@@ -256,6 +263,7 @@ static void *thread_main(void *argument)
             break;
         enter(t, THREAD_WAITING);
     }
+    detach_all(t);
     enter(t, t->dead ? THREAD_DIED : THREAD_EXITED);
     pthread_mutex_unlock(&t->mutex);
     return NULL;
