@@ -112,8 +112,8 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     """Change the load of a running test.
 
     A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'; several mean all of them together.
-    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%. RUN is a run's folder or id; the
-    newest run that is under way if left out. Acts at once on all hosts, or is refused and changes nothing.
+    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%. RUN is a run's folder or id,
+    needed where several are under way. Acts at once on all hosts, or is refused and changes nothing.
     """
     from .live.messages import Changed, Edit
     from .live.text import changed_lines
@@ -142,7 +142,7 @@ def status(run: str | None, as_json: bool) -> ExitCode:
     from .live.report import Standing
     from .live.text import standing_lines
 
-    answer = _ask(run, Status())
+    answer = _ask(run, Status(), only=False)
     assert isinstance(answer, Standing)
     if as_json:
         JsonLines(click.echo).show(answer)
@@ -216,10 +216,11 @@ def attach(run: str | None, ui: str) -> ExitCode:
     return ExitCode(exit_code_of(folder) if code is None else code)
 
 
-def _ask(run: str | None, request: Any) -> Any:
+def _ask(run: str | None, request: Any, only: bool = True) -> Any:
+    """Ask a run. Without a name it is the newest; `only` where it is to be changed: then there must be no other."""
     from .live.client import connected
 
-    with connected(run) as client:
+    with connected(run, only) as client:
         return client.ask(request)
 
 
@@ -298,7 +299,7 @@ def main() -> None:
     """The command `ivypy`."""
     try:
         code = cli.main(standalone_mode=False)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)
         code = ExitCode.INTERRUPTED
     except click.ClickException as error:

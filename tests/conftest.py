@@ -1,7 +1,10 @@
 """Fixtures that several test modules share."""
 
 import os
+import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.fixtures"]
@@ -9,3 +12,11 @@ pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.f
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _own_runtime_folder() -> Iterator[None]:
+    """Runs of tests put their control sockets where no other run of this user is, nor another's `ivypy stop` looks."""
+    with tempfile.TemporaryDirectory(prefix="ivypy-run-") as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", folder)
+        yield

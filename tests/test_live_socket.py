@@ -13,7 +13,7 @@ import pytest
 from ivypy.master.control.phase import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.live import paths, server
-from ivypy.master.live.client import connected, exit_code_of
+from ivypy.master.live.client import connected, exit_code_of, socket_of
 from ivypy.master.live.messages import (
     ANSWERS,
     REQUESTS,
@@ -321,6 +321,10 @@ def test_the_newest_run_comes_first(listening: list[socket.socket]) -> None:
         os.utime(path, (i, i))
         found.append(path)
     assert paths.running() == found[::-1]
+    assert socket_of(None) == found[-1]
+    with pytest.raises(PlanError, match="several runs are under way; name the one that is meant: c, b, a"):
+        socket_of(None, only=True)
+    assert socket_of("b", only=True) == found[1]
 
 
 def test_without_a_runtime_folder_there_is_one_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

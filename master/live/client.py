@@ -23,12 +23,18 @@ ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is
 REPORTS: Final = (StepBegins, Subinterval, StepEnds, Remark, RunEnds)
 
 
-def socket_of(run: str | None) -> Path:
-    """The socket of a run: its folder, or its id; None is the newest that runs. Raises PlanError."""
+def socket_of(run: str | None, only: bool = False) -> Path:
+    """The socket of a run: its folder, or its id; None is the newest that runs. Raises PlanError.
+
+    `only`: None must not be a guess, since the run is going to be changed: there has to be one alone.
+    """
     if run is None:
         found = running()
         if not found:
             raise PlanError("no run of yours is under way on this machine; `ivypy run PLAN.yaml` starts one")
+        if only and len(found) > 1:
+            names = ", ".join(path.stem for path in found)
+            raise PlanError(f"several runs are under way; name the one that is meant: {names}")
         return found[0]
     folder = Path(run)
     if (folder / "run.json").is_file():
@@ -112,9 +118,9 @@ class Client:
 
 
 @contextmanager
-def connected(run: str | None) -> Iterator[Client]:
-    """A connection to a run. Raises PlanError."""
-    path = socket_of(run)
+def connected(run: str | None, only: bool = False) -> Iterator[Client]:
+    """A connection to a run; `only` as in socket_of. Raises PlanError."""
+    path = socket_of(run, only)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(CONNECT_S)
         try:
