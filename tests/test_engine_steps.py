@@ -259,6 +259,19 @@ def test_a_halt_before_the_start_ends_at_once(null: Drive, image: Path) -> None:
     assert [(r.raw.length_ns, r.raw.last, r.total(Count.DUE)) for r in null.results] == [(0, True, 0)]
 
 
+def test_an_edit_before_the_start_submits_nothing_before_it(null: Drive, image: Path) -> None:
+    lun = null.lun(image)
+    null.create(0, lun, iops=0.0)
+    null.create(1, lun, iops=0.1)
+    null.engine.set_lease(now_ns() + 60 * S)
+    null.engine.go(now_ns() + 1000 * S, S, array("I", [0, 1]).tobytes(), array("I", [0, 0]).tobytes())
+    null.edit(1, [(0, fields(iops=-1.0)), (1, fields(iops=1e6))])
+    null.edit(2, [(0, fields(iops=1e6)), (1, fields(iops=-1.0))])
+    null.engine.halt()
+    null.finish(5)
+    assert null.total(Count.DUE) == null.total(Count.SUBMITTED) == 0
+
+
 def test_nothing_is_submitted_without_a_lease(null: Drive, image: Path) -> None:
     null.create(0, null.lun(image), iops=-1.0)
     null.go([0], 100 * MS, lease_s=-1)

@@ -9,9 +9,10 @@
 #include "columns.h"
 #include "thread.h"
 
-/* An instance at iops max rests for this long after an error, so that a LUN that fails at once does not take the
- * core. */
+/* After so many failures and no success, an instance rests for this long after each: a LUN that is gone and fails at
+ * once does not take the core, whether the instance is paced or not. */
 #define REST_NS NS_PER_MS
+enum { FAILURES = 16 };
 
 static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
 {
@@ -60,9 +61,10 @@ void harvest_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t no
     row->short_transfers += result >= 0;
     buffer_count_fault(t->running, i->number, result < 0 ? (int)-result : 0);
     tag->fresh = false;
-    if (i->max && !t->cooling) {
-        i->flat_out = false;
-        heap_set(&t->heap, i->slot, now_ns + REST_NS);
+    if (++i->failures >= FAILURES && !t->cooling) {
+        i->resting = true;
+        i->rest_until_ns = now_ns + REST_NS;
+        loop_set_alarm(t, i);
     }
     retire(t, tag, now_ns);
 }
@@ -72,6 +74,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     if (tag->stray) {
         harvest_stray(t, tag, now_ns);
     } else if (result == tag->instance->parameters.blocksize) {
+        tag->instance->failures = 0;
         tag->fresh &= !tag->write;
         t->done[t->done_count++] = (struct done){
             .service_ns = now_ns - tag->submit_ns,

@@ -140,8 +140,10 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->tag_since_ns = start_ns;
     atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
     i->maxtags = setting->maxtags;
-    i->max = setting->iops < 0.0;
-    i->flat_out = false;
+    i->flat_out = setting->iops < 0.0;
+    i->resting = true; /* until the start */
+    i->rest_until_ns = start_ns;
+    i->failures = 0;
     i->nowait = i->lun->nowait && i->weight == 1; /* what must be split never goes without waiting */
     i->sequencer.random = random_stream(seed, i->number, step, ADDRESSES);
     sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);

@@ -66,13 +66,14 @@ struct instance {
     struct share *share;
     uint32_t weight; /* requests of the share's queue that one I/O takes */
     uint32_t slot;   /* its place in the thread's arrays */
-    bool flat_out;   /* iops: max, and not resting after an error */
-    bool max;        /* iops: max */
+    bool flat_out;   /* iops: max */
+    bool resting;    /* submits nothing before rest_until_ns */
     bool nowait;
     uint8_t waiting; /* enum waiting: in which list next_waiting links it */
     uint32_t series; /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;
+    uint64_t rest_until_ns;
     uint64_t tag_since_ns; /* since when a tag is free without interruption */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
@@ -90,6 +91,7 @@ struct instance {
     uint64_t stamp_salt;
     uint32_t number, thread;
     uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
+    uint32_t failures;    /* one after the other */
     uint32_t strays;      /* tags in flight from earlier steps */
     uint32_t edit;        /* number of the edit in force, 0 as created */
     uint32_t class;       /* merge class of this step */
@@ -117,7 +119,7 @@ static inline char *tag_buffer(const struct tag *tag, bool write)
 
 static inline bool instance_has_work(const struct instance *i)
 {
-    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->flat_out);
+    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->flat_out) && !i->resting;
 }
 
 #endif

@@ -14,26 +14,37 @@
 /* How many exponential due times are counted in one pass: only rates that no core can count ever reach it. */
 enum { MOST_FALLEN = 16384 };
 
+void loop_set_alarm(struct thread *t, struct instance *i)
+{
+    uint64_t at_ns = pacer_next_due(&i->pacer);
+
+    if (i->resting)
+        at_ns = earlier(at_ns, i->rest_until_ns);
+    if (at_ns == PACER_IDLE)
+        heap_remove(&t->heap, i->slot);
+    else
+        heap_set(&t->heap, i->slot, at_ns);
+}
+
 void loop_fall_due(struct thread *t, uint64_t until_ns)
 {
     uint64_t most = MOST_FALLEN;
 
     while (heap_key(&t->heap) < until_ns && most > 0) {
         struct instance *i = &t->instances[t->heap.entries[0].item];
-        if (i->max) { /* its start, or the end of its rest */
-            i->flat_out = true;
-            heap_remove(&t->heap, i->slot);
-        } else {
+        if (i->resting && i->rest_until_ns < until_ns)
+            i->resting = false;
+        if (i->pacer.ticking) {
             struct row *row = row_of(t, i);
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
             row->due += fallen;
             row->dropped += i->pacer.dropped;
             i->pacer.dropped = 0;
             row->owed_since_ns = pacer_owed_since(&i->pacer);
-            heap_set(&t->heap, i->slot, pacer_next_due(&i->pacer));
             if (i->pacer.exponential)
                 most -= fallen;
         }
+        loop_set_alarm(t, i);
         submit_enqueue(t, i);
     }
 }

@@ -37,7 +37,8 @@ static void wait_for_queue(struct thread *t, struct instance *i)
     row_of(t, i)->queue_limited++;
 }
 
-/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room. */
+/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
+ * instance did not rest. */
 static uint64_t late_from(const struct instance *i, uint64_t due_ns)
 {
     uint64_t since_ns = due_ns;
@@ -46,6 +47,8 @@ static uint64_t late_from(const struct instance *i, uint64_t due_ns)
         since_ns = i->tag_since_ns;
     if (i->share->room_since_ns > since_ns)
         since_ns = i->share->room_since_ns;
+    if (i->rest_until_ns > since_ns)
+        since_ns = i->rest_until_ns;
     return since_ns;
 }
 

@@ -38,12 +38,11 @@ void thread_die(struct thread *t, const char *format, ...)
 /* A new rate for an instance in mid-step: what is overdue stays owed as it was. */
 static void retime(struct thread *t, struct instance *i, double iops, uint64_t now_ns)
 {
-    pacer_retime(&i->pacer, iops, now_ns);
-    i->max = i->flat_out = iops < 0.0;
-    if (i->pacer.ticking)
-        heap_set(&t->heap, i->slot, pacer_next_due(&i->pacer));
-    else
-        heap_remove(&t->heap, i->slot);
+    uint64_t start_ns = t->step->start_ns;
+
+    pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
+    i->flat_out = iops < 0.0;
+    loop_set_alarm(t, i);
 }
 
 static void apply(struct thread *t, struct instance *i, const struct setting *setting, uint64_t now_ns)
@@ -195,10 +194,7 @@ static void prepare(struct thread *t)
         i->share->in_flight += i->strays * i->weight;
         i->share->room_since_ns = t->step->start_ns;
         row_of(t, i)->edit = i->edit;
-        if (i->max)
-            heap_set(&t->heap, i->slot, t->step->start_ns);
-        else if (i->pacer.ticking)
-            heap_set(&t->heap, i->slot, pacer_next_due(&i->pacer));
+        loop_set_alarm(t, i);
     }
 }
 

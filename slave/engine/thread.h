@@ -156,6 +156,9 @@ uint32_t loop_run(struct thread *t, uint64_t *now_ns);
 /* Counts what fell due before `until_ns`. */
 void loop_fall_due(struct thread *t, uint64_t until_ns);
 
+/* After a change of its due times or its rest: when the loop looks at an instance next. */
+void loop_set_alarm(struct thread *t, struct instance *i);
+
 /* rest.c: nothing is to be done now. Sleeps until something may be, and looks at the ring: what harvest says. */
 int rest_until_needed(struct thread *t, uint64_t now_ns, bool *slept);
 /* The sleep ended by its timer. */
