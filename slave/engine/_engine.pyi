@@ -122,10 +122,8 @@ def probe(backend: str, /) -> int:
 
 def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns
-    of the core with the fewest, how often one read less than another had before, by how many ticks at most, the shortest
-    step from one core to another in ticks.
-
-    Spins on every core until each has had `turns`, at most for `most_ns`.
+    of the core with the fewest, how often one read less than another had before, by how many ticks at most, the
+    shortest step from one core to another in ticks.
     """
 
 def anchor(raw: bool, /) -> tuple[int, int, int]:
