@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from ivypy.protocol.counters import Count, ThreadCount
 from tests.engine import MS, drive, run
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600
 
 

@@ -16,6 +16,8 @@ from ivypy.protocol.parameters import PARAMETERS
 from ivypy.slave.engine import _engine
 from tests.engine import CORE, ENGINE, run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 
 

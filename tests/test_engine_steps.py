@@ -414,6 +414,8 @@ def test_an_interpreter_may_end_while_threads_run(backend: str, image: Path) -> 
 import sys
 sys.path[:0] = {sys.path!r}
 from tests.engine import Drive, Engine
+
+pytestmark = pytest.mark.slow
 step = Drive(Engine({backend!r}, [-1, -1]))
 lun = step.lun({str(image)!r})
 step.create(0, lun, 0, iops=-1.0)

@@ -38,6 +38,8 @@ from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
 from ivypy.protocol.lines import line, read
 from tests.live import Staged, stage
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -10,6 +10,8 @@ from tests.simulated.plants import noisy, over_time, queue
 from tests.simulated.slave import Service, SimulatedSlave, steady
 from tests.test_session_run import Lab, Outcome, run
 
+pytestmark = pytest.mark.slow
+
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
 
 

@@ -18,6 +18,8 @@ from tests.live import hosts, opener
 from tests.runs import ROOT
 from tests.simulated.loop import simulate
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: program
 parameters: { size: 1GiB }

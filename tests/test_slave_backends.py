@@ -35,6 +35,8 @@ s.main()
 LOCKED = """
 import os, resource
 import ivypy.slave.__main__ as s
+
+pytestmark = pytest.mark.slow
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 s.main()

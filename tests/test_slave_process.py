@@ -19,6 +19,8 @@ from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.slave.engine._engine import now_ns
 from tests.slave.client import Client, u32
 
+pytestmark = pytest.mark.slow
+
 PACED = Parameters(iops=1000.0)
 
 

@@ -124,6 +124,8 @@ def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int,
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns
     of the core with the fewest, how often one read less than another had before, by how many ticks at most, the
     shortest step from one core to another in ticks.
+
+    Spins on every core until each has had `turns`, at most for `most_ns`.
     """
 
 def anchor(raw: bool, /) -> tuple[int, int, int]:
