@@ -15,16 +15,16 @@ from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, 
 from ivypy.protocol.histogram import lower_edge, upper_edge
 from ivypy.slave.engine._engine import now_ns
 from tests.devices import FaultFs, Throttle
-from tests.engine import MS, Drive, S, drive
+from tests.engine import MS, REAL, Drive, S, drive
 from tests.engine.fio import fio
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def aio() -> Iterator[Drive]:
+@pytest.fixture(params=REAL)
+def aio(request: pytest.FixtureRequest) -> Iterator[Drive]:
     """To be asked for after devices, so that it is closed before they are undone."""
-    yield from drive("libaio")
+    yield from drive(request.param)
 
 
 def merged(step: Drive, series: int) -> dict[int, int]:
@@ -59,6 +59,7 @@ def run(step: Drive, seconds: float) -> float:
     return step.total(Count.COMPLETED) / sum(result.raw.length_ns for result in step.results) * S
 
 
+@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
 def test_a_paced_file_falls_due_exactly_and_is_submitted_in_time(aio: Drive, tmp_path: Path) -> None:
     path = tmp_path / "image"
     path.write_bytes(os.urandom(64 << 20))
@@ -224,6 +225,7 @@ def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[flo
     pytest.skip("the machine is too busy: fio differs from itself by more than we may differ from it")
 
 
+@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
 def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Drive) -> None:
     """At least 20 s: the throttle dispenses in bursts of 100 ms."""
     launcher = ["sh", "-c", f'echo $$ > {throttled_lun.folder}/cgroup.procs; exec "$@"', "sh"]
@@ -235,6 +237,7 @@ def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Driv
 
 
 @pytest.mark.parametrize("depth", [1, 16])
+@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
 def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:
     """5 ms in a FUSE below a loop device: mean and p99."""
     faulty_lun.tell(read_us=5000)

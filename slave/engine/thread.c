@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "context.h"
 
 void thread_signal(struct thread *t)
 {
@@ -218,9 +219,11 @@ static void enter(struct thread *t, enum thread_state state)
     thread_signal(t);
 }
 
-/* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed. */
-static void detach_all(struct thread *t)
+/* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed, and what
+ * has come back to it since the last step only this thread can fetch. */
+static void leave_context(struct thread *t)
 {
+    context_reap_here(t);
     for (uint32_t n = 0; n < t->slots && t->context && t->backend->detach; n++)
         t->backend->detach(t->context, n);
 }
@@ -259,7 +262,7 @@ static void *thread_main(void *argument)
             break;
         enter(t, THREAD_WAITING);
     }
-    detach_all(t);
+    leave_context(t);
     enter(t, t->dead ? THREAD_DIED : THREAD_EXITED);
     pthread_mutex_unlock(&t->mutex);
     return NULL;
