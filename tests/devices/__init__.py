@@ -13,7 +13,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,19 @@ def _run(*words: object) -> str:
     if done.returncode != 0:
         raise OSError(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
     return done.stdout.strip()
+
+
+def _until_let_go(undo: Callable[[], object]) -> None:
+    """Once all that used it has really let go, which the kernel does behind their backs."""
+    deadline = time.monotonic() + 5
+    while True:
+        try:
+            undo()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 @contextlib.contextmanager
@@ -91,8 +104,8 @@ def zram(size: int = 256 << 20) -> Iterator[str]:
                 file.write(os.urandom(1 << 20))
         yield f"/dev/zram{number}"
     finally:
-        (settings / "reset").write_text("1")
-        (control / "hot_remove").write_text(number)
+        _until_let_go(lambda: (settings / "reset").write_text("1"))
+        _until_let_go(lambda: (control / "hot_remove").write_text(number))
 
 
 @functools.cache
@@ -158,23 +171,11 @@ def faultfs(size: int = 256 << 20) -> Iterator[FaultFs]:
             if process.poll() is not None or time.monotonic() > deadline:
                 raise Missing("a FUSE that mounts")
             time.sleep(0.01)
-        undo.callback(_unmount, mount)
+        undo.callback(_until_let_go, lambda: _run("fusermount3", "-u", mount))
         device = undo.enter_context(loop_over(mount / "dev.img"))
         told = FaultFs(device, mount / "ctl", process)
         undo.callback(told.resume)  # else nothing below could be undone
         yield told
-
-
-def _unmount(mount: Path) -> None:
-    """Once the loop device has really let go of it, which the kernel does behind its back."""
-    for attempt in range(100):
-        try:
-            _run("fusermount3", "-u", mount)
-            return
-        except OSError:
-            if attempt == 99:
-                raise
-            time.sleep(0.05)
 
 
 @dataclass(frozen=True)
@@ -211,11 +212,4 @@ def throttle(device: str, iops: int) -> Iterator[Throttle]:
     finally:
         for pid in (folder / "cgroup.procs").read_text().split():
             (BLKIO / "cgroup.procs").write_text(pid)
-        for attempt in range(100):
-            try:
-                folder.rmdir()
-                break
-            except OSError:
-                if attempt == 99:
-                    raise
-                time.sleep(0.05)
+        _until_let_go(folder.rmdir)
