@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.control.criteria import criterion_named
 from ivypy.master.control.finished import Series, first_attained
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")]
 WINDOW = 4
 SAMPLE = re.compile(r"rate_msec: (\d+), iops: (\d+), bw: (\d+)")
 

@@ -17,7 +17,7 @@ from tests.bench.control import (
     searched,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 CHANCE = 2.5  # standard errors that few seeds may be off
 
 

@@ -51,7 +51,8 @@ def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, imag
     run("life", backend, image, 40, sanitizer=sanitizer)
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("backend", ["null", "libaio"])
 def test_no_memory_is_read_before_it_is_written(backend: str, image: Path) -> None:
     """Not with io_uring: valgrind lets no other thread run while one waits in its system call."""
