@@ -15,6 +15,8 @@ from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
 from ivypy.slave.engine._engine import Engine, now_ns
 from tests.engine import MS, REAL, Drive, Result, S, drive, fields
 
+pytestmark = pytest.mark.slow
+
 SIZE = 16 << 20
 
 
@@ -414,8 +416,6 @@ def test_an_interpreter_may_end_while_threads_run(backend: str, image: Path) -> 
 import sys
 sys.path[:0] = {sys.path!r}
 from tests.engine import Drive, Engine
-
-pytestmark = pytest.mark.slow
 step = Drive(Engine({backend!r}, [-1, -1]))
 lun = step.lun({str(image)!r})
 step.create(0, lun, 0, iops=-1.0)
