@@ -67,6 +67,7 @@ def median_ms(iops: float, capacity: float, servers: int = 4) -> float:
     return float(np.median(took)) * 1e3
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_a_search_finds_what_a_queue_can_bear(tmp_path: Path, faulty_lun: FaultFs) -> None:
     go = f"find: {{ metric: {P50}, target: 6ms, resolution: 10%, longest_probe: 20 }}"
