@@ -16,6 +16,8 @@ from ivypy.slave.backends import Choice, choose, why_not
 from ivypy.slave.engine._engine import backends as working
 from tests.slave.client import Client, u32
 
+pytestmark = pytest.mark.slow
+
 needs_io_uring = pytest.mark.skipif("io_uring" not in working(), reason="io_uring does not work on this kernel")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives up rights that only root has")
 
@@ -35,8 +37,6 @@ s.main()
 LOCKED = """
 import os, resource
 import ivypy.slave.__main__ as s
-
-pytestmark = pytest.mark.slow
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
 s.main()
