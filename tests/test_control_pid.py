@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Sample
 from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.pid import Loop, Pid, Range, pid
+from ivypy.master.control.retarget import retargeted
+from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered
 from ivypy.master.verdicts import Reason
 from tests.control.plants import LATENCY, Curve, Plant, linear, load_for, mmc, noise, simulate
@@ -188,11 +191,43 @@ def test_another_target_is_followed_from_where_the_load_stands() -> None:
         if number == 60:
             assert isinstance(state, Pid)
             before = loop_of(state, "all").iops
-            state = state.retargeted(1500)
+            state = state.retargeted({"all": 1500}, number)
             assert loop_of(state, "all").iops == before
         state, orders = state.after(plant.interval(number, decision))
         decision = Decision(Phase.RUN, orders.edits)
     assert plant.iops == pytest.approx(load_for(curve, 1500, capacity), rel=0.03)
+
+
+def test_no_measurement_reaches_back_over_another_target() -> None:
+    """The target changes in subinterval 40 of a long measurement; what is measured lies behind it, at the new one."""
+    curve, capacity = mmc(4, 1000), 4000.0
+    plant = Plant(curve, capacity, noise(3, 0.005, 0.0))
+    ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
+    state: State = Watched(Steered(pid(LATENCY, 2000, {"all": ends}), Fixed(0, 60)), ())
+    decision = opening(state)
+    for number in range(200):
+        if number == 40:
+            state = retargeted(state, {"all": 1500}, number)
+        state, decision = decide(state, plant.interval(number, decision))
+        if decision.done:
+            break
+    (measured,) = decision.measured
+    assert measured.first > 40 and not measured.findings
+    assert plant.iops == pytest.approx(load_for(curve, 1500, capacity), rel=0.02)
+
+
+def test_instances_have_targets_of_their_own() -> None:
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, warmup=0).retargeted({"b": 4000}, 0)
+    assert state.targets == {"a": 2000, "b": 4000}
+    _, orders = state.after(interval(0, {"a": 2000, "b": 2000}))
+    assert [edit.instance for edit in orders.edits] == ["b"]
+    assert [row.cells["target"] for row in orders.rows] == [2000, 4000]
+
+
+@pytest.mark.parametrize(("target", "fault"), [(100, "above low_target"), (30_000, "below high_target"), (300, "")])
+def test_a_target_outside_the_calibrated_range_is_refused(target: float, fault: str) -> None:
+    found = pid(LATENCY, 2000, {"a": TWO_POINTS}).refuses({"a": target})
+    assert fault in found[0] if fault else not found
 
 
 def test_it_follows_a_plant_that_changes() -> None:

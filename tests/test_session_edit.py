@@ -10,7 +10,8 @@ from ivypy.master.session.changes import EditRefused
 from ivypy.master.session.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
 from tests.live import PLAN, Staged, hosts, stage
-from tests.simulated.slave import Faults
+from tests.simulated.plants import queue
+from tests.simulated.slave import Faults, SimulatedSlave
 
 ME = "anna@pts/3 (pid 42)"
 
@@ -382,3 +383,71 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     rows = staged.rows("summary.all.csv")
     assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no tread is left out"
     assert {row["verdict"] for row in rows} == {"valid"}
+
+
+HELD = PLAN.replace(
+    "steps: [ go: one ]",
+    "steps:\n  - go: { name: one, measure: 60s, control: { pid: { metric: overall_response_us_p99, target: 1ms,"
+    " rollup: host, low_iops: 400, high_iops: 1900 } } }",
+)
+
+
+def queues() -> dict[str, SimulatedSlave]:
+    return {name: SimulatedSlave(name, plant=queue(500.0, 500_000)) for name in "abc"}  # 2,000 IOPS a host
+
+
+@pytest.mark.slow
+def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(72.0)
+        changed = await run.desk.edit(["host={a,b}", "target=2ms"], False, ME)
+        assert changed.what == "target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms" and not changed.took
+        assert (await run.desk.edit(["host=b", "target=2ms"], False, ME)).what == ""
+        await run.desk.edit(["host=b", "target=*75%"], False, ME)
+
+    staged = stage(tmp_path, visit, HELD, queues())
+    assert staged.code is ExitCode.OK, staged.step.findings
+    said = staged.events("edit")
+    assert said == [
+        f"host={{a,b}} target=2ms: target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms; by {ME}",
+        f"host=b target=*75%: target of host=b 2ms -> 1500us; by {ME}",
+    ]
+    rows = staged.rows("summary.host.csv")
+    assert [float(row["overall_iops"]) for row in rows] == pytest.approx([1500, 1333, 1000], rel=0.03)
+    (window,) = staged.rows("step0000.one/windows.csv")
+    assert int(window["first_subinterval"]) > 14, "the measurement is of the new targets alone"
+
+
+REFUSED_TARGETS = [
+    (["all=all", "target=3"], "target: '3' has no unit; write 3us for microseconds"),
+    (["all=all", "target=-1ms"], "it must be above 0"),
+    (["workload=oltp", "target=2ms"], "host=a has one target; the edit names only a part of it"),
+    (["target=2ms"], "the edit does not say where"),
+    (["host=d", "target=2ms"], "rollup host has no instance 'd'"),
+    (["hots=a", "target=2ms"], "'hots' is no rollup type of the plan; did you mean 'host'?"),
+    (["all=all", "target=2ms", "iops=5"], "make it two"),
+    (["all=all", "target=2ms", "target=3ms"], "given 2 times"),
+]
+
+
+@pytest.mark.slow
+def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, says in REFUSED_TARGETS:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert says in str(refused.value)
+        with pytest.raises(EditRefused, match="would set them again"):
+            await run.desk.edit(["host=a", "iops=5"], False, ME)
+
+    assert not stage(tmp_path, visit, HELD, queues()).events("edit")
+
+
+def test_without_feedback_control_there_is_no_target(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        with pytest.raises(EditRefused, match="nothing in it has a target"):
+            await run.desk.edit(["all=all", "target=2ms"], False, ME)
+
+    stage(tmp_path, visit)

@@ -40,6 +40,18 @@ class AutoPid:
     def focuses(self) -> tuple[Focus, ...]:
         return (self.focus,)
 
+    @property
+    def targets(self) -> Mapping[str, float]:
+        return dict.fromkeys(self.instances, self.target)
+
+    def refuses(self, targets: Mapping[str, float]) -> list[str]:
+        if len(targets) < len(self.instances) or len(set(targets.values())) > 1:
+            return ["its range is still being found; until then all instances have one target"]
+        return []
+
+    def retargeted(self, targets: Mapping[str, float], number: int) -> "AutoPid":
+        return replace(self, target=next(iter(targets.values()), self.target))
+
     def opening(self) -> tuple[Edit, ...]:
         return tuple(Edit(self.focus.rollup, name, None) for name in self.instances)
 
@@ -85,9 +97,11 @@ class AutoPid:
                 ends = Range(LOW_SHARE * most, HIGH_SHARE * most, low, high)
                 loops[name] = loop_in(ends, self.target)
         if faults:
-            state = Unreachable(since, f"{self.focus.metric} cannot be {self.target:g}: {'; '.join(faults)}")
+            state = Unreachable(
+                self.focus, self.targets, since, f"{self.focus.metric} cannot be {self.target:g}: {'; '.join(faults)}"
+            )
             return state, Orders(rows=rows, measurable=since, say=state.why)
-        pid = Pid(self.focus, self.target, loops, self.rules, warmup=1, since=since)
+        pid = Pid(self.focus, loops, self.rules, warmup=1, since=since)
         return pid, Orders(pid.opening(), rows, say="range found")
 
     def _achieved(self, seen: tuple[Interval, ...], name: str) -> float:
@@ -115,12 +129,20 @@ class AutoPid:
 class Unreachable:
     """No load has the target: the step measures where it stands, and its result says why it is invalid."""
 
+    focus: Focus
+    targets: Mapping[str, float]
     since: int
     why: str
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
         return ()
+
+    def refuses(self, targets: Mapping[str, float]) -> list[str]:
+        return [f"control has given up, since {self.why}; run the step again with another target"]
+
+    def retargeted(self, targets: Mapping[str, float], number: int) -> "Unreachable":
+        return self
 
     def opening(self) -> tuple[Edit, ...]:
         return ()

@@ -106,6 +106,7 @@ class Loop:
     """What the controller remembers of one instance."""
 
     range: Range
+    target: float
     iops: float
     gain: float
     direction: float = 0.0  # of the last move: 1, -1; 0 before the first
@@ -113,7 +114,7 @@ class Loop:
     monotone: int = 0  # subintervals since then
     reduced: bool = False  # the gain has been halved at least once
     crossed: bool = False  # the target has been crossed since the last long way
-    gain_changed: int = -1  # the subinterval after which the gain last changed
+    gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
     backlog: int = 0
     event: str = ""  # what happened last: "" or a word for pid.csv
 
@@ -123,7 +124,6 @@ class Pid:
     """State of feedback control of all instances of a rollup."""
 
     focus: Focus
-    target: float
     loops: Mapping[str, Loop]
     rules: Rules = field(default_factory=Rules)
     warmup: int = 1  # subintervals before the first move
@@ -137,10 +137,21 @@ class Pid:
     def opening(self) -> tuple[Edit, ...]:
         return tuple(Edit(self.focus.rollup, name, loop.iops) for name, loop in self.loops.items())
 
-    def retargeted(self, target: float) -> "Pid":
-        """The same loops with another target; gains may rise again, and a measurement starts anew."""
-        loops = {name: replace(loop, crossed=False, reduced=False) for name, loop in self.loops.items()}
-        return replace(self, target=target, loops=loops)
+    @property
+    def targets(self) -> Mapping[str, float]:
+        return {name: loop.target for name, loop in self.loops.items()}
+
+    def refuses(self, targets: Mapping[str, float]) -> list[str]:
+        """Why instances cannot have these targets, a sentence each."""
+        return [f"{name}: {text}" for name, target in targets.items() for text in self.loops[name].range.faults(target)]
+
+    def retargeted(self, targets: Mapping[str, float], number: int) -> "Pid":
+        """The same loops, some with other targets since subinterval `number`; gains may rise again there."""
+        loops = {
+            name: _set_out(loop, targets[name], number) if name in targets else loop
+            for name, loop in self.loops.items()
+        }
+        return replace(self, loops=loops)
 
     def after(self, interval: Interval) -> "tuple[Pid, Orders]":
         if interval.number < self.since + self.warmup:
@@ -149,10 +160,10 @@ class Pid:
         for name, loop in self.loops.items():
             value = interval.value(self.focus, name)
             load = interval.loads.get(self.focus.rollup, {}).get(name, Load(0, 0, 0))
-            error, after = _moved(loop, value, self.target, load, interval.number, self.rules)
+            error, after = _moved(loop, value, load, interval.number, self.rules)
             loops[name] = after
             if value is not None:
-                errors[name] = value / self.target - 1
+                errors[name] = value / loop.target - 1
             rows.append(Row("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
         state = replace(self, loops=loops, sums=(*self.sums, (interval.number, errors)))
         edits = tuple(
@@ -194,7 +205,7 @@ class Pid:
             interval.number,
             name,
             self.focus.metric,
-            self.target,
+            before.target,
             value,
             error,
             0.0,
@@ -222,16 +233,24 @@ def pid(
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
     loops = {name: loop_in(one, target) for name, one in ranges.items()}
-    return Pid(focus, target, loops, rules or Rules(), warmup, since)
+    return Pid(focus, loops, rules or Rules(), warmup, since)
 
 
 def loop_in(range: Range, target: float) -> Loop:
     """A new loop: the start on the calibration's line, the gain its slope (1 where that is not known)."""
     start = range.start(target)
-    return Loop(range, start, 1 / max(range.slope or 1.0, 0.2), turned_at=log(start))
+    return Loop(range, target, start, 1 / max(range.slope or 1.0, 0.2), turned_at=log(start))
 
 
-def _moved(loop: Loop, value: float | None, target: float, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
+def _set_out(loop: Loop, target: float, number: int) -> Loop:
+    """The loop on its way to another target, from where it stands."""
+    return replace(
+        loop, target=target, direction=0.0, turned_at=log(loop.iops), monotone=0, reduced=False, crossed=False,
+        gain_changed=number,
+    )  # fmt: skip
+
+
+def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval."""
     grew = load.backlog - loop.backlog
     behind = grew > _FELL_BEHIND * load.due
@@ -242,7 +261,11 @@ def _moved(loop: Loop, value: float | None, target: float, load: Load, number: i
     if value is None and not behind:
         return 0.0, replace(loop, event="blank")
     error = (
-        _FARTHEST if not value else min(max(log(value / target), -_FARTHEST), _FARTHEST) if value > 0 else -_FARTHEST
+        _FARTHEST
+        if not value
+        else min(max(log(value / loop.target), -_FARTHEST), _FARTHEST)
+        if value > 0
+        else -_FARTHEST
     )
     if behind or draining:
         error = max(error, _OVERLOAD_ERROR)

@@ -4,6 +4,7 @@ Rule: what steers says from which subinterval on a measurement may run; the judg
 reaches back over a change of gain, and a judge need not know that there is a controller.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -29,7 +30,25 @@ class Steer(Protocol):
     """Something that moves the load from subinterval to subinterval."""
 
     @property
+    def focus(self) -> Focus:
+        """What is held at a target."""
+        ...
+
+    @property
     def focuses(self) -> tuple[Focus, ...]: ...
+
+    @property
+    def targets(self) -> Mapping[str, float]:
+        """Of each instance, in the metric's unit."""
+        ...
+
+    def refuses(self, targets: Mapping[str, float]) -> list[str]:
+        """Why its instances cannot have these targets, a sentence each."""
+        ...
+
+    def retargeted(self, targets: Mapping[str, float], number: int) -> "Steer":
+        """With other targets for some instances, since subinterval `number`, which is running."""
+        ...
 
     def opening(self) -> tuple[Edit, ...]: ...
 
@@ -46,7 +65,7 @@ class Steered:
 
     steer: Steer
     judge: Judge
-    timeout_s: float = 900.0  # for the load to settle, since the step began
+    timeout_s: float = 900.0  # for the load to settle, since the step began or the target changed
     began_s: float | None = None
     measurable: int | None = None
 
@@ -56,6 +75,10 @@ class Steered:
 
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, self.steer.opening())
+
+    def retargeted(self, targets: Mapping[str, float], number: int) -> "Steered":
+        """With other targets since subinterval `number`, which is running: no measurement reaches back over it."""
+        return replace(self, steer=self.steer.retargeted(targets, number), began_s=None, measurable=None)
 
     def after(self, interval: Interval) -> "tuple[Steered, Decision]":
         began_s = interval.start_s if self.began_s is None else self.began_s

@@ -87,6 +87,12 @@ class Changes:
         """From now on every change from outside is refused, for this reason."""
         self._refusal = why
 
+    def check_changeable(self) -> None:
+        """Raises EditRefused where nothing may change now."""
+        self._check_open()
+        if self._held is not None:
+            raise EditRefused(["the run is paused; unpause it first"])
+
     def steers(self, keys: Iterable[Key]) -> None:
         """Control set the IOPS of these instances, or will."""
         self._steered.update(keys)
@@ -94,9 +100,7 @@ class Changes:
     async def alter(self, alter: Alter) -> Acted:
         """A change from outside. Raises EditRefused, also what `alter` raises."""
         async with self._told.changing:
-            self._check_open()
-            if self._held is not None:
-                raise EditRefused(["the run is paused; unpause it first"])
+            self.check_changeable()
             return await self._send(alter(self._told.parameters, frozenset(self._steered)))
 
     async def pause(self) -> Acted:

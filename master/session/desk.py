@@ -28,12 +28,15 @@ from ..live.messages import (
 from ..live.report import Remark, Standing
 from ..output.records import Event
 from ..output.table import utc
+from ..rollup.instances import Rollups
 from .changes import Acted, Changes, EditRefused
 from .discover import Discovered
 from .edits import altered, check, described, understood
 from .fleet import Fleet
 from .interrupt import Presses
 from .settings import Key, Measured
+from .step import StepSequence
+from .target import names_target, new_target
 
 NO_STEP = "no step is running; an edit acts on a running step, the next one begins with the plan's own settings"
 
@@ -43,7 +46,11 @@ class Running:
     """The step that runs."""
 
     number: int
-    changes: Changes
+    sequence: StepSequence
+
+    @property
+    def changes(self) -> Changes:
+        return self.sequence.changes
 
 
 class Desk:
@@ -108,6 +115,8 @@ class Desk:
         """Raises EditRefused."""
         running, discovered = self._running(), self.discovered
         assert discovered is not None
+        if names_target(words, discovered.rollups):
+            return self._retarget(words, running, discovered.rollups, who)
         edit = understood(words, discovered.rollups)
 
         def alter(present: Mapping[Key, Parameters], steered: frozenset[Key]) -> Mapping[Key, Parameters]:
@@ -116,6 +125,14 @@ class Desk:
             return after
 
         return self._changed(running, await running.changes.alter(alter), "edit", f"{edit.words}: ", who)
+
+    def _retarget(self, words: Sequence[str], running: Running, rollups: Rollups, who: str) -> Changed:
+        running.changes.check_changeable()
+        new = new_target(words, rollups, running.sequence.control)
+        if new.targets:
+            running.sequence.retarget(new.targets)
+            self._event("edit", f"{' '.join(words)}: {new.what}; by {who}", running)
+        return Changed(new.what, ())
 
     async def pause(self, who: str) -> Changed:
         """Raises EditRefused."""

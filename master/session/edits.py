@@ -67,7 +67,7 @@ def understood(words: Sequence[str], rollups: Rollups) -> LiveEdit:
                 changes[name] = _change(name, value)
             elif name in types:
                 named = True
-                selected |= {instance.row: instance for instance in _selected(word, rollups)}
+                selected |= {instance.row: instance for instance in instances_of(word, rollups)}
             else:
                 named |= name not in CHANGES
                 raise ValueError(_unknown(word, name, types))
@@ -96,7 +96,8 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
     return f"{what}; settings are {listed(list(EDITABLE))}, rollup types {listed(list(types))}"
 
 
-def _selected(word: str, rollups: Rollups) -> Sequence[RollupInstance]:
+def instances_of(word: str, rollups: Rollups) -> Sequence[RollupInstance]:
+    """What one clause, of a rollup type that there is, names. Raises ValueError."""
     name, instances = clause(word)
     kind = rollups.type(name)
     known = [instance.name for instance in kind.instances]
@@ -122,11 +123,7 @@ def _change(name: str, value: str) -> Change:
 
 def _amount(name: str, sign: str, value: str) -> float:
     if sign == "*":
-        if value.endswith("%"):
-            return parse_fraction(value)
-        if not _FACTOR.fullmatch(value):
-            raise ValueError(f"'*{value}' is not a factor; write for example *1.2")
-        return float(value)
+        return factor_of(value)
     if name != "fraction_read" and value.endswith("%"):
         factor = Relative(sign, parse_fraction(value)).of(1.0)
         raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that much of what it is now")
@@ -134,6 +131,15 @@ def _amount(name: str, sign: str, value: str) -> float:
     if not isinstance(amount, float):
         raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")
     return amount
+
+
+def factor_of(value: str) -> float:
+    """`1.2` or `120%`. Raises ValueError."""
+    if value.endswith("%"):
+        return parse_fraction(value)
+    if not _FACTOR.fullmatch(value):
+        raise ValueError(f"'*{value}' is not a factor; write for example *1.2")
+    return float(value)
 
 
 def is_relative(value: str) -> bool:

@@ -202,7 +202,7 @@ class Run:
             fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
-        self.desk.running = Running(step.number, sequence.changes)
+        self.desk.running = Running(step.number, sequence)
         try:
             ended = await sequence.run()
             await keeper.ended()

@@ -10,7 +10,7 @@ while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 
 import asyncio
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from ...protocol.states import State as HostState
 from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Edit, Measured
 from ..control.phase import Phase
+from ..control.retarget import retargeted
 from ..hosts.driver import Driver, Event, Lost, barrier
 from ..rollup.instances import Rollups
 from ..rollup.merge import Interval, Merger
@@ -81,7 +82,7 @@ class StepSequence:
         self._fleet = fleet
         self._rollups = rollups
         self._told = told
-        self._control = control
+        self.control = control
         self._length_ns = round(length_s * 1e9)
         self.changes = Changes(told, self._length_ns)
         self._cooldown = cooldown
@@ -94,14 +95,14 @@ class StepSequence:
         self._placed: dict[Driver, int] = {}  # the local boundary that was placed last
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
+        self._running = 0  # the subinterval that runs
 
     async def run(self) -> Ended:
         start_ns, hosts = await self._go()
         self.changes.begin(start_ns)
-        first = opening(self._control)
+        first = opening(self.control)
         self.changes.steers(steered(first.edits, self._rollups, self._told.parameters))
         k, announced, seen_hosts = 0, first.next_phase, frozenset(d.name for d in hosts.live)
-        state = self._control
         while hosts.live:
             interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
             if not interval.hosts:
@@ -116,7 +117,7 @@ class StepSequence:
                 start_s = k * self._length_ns / 1e9
                 edited = disturbed is Disturbed.EDITED
                 seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited)
-                state, decision = decide(state, seen)
+                self.control, decision = decide(self.control, seen)
                 self._measured += decision.measured
             decided_ns = self._fleet.now_ns()
             if decision.edits:
@@ -128,7 +129,7 @@ class StepSequence:
             await self._keeper.closed(Closed(k, phase, start, interval, decision, timing, parameters))
             hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}
             announced = decision.next_phase
-            k += 1
+            k = self._running = k + 1
         self.changes.close("the step has ended")
         if not hosts.live and not self._stopping and not self._measured:
             self._findings.append(Outside(Finding(Reason.INTERRUPTED, "no host was left")))
@@ -137,6 +138,10 @@ class StepSequence:
         if interrupted:
             self._findings.append(Outside(Finding(Reason.INTERRUPTED)))
         return Ended(tuple(self._measured), tuple(self._findings), self._stopped, interrupted)
+
+    def retarget(self, targets: Mapping[str, float]) -> None:
+        """Other targets for instances that control holds at one."""
+        self.control = retargeted(self.control, targets, self._running)
 
     async def _go(self) -> tuple[int, _Hosts]:
         """Start all hosts at one instant. Those that are not ready in time are not part of the step."""
