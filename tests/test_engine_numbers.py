@@ -103,8 +103,8 @@ def test_moments_of_any_values(values: list[int]) -> None:
 def test_the_packaging_knows_every_file_of_the_engine() -> None:
     modules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
     (engine,) = [module for module in modules if module["name"] == "ivypy.slave.engine._engine"]
-    assert sorted(engine["sources"]) == sorted(str(path.relative_to(ROOT)) for path in ENGINE.glob("*.c"))
-    assert sorted(engine["depends"]) == sorted(str(path.relative_to(ROOT)) for path in ENGINE.glob("*.h"))
+    assert sorted(engine["sources"]) == sorted(str(path.relative_to(ROOT)) for path in ENGINE.rglob("*.c"))
+    assert sorted(engine["depends"]) == sorted(str(path.relative_to(ROOT)) for path in ENGINE.rglob("*.h"))
 
 
 def test_no_conversion_is_by_accident() -> None:
@@ -113,4 +113,5 @@ def test_no_conversion_is_by_accident() -> None:
 
 
 def test_only_the_binding_knows_python() -> None:
-    assert [path.name for path in ENGINE.glob("*.[ch]") if "Python.h" in path.read_text()] == ["_engine.c"]
+    assert {path.parent.name for path in ENGINE.rglob("*.[ch]") if "Python.h" in path.read_text()} == {"binding"}
+    assert not [path for path in CORE if "binding" in path.read_text()]

@@ -1,0 +1,126 @@
+/* Engine's methods for LUNs and workload instances. */
+#include "binding.h"
+
+#include <stdlib.h>
+
+PyObject *method_open_lun(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"path", "writable", NULL};
+    const char *path;
+    int writable, handle;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sp", names, &path, &writable))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    handle = engine_open_lun(engine_of(self), path, writable != 0);
+    Py_END_ALLOW_THREADS
+    if (handle < 0)
+        return raise_error(handle, engine_why(engine_of(self)), path);
+    return PyLong_FromLong(handle);
+}
+
+PyObject *method_close_lun(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"lun", NULL};
+    unsigned lun;
+    int result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "I", names, &lun))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_close_lun(engine_of(self), lun);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
+}
+
+PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"number", "lun", "thread", "ceiling", "parameters", NULL};
+    unsigned number, lun, thread, ceiling;
+    struct parameters parameters;
+    PyObject *fields;
+    int result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IIIIO", names, &number, &lun, &thread, &ceiling, &fields) ||
+        !parse_parameters(fields, &parameters))
+        return NULL;
+    if (ceiling < 1 || ceiling > 8192)
+        return PyErr_Format(PyExc_ValueError, "a ceiling of %u tags; 1 to 8192 are possible", ceiling);
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_create(engine_of(self), number, lun, thread, ceiling, &parameters);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, engine_lun_path(engine_of(self), lun));
+}
+
+PyObject *method_delete(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"number", NULL};
+    unsigned number;
+    int result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "I", names, &number))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_delete(engine_of(self), number);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
+}
+
+static struct edit *parse_edits(PyObject *list)
+{
+    Py_ssize_t count = PyList_Size(list);
+    struct edit *edits = malloc(((size_t)count + 1) * sizeof *edits);
+
+    if (!edits) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t n = 0; n < count; n++) {
+        PyObject *pair = PyList_GetItem(list, n), *fields;
+        unsigned number;
+        if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "IO", &number, &fields) ||
+            !parse_parameters(fields, &edits[n].parameters)) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_TypeError, "a setting is not a pair of number and parameters");
+            free(edits);
+            return NULL;
+        }
+        edits[n].number = number;
+    }
+    return edits;
+}
+
+PyObject *method_edit(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"edit", "settings", NULL};
+    unsigned number;
+    PyObject *list;
+    int result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IO!", names, &number, &PyList_Type, &list))
+        return NULL;
+    struct edit *edits = parse_edits(list);
+    if (!edits)
+        return NULL;
+    uint32_t count = (uint32_t)PyList_Size(list);
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_edit(engine_of(self), number, edits, count);
+    Py_END_ALLOW_THREADS
+    free(edits);
+    return none_or_raise(self, result, NULL);
+}
+
+PyObject *method_edited(PyObject *self, PyObject *unused)
+{
+    uint64_t taken_ns;
+    uint32_t number;
+    int result;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_edited(engine_of(self), &number, &taken_ns);
+    Py_END_ALLOW_THREADS
+    if (!result)
+        Py_RETURN_NONE;
+    return Py_BuildValue("IK", number, (unsigned long long)taken_ns);
+}

@@ -1,0 +1,138 @@
+/* The module: its functions, types, and state. */
+#include "binding.h"
+
+static PyObject *module_probe(PyObject *self, PyObject *argument)
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(argument);
+    const char *name = bytes ? PyBytes_AsString(bytes) : NULL;
+
+    (void)self;
+    if (!name)
+        return NULL;
+    const struct backend *backend = backend_named(name);
+    Py_DECREF(bytes);
+    if (!backend)
+        return PyErr_Format(PyExc_ValueError, "there is no backend %S", argument);
+    return PyLong_FromLong(-backend->probe());
+}
+
+static PyObject *module_backends(PyObject *self, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+
+    (void)self, (void)unused;
+    for (const struct backend *const *b = backends; list && *b; b++) {
+        if ((*b)->probe() != 0)
+            continue;
+        PyObject *name = PyUnicode_FromString((*b)->name);
+        if (!name || PyList_Append(list, name) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(name);
+    }
+    return list;
+}
+
+static PyMethodDef module_methods[] = {
+    {"now_ns", module_now_ns, METH_NOARGS, "The clock that stamps I/Os, in nanoseconds of CLOCK_MONOTONIC."},
+    {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
+    {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
+    {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
+    {"probe", module_probe, METH_O, "0 if a backend works on this kernel, else an errno."},
+    {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
+    {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
+    {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},
+    {"fio_window", module_fio_window, METH_VARARGS, "One of fio's measurements of the cycle counter."},
+    {0},
+};
+
+static PyObject *named_tuple(PyObject *module, const char *name, const char *fields)
+{
+    PyObject *collections = PyImport_ImportModule("collections"), *type = NULL, *own = NULL;
+
+    if (collections)
+        type = PyObject_CallMethod(collections, "namedtuple", "ss", name, fields);
+    Py_XDECREF(collections);
+    own = type ? PyModule_GetNameObject(module) : NULL;
+    if (!own || PyObject_SetAttrString(type, "__module__", own) < 0 || PyModule_AddObjectRef(module, name, type) < 0)
+        Py_CLEAR(type);
+    Py_XDECREF(own);
+    return type;
+}
+
+/* The type that the stub calls Fields: a TypedDict of what parse_parameters asks for. */
+static PyObject *fields_type(PyObject *module)
+{
+    PyObject *typing = PyImport_ImportModule("typing"), *type = NULL, *own = NULL;
+    PyObject *pair = Py_BuildValue("(OO)", &PyLong_Type, &PyLong_Type);
+    PyObject *range = pair ? PyObject_GetItem((PyObject *)&PyTuple_Type, pair) : NULL;
+
+    if (typing && range)
+        type = PyObject_CallMethod(typing, "TypedDict", "s{sOsOsOsOsOsOsO}", "Fields", "iosequencer", &PyUnicode_Type,
+                                   "blocksize", &PyLong_Type, "fraction_read", &PyFloat_Type, "maxtags", &PyLong_Type,
+                                   "iops", &PyFloat_Type, "range", range, "seed", &PyLong_Type);
+    own = type ? PyModule_GetNameObject(module) : NULL;
+    if (own && PyObject_SetAttrString(type, "__module__", own) < 0)
+        Py_CLEAR(type);
+    Py_XDECREF(typing);
+    Py_XDECREF(pair);
+    Py_XDECREF(range);
+    Py_XDECREF(own);
+    return type;
+}
+
+static int module_exec(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+
+    state->collected = named_tuple(module, "Collected",
+                                   "subinterval start_ns length_ns last counts moments spans buckets bucket_size "
+                                   "threads faults missing");
+    state->ended = named_tuple(module, "Ended",
+                               "reason caught uncaught oldest_uncaught_ns longest_caught_ns dropped");
+    PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL), *fields = fields_type(module);
+    int result = -1;
+    if (state->collected && state->ended && type && fields && PyModule_AddObjectRef(module, "Engine", type) == 0)
+        result = PyModule_AddObjectRef(module, "Fields", fields);
+    Py_XDECREF(type);
+    Py_XDECREF(fields);
+    return result;
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct module_state *state = PyModule_GetState(module);
+
+    Py_VISIT(state->collected);
+    Py_VISIT(state->ended);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct module_state *state = PyModule_GetState(module);
+
+    Py_CLEAR(state->collected);
+    Py_CLEAR(state->ended);
+    return 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef module_definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_engine",
+    .m_doc = "The binding of the I/O engine.",
+    .m_size = sizeof(struct module_state),
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+};
+
+PyMODINIT_FUNC PyInit__engine(void)
+{
+    return PyModuleDef_Init(&module_definition);
+}
