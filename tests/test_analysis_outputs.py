@@ -150,6 +150,7 @@ def test_auto_prints_what_it_chose() -> None:
     assert parse_interval("1500ms") == 1_500_000_000
 
 
+@pytest.mark.slow
 def test_png(tmp_path: Path, stall: list[str]) -> None:
     path = tmp_path / "x.png"
     assert run(*stall, "--plot", path).code is ExitCode.OK

@@ -214,16 +214,17 @@ print(step.finish().reason, flush=True)
 
 
 def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[float, ...]], within: float) -> None:
-    """Ours and fio's in turn, five times. The middle difference of each figure must be within the given share; where it
-    is not, but fewer than four of the five say so, the machine has too much else to do to tell: skip."""
-    pairs = [(theirs(), ours()) for _ in range(5)]
+    """Ours and fio's in turn, three times. The middle difference of each figure must be within the given share; where
+    it is not, but not all three say so, the machine has too much else to do to tell: skip."""
+    pairs = [(theirs(), ours()) for _ in range(3)]
     for figures in zip(*[zip(*pair, strict=True) for pair in pairs], strict=True):
         differences = sorted(us / them - 1 for them, us in figures)
-        assert differences[1] < within and differences[-2] > -within, f"{figures}: {differences}"
-        if abs(differences[2]) >= within:
+        assert differences[0] < within and differences[-1] > -within, f"{figures}: {differences}"
+        if abs(differences[1]) >= within:
             pytest.skip(f"the machine is too busy: differences of {differences[0]:.1%} to {differences[-1]:.1%}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("aio", ["libaio"], indirect=True)
 def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Drive) -> None:
     """At least 20 s: the throttle dispenses in bursts of 100 ms."""
@@ -235,7 +236,7 @@ def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Driv
     assert abs(ours / theirs.iops - 1) < 0.01, f"{ours} of ours, {theirs.iops} of fio's, of 1000"
 
 
-@pytest.mark.parametrize("depth", [1, 16])
+@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.long), 16])
 @pytest.mark.parametrize("aio", ["libaio"], indirect=True)
 def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:
     """5 ms in a FUSE below a loop device: mean and p99."""
@@ -243,7 +244,7 @@ def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive
     aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=depth)
 
     def ours() -> tuple[float, ...]:
-        run(aio, 4)
+        run(aio, 3)
         return mean(aio, SERVICE), percentile(merged(aio, SERVICE), 0.99)
 
-    beside(lambda: fio(faulty_lun.device, 4, f"--iodepth={depth}").latency, ours, 0.02)
+    beside(lambda: fio(faulty_lun.device, 3, f"--iodepth={depth}").latency, ours, 0.02)

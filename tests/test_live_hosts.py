@@ -28,7 +28,7 @@ workloads:
   w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
   r: {{ iosequencer: random_steady, iops: 50, maxtags: 4 }}
 rollups: [ host, workload ]
-defaults: {{ subinterval: 1s, warmup: 1s, measure: 10s }}
+defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
 steps: [ go: one ]
 """
 
@@ -39,9 +39,12 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def plan(tmp_path: Path, lab: Lab) -> Path:
+def plan(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Path:
+    """Its measurement takes 6 s, or what the test says."""
     hosts = hosts_yaml([host.spec() for host in lab.hosts])
-    return written(tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}"))
+    return written(
+        tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=getattr(request, "param", "6s"))
+    )
 
 
 @contextmanager
@@ -93,6 +96,7 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
     assert int(window["first_subinterval"]) == number + 1
 
 
+@pytest.mark.parametrize("plan", ["10m"], indirect=True)
 def test_the_time_to_the_last_acknowledgement(
     plan: Path, tmp_path: Path, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,6 +119,7 @@ def test_the_time_to_the_last_acknowledgement(
         print(f"\nedit to last acknowledgement, 3 hosts over ssh: median {middle:.1f} ms, most {most:.1f} ms")
 
 
+@pytest.mark.parametrize("plan", ["10m"], indirect=True)
 def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
     with under_way(plan, root) as process:

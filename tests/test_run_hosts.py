@@ -11,6 +11,8 @@ import pytest
 from tests.lab import Lab
 from tests.runs import hosts_yaml, only_late, run, start, written
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: lab
 threads: 1
@@ -52,7 +54,6 @@ def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
         assert '"type":"hello"' in (done.folder / "log" / f"{host.name}.log").read_text()
 
 
-@pytest.mark.slow
 def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: Lab) -> None:
     spec = namespaces.hosts[0].command_spec(name="inside")
     done = run(a_plan(tmp_path, hosts_yaml([spec]), "2s"), tmp_path / "runs")
@@ -60,7 +61,6 @@ def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: La
     assert done.rows("hosts.csv")[0]["launcher"] == "command"
 
 
-@pytest.mark.slow
 def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
     good, wrong_key, nobody = (host.spec() for host in lab.hosts)
     stranger = tmp_path / "stranger"
@@ -72,7 +72,6 @@ def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
     assert wrong_key.name in done.err and nobody.name in done.err and "refuses" in done.err
 
 
-@pytest.mark.slow
 def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path, namespaces: Lab) -> None:
     process = start(per_host(tmp_path, namespaces, "20s"), tmp_path / "runs")
     assert process.stdout is not None
@@ -92,7 +91,6 @@ def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path
     assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
 
 
-@pytest.mark.slow
 def test_a_frozen_controller_is_no_lease(tmp_path: Path, namespaces: Lab) -> None:
     """SIGSTOP for longer than the lease: the hosts stop by themselves, and say so when the controller wakes."""
     plan = per_host(tmp_path, namespaces, "30s")

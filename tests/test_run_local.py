@@ -44,6 +44,7 @@ def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
     assert float(half["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
 
 
+@pytest.mark.slow
 def test_rows_add_up(tmp_path: Path) -> None:
     done = run(a_plan(tmp_path), tmp_path / "runs")
     rows = done.rows("step0000.one/all/all.csv")
@@ -80,6 +81,7 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
     process = start(plan, tmp_path / "runs")

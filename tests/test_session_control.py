@@ -59,7 +59,6 @@ def test_a_measurement_ends_when_it_is_accurate(tmp_path: Path) -> None:
     assert float(rows[-1]["value"]) == pytest.approx(float(summary["overall_iops"]), rel=1e-6)
 
 
-@pytest.mark.slow
 def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -> None:
     plant = noisy(steady(1000.0), 0.3, seed=2)
     go = f"measure: {{ metric: {IOPS}, accuracy: 1%, timeout: 150s }}"
@@ -70,7 +69,6 @@ def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -
     assert float(summary["overall_iops"]) > 0
 
 
-@pytest.mark.slow
 def test_every_instance_of_the_rollup_must_be_known(tmp_path: Path) -> None:
     go = "measure: { metric: overall_service_us_mean, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }"
     outcome = controlled(tmp_path, go, noisy(steady(1000.0), 0.02, seed=3), hosts="a, b")
@@ -106,7 +104,6 @@ def test_a_hopeless_step_is_given_up(tmp_path: Path) -> None:
     assert len(table(outcome, "all/all.csv")) < 20
 
 
-@pytest.mark.slow
 def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"'echo $IVYPY_STEP $IVYPY_INSTANCE $IVYPY_SUBINTERVAL >> {said}; exit 3'"
@@ -160,7 +157,6 @@ def test_pid_reaches_its_target_and_measures_there(tmp_path: Path, ends: str) ->
     assert last - first == 5 and last < 30
 
 
-@pytest.mark.slow
 def test_each_instance_has_a_controller_of_its_own(tmp_path: Path) -> None:
     pid = f"{{ metric: {P99}, target: 1ms, rollup: host, low_iops: 400, high_iops: 1900 }}"
     outcome = controlled(tmp_path, f"control: {{ pid: {pid} }}", queue(2000.0, 500_000), hosts="a, b")
@@ -171,7 +167,6 @@ def test_each_instance_has_a_controller_of_its_own(tmp_path: Path) -> None:
     assert {row["instance"] for row in table(outcome, "pid.csv")} == {"a", "b"}
 
 
-@pytest.mark.slow
 def test_a_range_may_refer_to_a_step(tmp_path: Path) -> None:
     pid = f"{{ metric: {P99}, target: 1ms, low_iops: 20% of step max, high_iops: 95% of step max }}"
     outcome = controlled(tmp_path, f"control: {{ pid: {pid} }}", queue(2000.0, 500_000), more="  - go: max\n")
@@ -179,7 +174,6 @@ def test_a_range_may_refer_to_a_step(tmp_path: Path) -> None:
     assert float(outcome.rows("summary.all.csv")[1]["overall_iops"]) == pytest.approx(1000, rel=0.02)
 
 
-@pytest.mark.slow
 def test_feedback_follows_a_plant_that_becomes_slower(tmp_path: Path) -> None:
     fast, slower = (noisy(queue(capacity, 500_000), 0.03, seed=8) for capacity in (2000.0, 1300.0))
     plant = over_time(lambda k: fast if k < 30 else slower)
@@ -220,7 +214,6 @@ def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> N
     assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last tread that was kept up with
 
 
-@pytest.mark.slow
 def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "iops_curve: [10%, 50%]", steady(1000.0))
     assert outcome.code is ExitCode.OK
@@ -230,7 +223,6 @@ def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
 # Search.
 
 
-@pytest.mark.slow
 def test_a_search_brackets_the_load(tmp_path: Path) -> None:
     plant = noisy(queue(2000.0, 500_000), 0.01, seed=5)
     outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: 1ms, resolution: 5% }}", plant)
@@ -244,7 +236,6 @@ def test_a_search_brackets_the_load(tmp_path: Path) -> None:
     assert float(summary["iops_setting"]) == pytest.approx(low, rel=0.001)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("target", "says"), [("400us", "already at the lowest"), ("1s", "never fails up to")])
 def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: str) -> None:
     plant = noisy(queue(2000.0, 500_000), 0.01, seed=6)
@@ -256,7 +247,6 @@ def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: s
 # The files.
 
 
-@pytest.mark.slow
 def test_every_column_is_explained(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "control.md").read_text()
     slo = f"slo: {{ metric: {P99}, at_most: 1s }}"

@@ -13,6 +13,8 @@ from tests.live import PLAN, Staged, hosts, stage
 from tests.simulated.plants import queue
 from tests.simulated.slave import Faults, SimulatedSlave
 
+pytestmark = pytest.mark.slow
+
 ME = "anna@pts/3 (pid 42)"
 
 
@@ -146,7 +148,6 @@ def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
     assert staged.step.verdict is Verdict.VALID
 
 
-@pytest.mark.slow
 def test_relative_to_max_is_refused(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
@@ -157,7 +158,6 @@ def test_relative_to_max_is_refused(tmp_path: Path) -> None:
     stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
 
 
-@pytest.mark.slow
 def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
     text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
 
@@ -169,7 +169,6 @@ def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
     assert staged.iops("a") == pytest.approx([275.0] * 4), "half of the 2,200 that each host did"
 
 
-@pytest.mark.slow
 def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
     dice = random.Random(7)
     instants = sorted(dice.uniform(0.0, 60.0) for _ in range(200))
@@ -216,7 +215,6 @@ def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
     assert staged.eyes.phases() == ["warmup", "transient", "run", "tail"]
 
 
-@pytest.mark.slow
 def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
     """Around the end of subinterval 3, some hosts may have it before their boundary and some after."""
     for i in range(5):
@@ -229,7 +227,6 @@ def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
         assert int(window["first_subinterval"]) == max(shown) + 1
 
 
-@pytest.mark.slow
 def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
     text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
     staged = edited(tmp_path, 22.0, "all=all", "iops=7", text=text)
@@ -238,7 +235,6 @@ def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
     assert [row["iops_setting"] for row in rows] == ["84", "6600"]
 
 
-@pytest.mark.slow
 def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
     slaves = hosts()
     slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine does not take it"})
@@ -265,7 +261,6 @@ def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
     assert staged.events("edit") == []
 
 
-@pytest.mark.slow
 def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
     staged = edited(tmp_path, 12.0, "workload=scan", "iops=*1")
     assert staged.notes["changed"].what == ""  # type: ignore[attr-defined]
@@ -309,7 +304,6 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
     assert (event["text"], event["step"], event["subinterval"]) == (f"fan pulled; by {ME}", "0", "2")
 
 
-@pytest.mark.slow
 def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
     from ivypy.master.live.messages import Done, Refused, Stop
 
@@ -329,7 +323,6 @@ STAIRS = PLAN.replace(
 )
 
 
-@pytest.mark.slow
 def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
     """One that does not answer may have paused all the same: what ends the pause is sent to it too."""
     slaves = hosts()
@@ -347,7 +340,6 @@ def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
     assert [len(staged.edits(host)) for host in "abc"] == [2, 2, 2] and staged.iops("b") == staged.iops("a")
 
 
-@pytest.mark.slow
 def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         for begun in (2.0, 30.0):  # in the first tread, which the step began with, and in the second
@@ -369,7 +361,6 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     assert "transient" in staged.eyes.phases()
 
 
-@pytest.mark.slow
 def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)

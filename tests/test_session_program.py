@@ -70,7 +70,6 @@ def test_a_program_measures_and_decides(tmp_path: Path) -> None:
     assert (session.folder / "summary.all.csv").read_text().count("\n") == 4
 
 
-@pytest.mark.slow
 def test_a_running_step_is_edited(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.edit("all=all", iops=1000)
@@ -136,7 +135,6 @@ def test_bad_input_is_told_as_of_a_plan_and_changes_nothing(tmp_path: Path) -> N
     assert len(json.loads((session.folder / "run.json").read_text())["steps"]) == 2
 
 
-@pytest.mark.slow
 def test_a_plans_own_steps_say_what_the_program_may_do(tmp_path: Path) -> None:
     text = PLAN + "steps:\n  - edit: { rollup: workload=scan, set: { fraction_read: 0%, maxtags: 8 } }\n  - go: most\n"
     path = tmp_path / "p.yaml"
@@ -177,7 +175,6 @@ def test_what_is_not_a_plan_is_told(tmp_path: Path) -> None:
             ivypy.Session(plan)
 
 
-@pytest.mark.slow
 def test_importing_ivypy_is_light() -> None:
     code = "import sys, ivypy; assert not {'numpy', 'asyncssh', 'pydantic'} & set(sys.modules); ivypy.Session"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -185,7 +182,6 @@ def test_importing_ivypy_is_light() -> None:
         ivypy.Sesion  # noqa: B018
 
 
-@pytest.mark.slow
 def test_the_example_runs(tmp_path: Path) -> None:
     words = [str(ROOT / "docs" / "examples" / "knee.py"), str(tmp_path / "data"), str(tmp_path / "runs"), "2"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100, check=False)

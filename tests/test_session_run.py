@@ -20,6 +20,8 @@ from ivypy.protocol.lines import line
 from tests.simulated.loop import simulate
 from tests.simulated.slave import Faults, MemoryPipe, SimulatedSlave, steady
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: sim
 hosts: [a, b, c]

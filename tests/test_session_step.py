@@ -150,6 +150,7 @@ def test_cooldown_runs_at_zero_iops_behind_the_tail() -> None:
     assert completed[5] == pytest.approx(10_000, abs=2) and completed[6:] == [0, 0]
 
 
+@pytest.mark.slow
 def test_hosts_whose_clocks_drift_stay_in_step() -> None:
     """40 ppm are 36 ms after a quarter of an hour; the boundaries follow the clocks, within their bounds."""
     outcome = step(*hosts(3), control=Fixed(1, 178), length_s=5.0)
@@ -227,6 +228,7 @@ def test_every_subinterval_but_the_last_two_is_placed_by_continue() -> None:
     assert [c.last for c in stops] == [5]
 
 
+@pytest.mark.slow
 def test_thousands_of_subintervals_take_no_time() -> None:
     outcome = step(*hosts(3), control=Fixed(0, 300), length_s=1.0)
     assert len(outcome.book.kept) == 301 and outcome.ended.findings == ()
