@@ -87,6 +87,19 @@ class TestNextLoad:
         assert probes[-1].iops == pytest.approx(20)
         assert len(probes) <= 5
 
+    def test_a_lowest_load_that_is_never_clear_is_asked_twice_at_most(self) -> None:
+        probes: list[Probe] = [probe(500, "fail", 9000.0)]
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "unclear"))
+        assert [one.iops for one in probes].count(20) == 2
+
+    def test_no_load_is_asked_that_could_not_answer(self) -> None:
+        """A percentile of too few I/Os is blank."""
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, replace(LIMITS, lowest=150.0))) is not None:
+            probes.append(probe(load, "fail", 9000.0))
+        assert min(one.iops for one in probes) == 150
+
     def test_all_pass_goes_up_to_the_highest_and_ends(self) -> None:
         probes: list[Probe] = []
         while (load := next_load(probes, 4000, LIMITS)) is not None:
@@ -162,6 +175,70 @@ def test_a_target_that_never_fails_is_said() -> None:
     assert measured.findings[0].reason is Reason.SEARCH_UNBOUNDED
     assert "never fails up to" in measured.findings[0].detail
     assert measured.first <= measured.last
+
+
+def disturbed_at_max(capacity: float, seen: float, until: int) -> Plant:
+    """A plant that does only a part of its IOPS in the first subintervals, while the search looks at max."""
+
+    def capacity_at(number: int) -> float:
+        return seen if number < until else capacity
+
+    return Plant(M, capacity, noise(1, 0.01, 0), capacity_at=capacity_at)
+
+
+@pytest.mark.parametrize("seen", [100.0, 300.0, 500.0])
+def test_a_disturbed_run_at_max_does_not_end_the_search(seen: float) -> None:
+    """All loads below what was seen pass; so max is measured again, and the search goes on above."""
+    truth = load_for(M, 4000, CAPACITY)
+    trace = simulate(disturbed_at_max(CAPACITY, seen, 5), Find(Question(LATENCY, 4000)), 3000)
+    assert isinstance(trace.state, Find)
+    wanted, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+    assert wanted == pytest.approx(truth, rel=0.03)
+    assert len(trace.state.probes) + trace.state.maxima <= 12
+
+
+def test_a_run_at_max_that_saw_too_much_does_not_end_the_search_downward() -> None:
+    """A cache let through ten times the IOPS at first: 2 % of that fails, and the search goes on below."""
+    truth = load_for(M, 1120, CAPACITY)
+    trace = simulate(disturbed_at_max(CAPACITY, 10_000.0, 5), Find(Question(LATENCY, 1120)), 5000)
+    assert isinstance(trace.state, Find)
+    _, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+
+
+def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:
+    trace, _ = search(linear(10, 0.01), 1000, 1000)
+    assert trace.loads[-3:] == [None] * 3 and "confirmed" in trace.decisions[-1].measured[0].findings[0].detail
+
+
+def bumpy(iops: float) -> float:
+    """Not monotone: slow at low loads, as where a device sleeps between I/Os; the target of 2,000 is met from 150 on."""
+    return M(iops) + (3000.0 if iops < 150 else 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_plant_that_is_slow_at_low_loads_has_the_bracket_above_them(seed: int) -> None:
+    _, found = search(bumpy, CAPACITY, 4000, seed)
+    assert found.passed and found.failed
+    assert found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.0), (0.3, 0.0), (0.3, 0.8), (1.0, 0.5)])
+def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: float, rho: float) -> None:
+    """However noisy, it ends in its probes, and what it states holds."""
+    truth, holds = load_for(M, 4000, CAPACITY), 0
+    for seed in range(1000, 1010):
+        trace = simulate(Plant(M, CAPACITY, noise(seed, sd, rho)), Find(Question(LATENCY, 4000)), 5000)
+        assert isinstance(trace.state, Find) and trace.decisions[-1].done
+        found = trace.state.result()[1]
+        low = found.passed.iops if found.passed else 0.0
+        high = found.failed.iops if found.failed else CAPACITY
+        holds += low <= truth <= high
+    assert holds >= 8
 
 
 def test_noise_that_hides_the_resolution_widens_the_bracket_and_says_so() -> None:

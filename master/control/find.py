@@ -2,6 +2,7 @@
 
 Rule: first a short run at max, to know what there is; then probes, each at the load that `search.next_load` asks for
 and each beginning with an empty backlog: behind a load that was not kept up with, the load is 0 until nothing is owed.
+Where no load fails, or none passes, max is measured again: one run that was disturbed does not decide the search.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
 
@@ -10,7 +11,7 @@ from enum import StrEnum
 
 from ..verdicts import Finding, Reason
 from .decision import Cell, Decision, Edit, Measured, Row, nothing_measured
-from .focus import Focus
+from .focus import FEWEST_BEYOND, Focus
 from .interval import Interval
 from .phase import Phase
 from .probe import Probe, Question, probed
@@ -39,6 +40,9 @@ class Find:
     backlog: int = 0  # owed when it began
     seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
     probes: tuple[Probe, ...] = ()
+    length_s: float = 0.0  # of a subinterval, once one was seen
+    maxima: int = 1  # runs at max that were begun
+    confirmed: bool = False  # the last of them saw what was known already
 
     def faults(self) -> list[str]:
         """What is wrong with the numbers, a sentence each."""
@@ -80,7 +84,15 @@ class Find:
         if capacity <= 0:
             why = Finding(Reason.SEARCH_UNBOUNDED, "no I/O completed at max")
             return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),))
-        return replace(self, capacity=capacity)._next(interval, ())
+        return replace(self, length_s=interval.length_s)._knowing(capacity)._next(interval, ())
+
+    def _knowing(self, capacity: float) -> "Find":
+        """The search with another run at max; of two that differ, the one that leaves more loads to ask."""
+        known = self.capacity
+        if known is None:
+            return replace(self, capacity=capacity)
+        wider = max(known, capacity) if bracket(self.probes).passed else min(known, capacity)
+        return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.resolution)
 
     def _draining(self, interval: Interval) -> "tuple[Find, Decision]":
         owed = _backlog(interval)
@@ -103,6 +115,12 @@ class Find:
 
     def _next(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
         wanted = next_load(self.probes, self.question.target, self._limits())
+        if wanted is None and self._in_doubt():
+            state = replace(
+                self, stage=Stage.MAX, since=interval.number + 1, seen=(), maxima=self.maxima + 1, confirmed=False
+            )
+            say = "search: max again, to be sure of it"
+            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", None),), rows, say=say)
         if wanted is None:
             measured, say = self._result(interval.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
@@ -116,9 +134,20 @@ class Find:
         state = replace(self, stage=Stage.PROBE, since=interval.number + 1, seen=(), backlog=_backlog(interval))
         return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self.iops),), rows)
 
+    def _in_doubt(self) -> bool:
+        """There is no bracket, and only one run at max says that there is none."""
+        found = bracket(self.probes)
+        one_sided = (found.passed is None) is not (found.failed is None)
+        return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.most
+
     def _limits(self) -> Limits:
         assert self.capacity is not None
-        return Limits(self.capacity, self.resolution, self.most)
+        return Limits(self.capacity, self.resolution, self.most, self.maxima, self._lowest())
+
+    def _lowest(self) -> float:
+        """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
+        fraction, time_s = self.question.focus.fraction, self.question.most * self.length_s / 2
+        return 0.0 if fraction is None or time_s <= 0 else FEWEST_BEYOND / (1 - fraction) / time_s
 
     def result(self) -> tuple[float | None, Bracket]:
         """(the load at which the target is expected, the bracket around it)."""
@@ -138,13 +167,14 @@ class Find:
         passed = found.passed
         window = Measured(passed.first, passed.last, f":total_iops={passed.iops:.6g}")
         if found.failed is None:
-            detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max"
+            sure = "confirmed" if self.confirmed else "not confirmed: the probes were spent"
+            detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         assert found.width is not None
         say = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
         if found.width <= self.resolution:
             return window, say
-        detail = f"{say}: {found.width:.1%}, asked {self.resolution:.1%}; {len(self.probes) + 1} probes"
+        detail = f"{say}: {found.width:.1%}, asked {self.resolution:.1%}; {len(self.probes) + self.maxima} probes"
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), say
 
     def _cells(self, probe: Probe) -> dict[str, Cell]:

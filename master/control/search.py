@@ -39,7 +39,9 @@ class Limits:
 
     capacity: float  # IOPS at max
     resolution: float = 0.02
-    most: int = 12  # probes, the run at max included
+    most: int = 12  # probes, the runs at max included
+    maxima: int = 1  # runs at max, so far
+    lowest: float = 0.0  # IOPS below which no probe could answer; _LOWEST of the capacity, if that is more
 
 
 def bracket(probes: Sequence[Probe]) -> Bracket:
@@ -100,7 +102,7 @@ def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
 def next_load(probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
     """The next probe's total IOPS; None when the search is over."""
     found = bracket(probes)
-    if len(probes) + 1 >= limits.most:  # the run at max was one
+    if len(probes) + limits.maxima >= limits.most:
         return None
     if found.failed is None:
         return _upward(found, probes, target, limits)
@@ -118,7 +120,7 @@ def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limi
     top = _HIGHEST * limits.capacity
     if found.passed is None:
         unclear = len(probes)
-        return limits.capacity * 0.5 ** (1 + unclear)
+        return max(limits.capacity * 0.5 ** (1 + unclear), min(limits.lowest, top))
     if found.passed.iops >= top * (1 - 1e-9):
         return None
     passes = sum(one.answer is Answer.PASS for one in probes)
@@ -131,16 +133,17 @@ def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limi
 
 def _downward(failed: Probe, probes: Sequence[Probe], limits: Limits) -> float | None:
     """Nothing has passed: by ever larger strides to the lowest load."""
-    bottom = _LOWEST * limits.capacity
-    if failed.iops <= bottom * (1 + 1e-9):
-        return None
+    bottom = max(_LOWEST * limits.capacity, limits.lowest)
     lowest = min(one.iops for one in probes)
+    asked = sum(one.iops <= bottom * (1 + 1e-9) for one in probes)
+    if failed.iops <= bottom * (1 + 1e-9) or asked > 1:
+        return None
     return bottom if lowest < 4 * bottom else max(bottom, lowest / 3)
 
 
 def _spent(found: Bracket, probes: Sequence[Probe], limits: Limits) -> bool:
     """Only the repetition of the lowest fail is still affordable."""
-    return len(probes) + 2 >= limits.most
+    return len(probes) + limits.maxima + 1 >= limits.most
 
 
 def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float:

@@ -81,6 +81,7 @@ class Plant:
     capacity: float  # IOPS at max
     noise: Noise
     factor: Callable[[int], float] = field(default=lambda number: 1.0)  # what multiplies the latency in subinterval k
+    capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
     memory: float = 0.0  # hysteresis: this share of the last subinterval's latency stays
     iops: float | None = None  # the load in force; None is max
     backlog: float = 0.0
@@ -90,12 +91,14 @@ class Plant:
         """Subinterval `number`, with the edits that were decided while it began."""
         for edit in decision.edits:
             self.iops = edit.total_iops
+        if self.capacity_at is not None:
+            self.capacity = self.capacity_at(number)
         offered = self.capacity if self.iops is None else self.iops
         served = min(offered + self.backlog / LENGTH_S, self.capacity)
         self.backlog = max(self.backlog + (offered - served) * LENGTH_S, 0.0)
         level = self.curve(min(served, 0.999 * self.capacity)) * self.factor(number)
         latency = level + self.backlog / self.capacity * 1e6  # what waits, waits
-        if self._last is not None:
+        if self._last is not None and self.memory:
             latency += self.memory * (self._last - latency)
         self._last = latency
         shown = latency * self.noise.next()

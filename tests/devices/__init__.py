@@ -152,15 +152,15 @@ class FaultFs:
 
 
 @contextlib.contextmanager
-def faultfs(size: int = 256 << 20) -> Iterator[FaultFs]:
-    """A loop device over faultfs over a file in memory."""
+def faultfs(size: int = 256 << 20, threads: int = 64) -> Iterator[FaultFs]:
+    """A loop device over faultfs, which does so many I/Os at once, over a file in memory."""
     program = _faultfs_program()
     if not os.path.exists("/dev/fuse"):
         raise Missing("FUSE")
     with memory_folder() as folder, contextlib.ExitStack() as undo:
         mount = folder / "mount"
         mount.mkdir()
-        options = ["-f", "-o", "max_threads=64,clone_fd"]
+        options = ["-f", "-o", f"max_threads={threads},clone_fd"]
         words = [program, image(folder, size), *options, mount]
         process = subprocess.Popen([*map(str, words)], stderr=subprocess.DEVNULL)
         undo.callback(process.wait, 20)
