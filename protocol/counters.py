@@ -81,3 +81,4 @@ class ThreadCount(IntEnum):
     COMPLETED = 15
     CPU_TIME = 16  # CPU time of the thread
     ANCHOR_CORRECTION = 17  # how far the clock was moved at this swap, signed
+    SPUN = 18  # time in which it was awake without need, looking at the clock and the ring

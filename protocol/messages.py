@@ -108,6 +108,8 @@ class Prepare:
     backend: str
     threads: int  # 0: one per core
     lease_ns: int
+    cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
+    spin: bool = False  # they do not sleep while their load is paced
 
 
 @dataclass(frozen=True, slots=True)

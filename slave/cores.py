@@ -1,9 +1,10 @@
 """Which core each workload thread runs on.
 
 Rule: pure. By default (0 threads asked) there is one thread a core, pinned. Where there are four cores or more, core 0
-and its sibling are left to the slave itself, to sshd and to interrupts, which the kernel puts there. A number of
-threads that was asked for is not pinned: the kernel places them, so that several slaves on one machine do not
-all end up on its first core.
+and its sibling are left to the slave itself, to sshd and to interrupts, which the kernel puts there. Where cores were
+chosen, threads are pinned to these and spread evenly over them, and all others are left free. A number of threads
+without a choice of cores is not pinned: the kernel places them, so that several slaves on one machine do not all end up
+on its first core.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,13 +20,37 @@ class Placement:
     spared: tuple[int, ...]  # cores that no workload thread runs on; empty: none is spared
 
 
-def place(threads: int, cores: Sequence[int], siblings: Collection[int]) -> Placement:
-    """Where `threads` (0: one per core) run on the `cores` that this process may use.
+def place(threads: int, chosen: Sequence[int], cores: Sequence[int], siblings: Collection[int]) -> Placement:
+    """Where `threads` (0: one per core) run on the `cores` that this process may use; only on `chosen`, if there are.
 
     `siblings`: core 0 and the logical cores that share its physical one.
     """
+    if chosen:
+        count = threads or len(chosen)
+        pinned = tuple(chosen[i * len(chosen) // count] for i in range(count))
+        return Placement(pinned, tuple(core for core in cores if core not in chosen))
     if threads:
         return Placement((-1,) * threads, ())
     spared = tuple(core for core in cores if core in siblings) if len(cores) >= SPARE_FROM else ()
     driving = tuple(core for core in cores if core not in spared)
     return Placement(driving, spared) if driving else Placement(tuple(cores), ())
+
+
+def against(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
+    """Why workload threads cannot run on the chosen cores, with the remedy; None if they can."""
+    missing = [core for core in chosen if core not in cores]
+    if not missing:
+        return None
+    which = f"core {ranges(missing)} is" if len(missing) == 1 else f"cores {ranges(missing)} are"
+    return f"{which} not there, or not for this process, which may use {ranges(cores)}: mend the plan's `cpus`"
+
+
+def ranges(cores: Sequence[int]) -> str:
+    """Cores as the kernel writes them: (0, 1, 2, 8) is "0-2,8"."""
+    runs: list[tuple[int, int]] = []
+    for core in sorted(cores):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], core)
+        else:
+            runs.append((core, core))
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,22 +1,51 @@
-"""Which workload thread drives which instance.
+"""Which workload threads drive which instance.
 
-Rule: pure. Every thread gets its even share of tags, since a tag is what costs a thread time; where tags are equal, of
-instances. An instance stays with its thread for as long as it exists.
+Rule: pure. An instance goes to threads on its LUN's NUMA node, where there are such; where a node is unknown, or there
+is only one, nodes change nothing. Among those, every thread gets its even share of tags, since a tag is what costs a
+thread time; where tags are equal, of instances. An instance stays with its threads for as long as it exists.
 """
 
+import heapq
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
-def deal(loads: Sequence[tuple[int, int]], tags: Sequence[int]) -> list[int]:
-    """The thread of each new instance, given its number of tags.
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a thread drives already, and where it runs."""
 
-    `loads`: what each thread drives already, as (tags, instances). The largest are dealt first, each to the thread that
-    has least; the result is in the order of `tags`.
-    """
+    tags: int = 0
+    instances: int = 0  # or parts of them
+    node: int | None = None  # NUMA node of its core; None: not known, or it is not pinned
+
+    def plus(self, tags: int) -> "Load":
+        return Load(self.tags + tags, self.instances + 1, self.node)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An instance that is to be dealt."""
+
+    tags: int
+    node: int | None = None  # its LUN's
+    spread: int = 1  # over so many threads, at most one for each tag
+
+
+def deal(loads: Sequence[Load], wanted: Sequence[Wanted]) -> list[tuple[int, ...]]:
+    """The threads of each new instance, in the order of `wanted`. The largest are dealt first."""
     now = list(loads)
-    chosen = [0] * len(tags)
-    for i in sorted(range(len(tags)), key=lambda i: -tags[i]):
-        thread = min(range(len(now)), key=lambda t: (*now[t], t))
-        chosen[i] = thread
-        now[thread] = (now[thread][0] + tags[i], now[thread][1] + 1)
+    chosen: list[tuple[int, ...]] = [()] * len(wanted)
+    for i in sorted(range(len(wanted)), key=lambda i: -wanted[i].tags):
+        one = wanted[i]
+        near = [one.node is not None and load.node == one.node for load in now]
+        keys = [(not near[t], load.tags, load.instances, t) for t, load in enumerate(now)]
+        count = max(1, min(one.spread, one.tags, len(now)))
+        chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
+        for thread, tags in zip(chosen[i], shares(one.tags, count), strict=True):
+            now[thread] = now[thread].plus(tags)
     return chosen
+
+
+def shares(total: int, parts: int) -> list[int]:
+    """A whole number in even parts, larger ones first."""
+    return [total // parts + (k < total % parts) for k in range(parts)]

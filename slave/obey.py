@@ -40,7 +40,7 @@ from ..protocol.messages import (
 from ..protocol.states import State, may_command
 from .backends import AUTO, LIBAIO, why_not
 from .clock import measure
-from .cores import place
+from .cores import against, place
 from .driving import Driving
 from .engine._engine import Engine, backends, now_ns
 from .files import Cancelled, CannotMake, Files, Wanted, wanted
@@ -48,6 +48,7 @@ from .host import hello
 from .kernel import cpu_list, first_line
 from .link import Link
 from .luns import discover
+from .numa import node_of_cores
 from .workloads import Workloads
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
@@ -164,17 +165,19 @@ class Slave:
             self._refuse(command, reason)
             return
         siblings = cpu_list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")) or (0,)
-        placement = place(command.threads, self._cores, siblings)
+        placement = place(command.threads, command.cpus, self._cores, siblings)
         try:
             auto = command.backend == AUTO
             backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
             engine = self._new_engine(backend, list(placement.threads))
+            engine.spin(command.spin)
         except OSError as error:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
         if placement.spared:
             os.sched_setaffinity(0, placement.spared)  # this thread only, now that the engine has its own
-        workloads = Workloads(engine, backend, len(placement.threads))
+        node_of = node_of_cores()
+        workloads = Workloads(engine, backend, [node_of.get(core) for core in placement.threads])
         self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, auto)
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
         self._link.say(Ok(command.id, now_ns()))
@@ -187,6 +190,8 @@ class Slave:
             return reason
         if not 0 <= command.threads <= MOST_THREADS:
             return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
+        if reason := against(command.cpus, self._cores):
+            return reason
         if command.lease_ns <= 0:
             return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
         return None

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .blocks import ROOT, BlockDevice, at
+from .blocks import ROOT, BlockDevice, at, numa_node
 from .gate import Evidence, Surroundings, of_block, of_file
 from .kernel import number_in
 from .mounts import mount_of
@@ -32,6 +32,7 @@ class Target:
     filesystem: str  # of a file: its type; else ""
     mount: str  # of a file: where that is mounted
     device: BlockDevice | None  # of a block device
+    node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
 
     def evidence(self, around: Surroundings) -> Evidence:
         """What speaks against writing to it; see the gate."""
@@ -48,19 +49,24 @@ def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
         device = at(path, root)
         if device is None:
             raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
-        return Target(path, "block", device.size, device.block, "", "", device)
+        return Target(path, "block", device.size, device.block, "", "", device, numa_node(device.disk))
     if stat.S_ISREG(status.st_mode):
         if status.st_size == 0:
             raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
         mount = mount_of(os.path.realpath(path), around.mounts)
         filesystem, point = (mount.filesystem, mount.point) if mount else ("", "")
-        return Target(path, "file", status.st_size, file_block(status.st_dev, root), filesystem, point, None)
+        disk = disk_below(status.st_dev, root)
+        return Target(path, "file", status.st_size, file_block(disk), filesystem, point, None, numa_node(disk))
     what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
     raise NotDrivable(f"it is {what}")
 
 
-def file_block(device: int, root: Path = ROOT) -> int:
-    """O_DIRECT's unit for files of the filesystem with this st_dev: its disk's logical block size."""
+def disk_below(device: int, root: Path = ROOT) -> Path:
+    """The sysfs folder of the disk below the filesystem with this st_dev; one that is not there, where it has none."""
     folder = (root / "sys/dev/block" / f"{os.major(device)}:{os.minor(device)}").resolve()
-    disk = folder.parent if (folder / "partition").exists() else folder
+    return folder.parent if (folder / "partition").exists() else folder
+
+
+def file_block(disk: Path) -> int:
+    """O_DIRECT's unit for files of a filesystem on this disk: the disk's logical block size."""
     return number_in(disk / "queue/logical_block_size") or FILE_BLOCK

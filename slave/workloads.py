@@ -19,7 +19,7 @@ from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadT
 from ..protocol.parameters import MAX, Parameters
 from . import checks
 from .blocks import ROOT
-from .deal import deal
+from .deal import Load, Wanted, deal
 from .engine._engine import Engine
 from .gate import Surroundings, claim, judge
 from .host import aio_left
@@ -49,10 +49,12 @@ class Instance:
 class Workloads:
     """Remembers the instances; every method that changes them leaves engine and memory agreeing."""
 
-    def __init__(self, engine: Engine, backend: str, threads: int, root: Path = ROOT) -> None:
+    def __init__(self, engine: Engine, backend: str, nodes: Sequence[int | None], root: Path = ROOT) -> None:
+        """`nodes`: of each workload thread's core; None: not known."""
         self._engine = engine
         self._limited = backend == "libaio"  # by fs.aio-max-nr
-        self._contexts = [0] * threads  # I/Os that the kernel holds room for since the last step, per thread
+        self._nodes = tuple(nodes)
+        self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._root = root
         self._instances: dict[int, Instance] = {}
         self._luns: dict[Key, OpenLun] = {}
@@ -65,7 +67,9 @@ class Workloads:
     def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
         """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
-        threads = deal(self._loads(), [workload.ceiling for workload in workloads])
+        nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
+        wanted = [Wanted(workload.ceiling, node) for workload, node in zip(workloads, nodes, strict=True)]
+        threads = [thread for (thread,) in deal(self._loads(), wanted)]
         refusals += self._check_tags(workloads, threads)
         if not refusals:
             refusals += self._open({(_real(t), w.consent): t for w, t in zip(workloads, targets, strict=True)})
@@ -118,7 +122,7 @@ class Workloads:
 
     def gone(self) -> None:
         """Remember what the kernel holds for each thread since a `go`: room for all its instances, and one more."""
-        self._contexts = [max(room, 1 + tags) for room, (tags, _) in zip(self._contexts, self._loads(), strict=True)]
+        self._contexts = [max(room, 1 + load.tags) for room, load in zip(self._contexts, self._loads(), strict=True)]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[Target], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
@@ -156,7 +160,7 @@ class Workloads:
 
     def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[int]) -> list[Refusal]:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
-        rooms = [1 + tags for tags, _ in self._loads()]
+        rooms = [1 + load.tags for load in self._loads()]
         for workload, thread in zip(workloads, threads, strict=True):
             rooms[thread] += workload.ceiling
         needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
@@ -206,11 +210,10 @@ class Workloads:
             self._instances[workload.number] = Instance(workload, key, thread, workload.parameters)
         return []
 
-    def _loads(self) -> list[tuple[int, int]]:
-        loads = [(0, 0)] * len(self._contexts)
+    def _loads(self) -> list[Load]:
+        loads = [Load(node=node) for node in self._nodes]
         for instance in self._instances.values():
-            tags, count = loads[instance.thread]
-            loads[instance.thread] = (tags + instance.workload.ceiling, count + 1)
+            loads[instance.thread] = loads[instance.thread].plus(instance.workload.ceiling)
         return loads
 
     def _forget(self, number: int) -> None:

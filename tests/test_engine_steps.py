@@ -365,6 +365,26 @@ def test_instances_on_several_threads_swap_at_the_same_boundaries(image: Path) -
             assert result.threads[:, ThreadCount.SUBMITTED].sum() == result.total(Count.SUBMITTED)
 
 
+def test_with_spin_a_thread_does_not_sleep_while_something_will_fall_due(image: Path) -> None:
+    for step in drive("null", threads=2):
+        lun = step.lun(image)
+        step.create(0, lun, thread=0, iops=300.0)
+        step.create(1, lun, thread=1, iops=0.0)  # paused: nothing to be awake for
+        for spin in (False, True):
+            step.engine.spin(spin)
+            step.go(range(2), 100 * MS)
+            with pytest.raises(OSError, match="a step is running"):
+                step.engine.spin(not spin)
+            step.engine.stop(1)
+            step.finish()
+            last = step.results[-1].threads
+            assert (last[0, ThreadCount.WAITS] == 0) == spin
+            assert last[1, ThreadCount.WAITS] > 0
+            assert last[0, ThreadCount.SPUN] > (50 * MS if spin else -1)
+            assert last[1, ThreadCount.SPUN] < 50 * MS
+            check_sums(step)
+
+
 def test_a_short_file_makes_errors_that_are_in_no_latency(real: Drive, image: Path) -> None:
     real.create(0, real.lun(image), iops=500.0)
     with open(image, "r+b") as file:

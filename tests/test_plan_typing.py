@@ -102,6 +102,22 @@ def test_a_short_form_means_its_long_form(long: str, brief: str) -> None:
     assert content(long) == content(brief)
 
 
+@pytest.mark.parametrize(
+    ("written", "cores"),
+    [
+        ("3", (3,)),
+        ("0-3,8", (0, 1, 2, 3, 8)),
+        ("8, 0-1", (8, 0, 1)),
+        ("[ 0, 4-5 ]", (0, 4, 5)),
+        ("[ 7 ]", (7,)),
+    ],
+)
+def test_cores(written: str, cores: tuple[int, ...]) -> None:
+    made = plan(f"cpus: {written}\nspin: true")
+    assert (made.cpus, made.spin) == (cores, True)
+    assert (plan("threads: 1").cpus, plan("threads: 1").spin) == ((), False)
+
+
 def test_paths_are_a_short_select() -> None:
     select = plan("luns: { paths: [ /dev/sdb, '/dev/nvme[1-2]n1' ] }").luns.select
     assert select is not None

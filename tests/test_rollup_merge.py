@@ -12,7 +12,7 @@ from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import Interval, Merger
 from ivypy.master.rollup.merged import NO_LEAST, Merged, integers
 from ivypy.master.rollup.window import MOST_SAMPLES, Samples, Window, carried
-from ivypy.protocol.counters import SERIES, Count, Moment
+from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import BUCKETS, LIMIT_NS, bucket_of
 from ivypy.protocol.messages import ArrayType, Result
@@ -218,8 +218,8 @@ def with_moment(column: Moment, value: int) -> Any:
             {"moments": with_moment(Moment.MIN, 2**63)},
             "the least and the largest value of a series contradict each other",
         ),
-        ({"threads": some(5, ArrayType.I64)}, "threads has 5 numbers, not a multiple of 18"),
-        ({"threads": some(36, ArrayType.U64)}, "threads is of type u8, not i8"),
+        ({"threads": some(5, ArrayType.I64)}, f"threads has 5 numbers, not a multiple of {len(ThreadCount)}"),
+        ({"threads": some(2 * len(ThreadCount), ArrayType.U64)}, "threads is of type u8, not i8"),
         ({"length_ns": 0}, "its length is 0 ns"),
         ({"faults": (fault(9, 5, 1),)}, "it names faults of the unknown workloads [9]"),
     ],

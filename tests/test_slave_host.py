@@ -1,33 +1,11 @@
-"""Cores, threads, how busy they are, and how work is dealt to them: pure, with the machine's own answers beside."""
+"""Cores and how busy they are, from the kernel's small files: pure, with the machine's own answers beside."""
 
 import os
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from ivypy.slave.cores import Placement, place
 from ivypy.slave.cpu import CpuMeter, look, percent, ticks
-from ivypy.slave.deal import deal
 from ivypy.slave.kernel import cpu_list, first_line, number_in
-
-
-@pytest.mark.parametrize(
-    ("threads", "cores", "siblings", "placement"),
-    [
-        (0, [0], (0,), Placement((0,), ())),
-        (0, [0, 1], (0, 1), Placement((0, 1), ())),
-        (0, [0, 1, 2], (0,), Placement((0, 1, 2), ())),
-        (0, [0, 1, 2, 3], (0,), Placement((1, 2, 3), (0,))),
-        (0, [0, 1, 2, 3], (0, 2), Placement((1, 3), (0, 2))),
-        (0, [0, 1, 2, 3, 4, 5, 6, 7], (0, 4), Placement((1, 2, 3, 5, 6, 7), (0, 4))),
-        (0, [4, 5, 6, 7], (0, 2), Placement((4, 5, 6, 7), ())),
-        (0, [0, 1, 2, 3], (0, 1, 2, 3), Placement((0, 1, 2, 3), ())),
-        (3, [0, 1], (0,), Placement((-1, -1, -1), ())),
-    ],
-)
-def test_threads_are_placed(threads: int, cores: list[int], siblings: tuple[int, ...], placement: Placement) -> None:
-    assert place(threads, cores, siblings) == placement
 
 
 @pytest.mark.parametrize(
@@ -69,25 +47,3 @@ def test_small_files_of_the_kernel() -> None:
     assert first_line("/proc/sys/kernel/ostype") == "Linux"
     assert (number_in("/proc/sys/kernel/pid_max") or 0) > 0
     assert (first_line("/proc/none"), number_in("/proc/none"), number_in("/proc/sys/kernel/ostype")) == ("", None, None)
-
-
-@pytest.mark.parametrize(
-    ("loads", "tags", "threads"),
-    [
-        ([(0, 0)], [4, 4], [0, 0]),
-        ([(0, 0), (0, 0)], [1, 1, 1, 1], [0, 1, 0, 1]),
-        ([(0, 0), (0, 0)], [1, 32, 1, 1], [1, 0, 1, 1]),
-        ([(64, 1), (0, 0)], [8, 8], [1, 1]),
-        ([(4, 4), (4, 1)], [1], [1]),
-        ([(0, 0), (0, 0), (0, 0)], [], []),
-    ],
-)
-def test_instances_are_dealt_evenly(loads: list[tuple[int, int]], tags: list[int], threads: list[int]) -> None:
-    assert deal(loads, tags) == threads
-
-
-@given(st.integers(1, 8), st.lists(st.integers(1, 8192), max_size=60))
-def test_no_thread_has_more_than_its_share_and_one_instance(threads: int, tags: list[int]) -> None:
-    dealt = deal([(0, 0)] * threads, tags)
-    sums = [sum(t for t, where in zip(tags, dealt, strict=True) if where == i) for i in range(threads)]
-    assert max(sums) - min(sums) <= max(tags, default=0)

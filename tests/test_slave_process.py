@@ -202,6 +202,7 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
     [
         ({"backend": "floppy"}, "backend 'floppy' does not work here: choose one of "),
         ({"threads": 1000}, "1000 threads are asked for: choose 0 (one per core) to 256"),
+        ({"cpus": (0, 4090)}, "core 4090 is not there, or not for this process, which may use "),
         ({"lease_ns": 0}, "a lease of 0 ns has run out before it began: choose a longer one"),
     ],
 )

@@ -29,7 +29,7 @@ def engine() -> FakeEngine:
 
 @pytest.fixture
 def workloads(engine: FakeEngine) -> Workloads:
-    return Workloads(engine, "null", 2)  # type: ignore[arg-type]
+    return Workloads(engine, "null", [None, None])  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_every_refusal_is_said_at_once_and_nothing_is_created(
 def test_more_tags_than_the_kernel_has_room_for_are_refused(
     file: str, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limited = Workloads(engine, "libaio", 2)  # type: ignore[arg-type]
+    limited = Workloads(engine, "libaio", [None, None])  # type: ignore[arg-type]
     left = 100
     monkeypatch.setattr(workloads_module, "aio_left", lambda: left)
     assert limited.create(on(file, *[Parameters()] * 13)) == [
@@ -215,7 +215,7 @@ class TestConsent:
     @pytest.fixture
     def real(self) -> Iterator[Workloads]:
         engine = _engine.Engine("null", [-1])
-        yield Workloads(engine, "null", 1)
+        yield Workloads(engine, "null", [None])
         assert engine.close(5.0) == []
 
     def test_without_it_a_mounted_device_may_be_read_and_with_it_is_refused(
@@ -239,7 +239,7 @@ class TestConsent:
     ) -> None:
         assert real.create(on(loop, WRITE, consent=True)) == []
         assert real.create(on(loop, WRITE, consent=True, first=1)) == []
-        other = Workloads(FakeEngine(), "null", 1)  # type: ignore[arg-type]
+        other = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
         assert other.create(on(loop, WRITE, consent=True)) == [
             m.Refusal(
                 f"h+{loop}+w0",
@@ -257,7 +257,7 @@ class TestConsent:
     def test_the_kernel_itself_keeps_a_lun_without_consent_from_being_written(self, loop: str) -> None:
         engine = _engine.Engine("null", [-1])
         try:
-            real = Workloads(engine, "null", 1)
+            real = Workloads(engine, "null", [None])
             assert real.create(on(loop, Parameters())) == []
             flags = [
                 int(line.split()[1], 8)
@@ -282,4 +282,4 @@ class TestConsent:
 
 
 def test_an_order_of_no_instances_is_one() -> None:
-    assert Workloads(FakeEngine(), "null", 1).check_go(m.Go(1, 0, 1, u32(), u32())) is None  # type: ignore[arg-type]
+    assert Workloads(FakeEngine(), "null", [None]).check_go(m.Go(1, 0, 1, u32(), u32())) is None  # type: ignore[arg-type]

@@ -174,6 +174,7 @@ THREADS: Final = (
     Column("completed", "I/Os", "errors included"),
     Column("cpu_time_us", "us", "CPU time of the thread"),
     Column("anchor_correction_us", "us", "how far its clock was moved at this swap"),
+    Column("spun_us", "us", "time awake without need: waiting for a due time, or for anything with `spin`"),
 )
 CLOCK: Final = (
     Column("subinterval", "", "its number in the step"),

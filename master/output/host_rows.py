@@ -21,7 +21,7 @@ Row = Sequence[Any]
 _TIMES: Final = (
     ThreadCount.DISPATCH, ThreadCount.SWITCHOVER, ThreadCount.LATENESS_P50, ThreadCount.LATENESS_P99,
     ThreadCount.LATENESS_MAX, ThreadCount.HARVEST_GAP_P99, ThreadCount.HARVEST_GAP_MAX, ThreadCount.IN_SUBMIT,
-    ThreadCount.CPU_TIME, ThreadCount.ANCHOR_CORRECTION,
+    ThreadCount.CPU_TIME, ThreadCount.ANCHOR_CORRECTION, ThreadCount.SPUN,
 )  # fmt: skip
 
 

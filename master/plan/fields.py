@@ -4,8 +4,9 @@ Rule: a field's reader gets what stands in the document (text, list, mapping or 
 or raises ValueError with the remedy; pydantic only walks the structure and gathers the faults.
 """
 
+import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -191,6 +192,40 @@ def _shell_words(text: str) -> tuple[str, ...]:
 
 
 WORDS: Final = scalar(_shell_words, "a command line, like: sudo -n python3.11", TEXT_SCHEMA)
+
+
+HIGHEST_CORE: Final = 4095
+
+
+def read_cores(value: Any) -> tuple[int, ...]:
+    """`cpus`: numbers of cores and ranges of them, as 0-3,8 or [0-3, 8]."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, str) and part.strip() for part in parts):
+        raise ValueError(f"is {kind_of(value)}; it needs cores, like 0-3,8")
+    found: list[int] = []
+    for part in (part.strip() for part in parts):
+        ends = [parse_count(end) for end in part.split("-")] if re.fullmatch(r"\d+(-\d+)?", part) else []
+        if not ends:
+            raise ValueError(f"{part!r} is neither a core nor a range of them; write for example 0-3,8")
+        if ends[0] > ends[-1]:
+            raise ValueError(f"{part!r} ends before it begins; the smaller number stands first")
+        if ends[-1] > HIGHEST_CORE:
+            raise ValueError(f"{part!r} is beyond the last core that Linux numbers, {HIGHEST_CORE}")
+        for core in range(ends[0], ends[-1] + 1):
+            if core in found:
+                raise ValueError(f"core {core} stands twice in it")
+            found.append(core)
+    return tuple(found)
+
+
+def write_cores(cores: Sequence[int]) -> str:
+    return ",".join(map(str, cores))
+
+
+_CORES_SCHEMA: Final = [{"type": "integer", "minimum": 0}, _text(r"\d+(-\d+)?(\s*,\s*\d+(-\d+)?)*")]
+CORES: Final = Reads(
+    read_cores, {"anyOf": [*_CORES_SCHEMA, {"type": "array", "items": {"anyOf": _CORES_SCHEMA}}]}, write_cores
+)
 
 
 def read_span(value: Any) -> Span:

@@ -140,6 +140,8 @@ class Plan:
     subinterval_s: float  # what steps have that say nothing else
     achieved_iops_tolerance: float  # how far the backlog may grow, as a fraction of what fell due
     on_io_error: OnIoError
+    cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
+    spin: bool = False  # they do not sleep while their load is paced
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:

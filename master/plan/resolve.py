@@ -82,6 +82,8 @@ def resolved(
         lease_s=doc.lease,
         backend=doc.backend,
         threads=doc.threads,
+        cpus=doc.cpus,
+        spin=doc.spin,
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,

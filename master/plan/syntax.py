@@ -16,6 +16,7 @@ from .control_syntax import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, Sta
 from .fields import (
     ABSOLUTE,
     CHANGES,
+    CORES,
     FLAG,
     PARAMETER_FIELDS,
     TEXT,
@@ -262,7 +263,17 @@ class PlanDoc(Section):
         "measure ivypy itself.",
         "libaio",
     )
-    threads: Annotated[int, count_field(0, 1024)] = about("Workload threads per host; 0: one per core.", 0)
+    threads: Annotated[int, count_field(0, 256)] = about("Workload threads per host; 0: one per core.", 0)
+    cpus: Annotated[tuple[int, ...], CORES] = about(
+        "The cores of each host that workload threads run on, like `0-3,8`: a thread on each, or `threads` of them "
+        "spread evenly. If left out, all but core 0 and its sibling (all of less than four).",
+        (),
+    )
+    spin: Annotated[bool, FLAG] = about(
+        "Whether a workload thread with paced load looks at the clock and the ring without a pause instead of "
+        "sleeping: the lowest lateness, for a core of each thread that is busy throughout.",
+        False,
+    )
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
         "A host that hears nothing for so long stops all I/O.", 10.0
     )

@@ -22,6 +22,7 @@ SAME: Final[Mapping[str, str]] = {
     "interval": "subinterval", "subinterval_seconds": "subinterval", "status_interval": "subinterval",
     "log_avg_msec": "subinterval",
     "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
+    "cpus_allowed": "cpus", "cores": "cpus",
     "ioengine": "backend", "engine": "backend",
     "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
     "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",

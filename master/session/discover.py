@@ -40,7 +40,14 @@ async def prepare(plan: Plan, fleet: Fleet) -> None:
     """Tell every host what holds for the whole run. Raises HostsError."""
 
     async def one(driver: Driver) -> None:
-        await driver.ask(Prepare, backend=plan.backend, threads=plan.threads, lease_ns=round(plan.lease_s * 1e9))
+        await driver.ask(
+            Prepare,
+            backend=plan.backend,
+            threads=plan.threads,
+            cpus=plan.cpus,
+            spin=plan.spin,
+            lease_ns=round(plan.lease_s * 1e9),
+        )
 
     await fleet.ask_all(dict.fromkeys(fleet.alive, one))
 

@@ -59,6 +59,8 @@ class Engine:
     def fileno(self) -> int: ...
     def use(self, backend: str) -> None:
         """Change the backend, as long as no step has run."""
+    def spin(self, on: bool) -> None:
+        """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
     def open_lun(self, path: str, writable: bool) -> int:
         """Open with O_DIRECT, read-only unless `writable`; a handle for `create`."""
     def close_lun(self, lun: int) -> None: ...

@@ -47,7 +47,7 @@ enum { BUFFER_FAULTS = 1024 };
 /* What is counted per thread; nanoseconds. */
 struct thread_figures {
     uint64_t overruns, dispatch, switchover, harvest_gap_max, in_submit, submit_calls, harvests, waits, submitted,
-        completed, cpu_time;
+        completed, cpu_time, spun;
     int64_t anchor_correction;
 };
 

@@ -105,6 +105,7 @@ static void add_figures(struct part *p, const struct buffer *b)
     s->completed += f->completed;
     s->cpu_time += f->cpu_time;
     s->anchor_correction += f->anchor_correction;
+    s->spun += f->spun;
     if (f->harvest_gap_max > s->harvest_gap_max)
         s->harvest_gap_max = f->harvest_gap_max;
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
@@ -175,6 +176,7 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_COMPLETED] = (int64_t)p->sums.completed;
     figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
     figures[THREAD_ANCHOR_CORRECTION] = p->sums.anchor_correction;
+    figures[THREAD_SPUN] = (int64_t)p->sums.spun;
 }
 
 static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)

@@ -193,7 +193,7 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
 }
 
 /* What a look at the ring found, at `now_ns`. */
-static uint32_t looked(struct thread *t, int found, uint64_t now_ns, bool slept)
+static uint32_t looked(struct thread *t, int found, uint64_t now_ns, enum rest how)
 {
     struct thread_figures *figures = &t->running->figures;
     uint64_t gap_ns = now_ns - t->last_look_ns;
@@ -204,13 +204,15 @@ static uint32_t looked(struct thread *t, int found, uint64_t now_ns, bool slept)
         return 0;
     }
     /* Asleep, the kernel looks for us. */
-    if (!slept && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
+    if (how != REST_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
         t->running->harvest_gap[bucket_of(gap_ns)]++;
         if (gap_ns > figures->harvest_gap_max)
             figures->harvest_gap_max = gap_ns;
     }
-    if (slept && found == 0)
+    if (how == REST_ASLEEP && found == 0)
         rest_rang(t, now_ns);
+    if (how == REST_AWAKE && found == 0)
+        figures->spun += gap_ns;
     figures->harvests += found > 0;
     return (uint32_t)found;
 }
@@ -225,7 +227,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
     t->cpu_seen_ns = clock_thread_cpu();
     t->last_look_ns = now_ns;
     for (;;) {
-        bool slept = false;
+        enum rest how = REST_NONE;
         int result;
 
         if (needs_notice(t, now_ns) && !take_notice(t, now_ns))
@@ -258,14 +260,14 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 submit_take_back(t, false);
             }
         } else if (t->done_count == 0) {
-            result = rest_until_needed(t, now_ns, &slept);
+            result = rest_until_needed(t, now_ns, &how);
             now_ns = thread_now(t);
         } else {
             harvest_record(t);
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
             now_ns = thread_now(t);
         }
-        found = looked(t, result, now_ns, slept);
+        found = looked(t, result, now_ns, how);
         harvest_record(t);
     }
     *now = now_ns;

@@ -1,4 +1,5 @@
-/* Waiting exactly: sleeping no longer than until the next thing can happen, and being awake by then. */
+/* Waiting exactly: sleeping no longer than until the next thing can happen, and being awake by then; or, with spin, not
+ * sleeping at all while something will fall due. */
 #include "clock.h"
 #include "thread.h"
 
@@ -38,11 +39,12 @@ void rest_rang(struct thread *t, uint64_t now_ns)
         stay_awake(t, now_ns, t->alarm_for_ns);
 }
 
-int rest_until_needed(struct thread *t, uint64_t now_ns, bool *slept)
+int rest_until_needed(struct thread *t, uint64_t now_ns, enum rest *how)
 {
     uint64_t next_ns = earlier(heap_key(&t->heap), t->horizon_ns);
     uint64_t until_ns = earlier(next_ns, now_ns + (t->again ? NS_PER_MS : THREAD_LONGEST_WAIT_NS));
-    bool awake = now_ns < t->awake_until_ns || until_ns <= now_ns + SHORTEST_WAIT_NS;
+    bool awake = (t->spin && heap_key(&t->heap) != HEAP_EMPTY) || now_ns < t->awake_until_ns ||
+                 until_ns <= now_ns + SHORTEST_WAIT_NS;
 
     t->alarm_ns = t->alarm_for_ns = until_ns;
     if (!awake && until_ns == next_ns && afford(t, now_ns)) {
@@ -51,7 +53,7 @@ int rest_until_needed(struct thread *t, uint64_t now_ns, bool *slept)
         if (awake)
             stay_awake(t, now_ns, until_ns);
     }
-    *slept = !awake;
+    *how = awake ? REST_AWAKE : REST_ASLEEP;
     if (awake)
         return t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
     t->running->figures.waits++;

@@ -189,6 +189,15 @@ static int use(struct engine *e, const struct backend *backend)
     return 0;
 }
 
+int engine_spin(struct engine *e, bool spin)
+{
+    engine_enter(e);
+    int result = engine_must_be_idle(e);
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        e->threads[n].spin = spin;
+    return engine_leave(e, result);
+}
+
 int engine_use(struct engine *e, const struct backend *backend)
 {
     engine_enter(e);

@@ -34,6 +34,9 @@ struct instance_list {
     struct instance *first, *last;
 };
 
+/* How the time before a look at the ring was spent. */
+enum rest { REST_NONE, REST_AWAKE, REST_ASLEEP };
+
 /* This thread's part of one queue of the kernel. More requests in flight than it holds would block submission, and
  * with it every other LUN on the thread; so the rest waits here, as due. */
 struct share {
@@ -96,6 +99,7 @@ struct thread {
     uint64_t awake_until_ns;         /* no sleep before this */
     uint64_t paid_until_ns;          /* the time spent awake, four times over, reaches so far */
     uint64_t timer_late_ns;  /* by how much sleeps end late */
+    bool spin;    /* does not sleep while something will fall due */
     bool cooling; /* nothing falls due any more */
     bool dead;
 
@@ -159,8 +163,9 @@ void loop_fall_due(struct thread *t, uint64_t until_ns);
 /* After a change of its due times or its rest: when the loop looks at an instance next. */
 void loop_set_alarm(struct thread *t, struct instance *i);
 
-/* rest.c: nothing is to be done now. Sleeps until something may be, and looks at the ring: what harvest says. */
-int rest_until_needed(struct thread *t, uint64_t now_ns, bool *slept);
+/* rest.c: nothing is to be done now. Sleeps until something may be, or stays awake, and looks at the ring: what harvest
+ * says. */
+int rest_until_needed(struct thread *t, uint64_t now_ns, enum rest *how);
 /* The sleep ended by its timer. */
 void rest_rang(struct thread *t, uint64_t now_ns);
 

@@ -30,6 +30,38 @@ FAULTS: list[tuple[str, str]] = [
         "1:10: threads: '-1' is too little; the least is 0",
     ),
     (
+        "threads: 257",
+        "1:10: threads: '257' is too much; the most is 256",
+    ),
+    (
+        "cpus: all",
+        "1:7: cpus: 'all' is neither a core nor a range of them; write for example 0-3,8",
+    ),
+    (
+        "cpus: 3-1",
+        "1:7: cpus: '3-1' ends before it begins; the smaller number stands first",
+    ),
+    (
+        "cpus: [ 0-3, 2 ]",
+        "1:7: cpus: core 2 stands twice in it",
+    ),
+    (
+        "cpus: 0-99999999999",
+        "1:7: cpus: '0-99999999999' is beyond the last core that Linux numbers, 4095",
+    ),
+    (
+        "cpus: []",
+        "1:7: cpus is a list; it needs cores, like 0-3,8",
+    ),
+    (
+        "cpus: -1",
+        "1:7: cpus: '-1' is neither a core nor a range of them; write for example 0-3,8",
+    ),
+    (
+        "spin: on",
+        "1:7: spin: 'on' is neither true nor false; write true",
+    ),
+    (
         "backend: aio",
         "1:10: backend: 'aio' is not known here; did you mean 'libaio'?",
     ),

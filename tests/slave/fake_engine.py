@@ -55,6 +55,10 @@ class FakeEngine:
     def fileno(self) -> int:
         return self._fd
 
+    def spin(self, on: bool) -> None:
+        if on:
+            self._do("spin")
+
     def open_lun(self, path: str, writable: bool) -> int:
         self._do("open_lun", path, "rw" if writable else "ro")
         self._luns += 1

@@ -83,6 +83,16 @@ PyObject *method_close(PyObject *self, PyObject *arguments, PyObject *keywords)
     return list;
 }
 
+PyObject *method_spin(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"on", NULL};
+    int on;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "p", names, &on))
+        return NULL;
+    return none_or_raise(self, engine_spin(engine_of(self), on != 0), NULL);
+}
+
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"backend", NULL};
