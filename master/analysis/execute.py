@@ -15,7 +15,7 @@ from .accumulate import Weighting
 from .analyse import Analysis, Question
 from .check import check
 from .clocks import apart, begins_ns, misalignment, read_start_times, with_start_times
-from .compat import CompatOptions, Tool, printer
+from .compat import PRINTERS, CompatOptions, Tool
 from .detect import Hints
 from .faults import Fault, LogError
 from .find import Found, find
@@ -66,7 +66,7 @@ class Options:
 def execute(options: Options, out: Say, log: Say) -> ExitCode:
     """Do it; `out` takes the result, `log` what is to be known about it. PlanError: the arguments or the logs."""
     if options.compat is not None:
-        lines = printer(options.compat)(options.paths, options.hints, options.compat_options)
+        lines = PRINTERS[options.compat](options.paths, options.hints, options.compat_options)
         _deliver("".join(f"{line}\n" for line in lines), options.output, out)
         return ExitCode.OK
     found = find(options.paths, options.hints, options.latencies)

@@ -13,10 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from .compat import CompatOptions, Rows, histogram_sources, read_rows
-from .detect import Hints
-from .layout import Layout
-from .records import Floats, Ints
+from ..detect import Hints
+from ..layout import Layout
+from ..records import Floats, Ints
+from .log import Rows, histogram_sources, read_rows
+from .options import CompatOptions
 
 _PERCENTILES: Final = (90.0, 95.0, 99.0)
 _LETTERS: Final = {"r": 0, "w": 1, "t": 2}

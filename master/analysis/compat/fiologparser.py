@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .compat import CompatOptions, Values, read_values
-from .detect import Hints
-from .records import Floats
+from ..detect import Hints
+from ..records import Floats
+from .log import Values, read_values
+from .options import CompatOptions
 
 _ALL_PERCENTILES = (50, 90, 95, 99)
 

@@ -1,44 +1,21 @@
-"""What the published tools print, for scripts that read it: `--compat`.
+"""fio's logs as they stand in the file, dense, for the old tools' arithmetic.
 
-Rule: number for number where theirs is right, and, on purpose, where theirs is merely odd (docs/percentiles.md lists
-how). Where a tool crashes or loses data, ours does the sane thing. Nothing here is used for ivypy's own numbers.
+Rule: what is wrong with a log is a LogError; nothing is resampled, aligned or left out here.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 
-from ._rows import parse_histograms, parse_latencies
-from .detect import Hints, detect
-from .faults import Fault, LogError
-from .read_text import Parsed, Reading
-from .records import Directions, Floats, Ints
-from .source import Format, Source
-from .streams import CHUNK, head
-
-
-class Tool(StrEnum):
-    PCTILES = "histo-log-pctiles"
-    HIST = "fiologparser_hist"
-    LOGPARSER = "fiologparser"
-
-
-@dataclass(frozen=True, slots=True)
-class CompatOptions:
-    """The old tools' own options; what a tool does not have, it ignores."""
-
-    interval_ms: int
-    percentiles: tuple[float, ...] | None  # None: the tool's own
-    log_hist_msec: int | None
-    output_unit: str  # pctiles: nsec, usec, msec
-    weighted: bool  # fiologparser_hist
-    divisor: int
-    decimals: int
-    directions: str  # fiologparser_hist: any of r w t m; blank: no column
-    show: str  # fiologparser: default, sum, average, full, all
+from .._rows import parse_histograms, parse_latencies
+from ..detect import Hints, detect
+from ..faults import Fault, LogError
+from ..read_text import Parsed, Reading
+from ..records import Directions, Floats, Ints
+from ..source import Format, Source
+from ..streams import CHUNK, head
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +114,3 @@ def read_values(path: Path) -> Values:
     if reading.faults:
         raise LogError(reading.faults)
     return Values(np.concatenate([p.stamps for p in parts]), np.concatenate([p.values for p in parts]))
-
-
-Printer = Callable[[Sequence[Path], Hints, CompatOptions], Iterator[str]]
-
-
-def printer(tool: Tool) -> Printer:
-    """What prints like `tool`: lines without their newlines."""
-    from . import compat_fiologparser, compat_fiologparser_hist, compat_pctiles
-
-    printers: dict[Tool, Printer] = {
-        Tool.PCTILES: compat_pctiles.lines,
-        Tool.HIST: compat_fiologparser_hist.lines,
-        Tool.LOGPARSER: compat_fiologparser.lines,
-    }
-    return printers[tool]

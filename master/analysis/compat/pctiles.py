@@ -15,11 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from .compat import CompatOptions, Rows, histogram_sources, read_rows
-from .detect import Hints
-from .faults import Fault, LogError
-from .layout import PER_GROUP, Layout
-from .records import Floats
+from ..detect import Hints
+from ..faults import Fault, LogError
+from ..layout import PER_GROUP, Layout
+from ..records import Floats
+from .log import Rows, histogram_sources, read_rows
+from .options import CompatOptions
 
 _PERCENTILES: Final = (0.0, 50.0, 95.0, 99.0, 100.0)
 _RELATIVE_BELOW_MS: Final = 1_000_000  # a first stamp below: counted from the job's start
