@@ -240,9 +240,9 @@ def _tell(run: str | None, request: Any) -> ExitCode:
 @click.option(
     "--host", default="local", show_default=True, metavar="HOST", help="local, or [user@]name[:port], by ssh."
 )
-@click.option("--time", "seconds", type=click.FloatRange(1, 3600), default=10.0, show_default=True, help="Seconds.")
+@click.option("--time", "duration", default="10s", show_default=True, help="How long, 1s to 1h.")
 @click.option("--json", "as_json", is_flag=True, help="All figures as JSON.")
-def clock(host: str, seconds: float, as_json: bool) -> ExitCode:
+def clock(host: str, duration: str, as_json: bool) -> ExitCode:
     """Measure the clock with which a host would stamp I/Os, beside fio's method.
 
     Compares the CPU's cycle counter with the kernel's clocks for the time given, and tests its order across the
@@ -251,7 +251,7 @@ def clock(host: str, seconds: float, as_json: bool) -> ExitCode:
     from .session.clock_page import clock_page
     from .session.interrupt import run_until_pressed
 
-    text, code = run_until_pressed(lambda presses: clock_page(host, seconds, as_json))
+    text, code = run_until_pressed(lambda presses: clock_page(host, duration, as_json))
     click.echo(text)
     return code
 

@@ -283,6 +283,8 @@ class ClockReport:
     widest_ticks: int  # of the brackets in which the anchors lie
     error_ns: float  # calibrated in the first part, how far ahead of CLOCK_MONOTONIC at the end of the last
     raw_error_ns: float  # the same with CLOCK_MONOTONIC_RAW
+    kernel_hz: float  # the rate by the kernel's own factors (the perf page); 0: it gives none
+    cpuid_hz: float  # the rate by CPUID leaf 0x15; 0: the CPU does not say
     fio_per_ms: tuple[int, ...]  # cycles per millisecond by fio's method, repeated
     fio_hours_ns: tuple[int, ...]  # what fio would take for an hour, by each of these
 

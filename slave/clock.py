@@ -55,6 +55,7 @@ def measure(number: int, duration_ns: int) -> ClockReport:
     ticking = _engine.anchor(False)[0] > 0
     anchors, raw = _watch(duration_ns) if ticking else ([], [])
     rate = rate_hz(anchors[0], anchors[-1]) if ticking else 0.0
+    kernel_hz, cpuid_hz = _engine.factors_hz() if ticking else (0.0, 0.0)
     return ClockReport(
         re=number,
         refusal=why,
@@ -73,6 +74,8 @@ def measure(number: int, duration_ns: int) -> ClockReport:
         widest_ticks=max((anchor.width for anchor in anchors), default=0),
         error_ns=gone_wrong_ns(anchors) if ticking else 0.0,
         raw_error_ns=gone_wrong_ns(raw) if ticking else 0.0,
+        kernel_hz=kernel_hz,
+        cpuid_hz=cpuid_hz,
         fio_per_ms=(fio := _fio() if ticking else ()),
         fio_hours_ns=tuple(FioClock.of(per_ms).ns(round(rate * 3600)) for per_ms in fio),
     )

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ivypy.master.cli import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from ivypy.master.session.clock_page import HOUR_NS, figures, host_of, page
+from ivypy.master.session.clock_page import HOUR_NS, figures, host_of, page, seconds_of
 from ivypy.protocol import messages as m
 from ivypy.slave.clock import Anchor, gone_wrong_ns, rate_hz
 from ivypy.slave.fio_clock import FioClock, cycles_per_ms
@@ -33,11 +33,13 @@ REPORT = m.ClockReport(
     widest_ticks=120,
     error_ns=-50.0,
     raw_error_ns=25.0,
+    kernel_hz=2e9 * (1 + 1.25e-6),
+    cpuid_hz=0.0,
     fio_per_ms=(2_000_000, 2_000_002),
     fio_hours_ns=(HOUR_NS, HOUR_NS - 3_600_000),
 )
 NONE = m.ClockReport(
-    1, "this CPU has no cycle counter", "hpet", 2, 0, 0, 0, 0, 0.0, 30.0, 0, 0.0, 0.0, (), 0, 0.0, 0.0, (), ()
+    1, "this CPU has no cycle counter", "hpet", 2, 0, 0, 0, 0, 0.0, 30.0, 0, 0.0, 0.0, (), 0, 0.0, 0.0, 0.0, 0.0, (), ()
 )
 
 
@@ -75,6 +77,7 @@ def test_the_page_of_a_good_clock() -> None:
         "-50 ns against CLOCK_MONOTONIC 5 s after a calibration (-0.0100 ppm)",
         "+25 ns against CLOCK_MONOTONIC_RAW (+0.0050 ppm)",
         "2 calibrations: -1.00 to +0.00 ppm (up to -3.6 ms an hour)",
+        "the kernel's factors +1.25 ppm; not used",
         "24.2 ns of CLOCK_MONOTONIC, 18.4 ns of the counter",
     ):
         assert piece in text
@@ -121,6 +124,13 @@ def test_hosts_that_are_none(text: str) -> None:
         host_of(text)
 
 
+@pytest.mark.parametrize(("text", "words"), [("3", "write 3s"), ("500ms", "1 s to an hour"), ("2h", "1 s to an hour")])
+def test_times_that_are_none(text: str, words: str) -> None:
+    assert seconds_of("1m30s") == 90
+    with pytest.raises(PlanError, match=words):
+        seconds_of(text)
+
+
 def test_a_clock_is_measured_between_steps_for_a_bounded_time() -> None:
     with Client() as slave:
         slave.prepare()
@@ -131,7 +141,7 @@ def test_a_clock_is_measured_between_steps_for_a_bounded_time() -> None:
 
 @pytest.mark.slow
 def test_the_clock_of_this_machine() -> None:
-    done = CliRunner().invoke(cli, ["clock", "--time", "1", "--json"], standalone_mode=False)
+    done = CliRunner().invoke(cli, ["clock", "--time", "1s", "--json"], standalone_mode=False)
     found = json.loads(done.output)
     assert done.return_value == (0 if found["used"] else 8)
     if found["used"]:

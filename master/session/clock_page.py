@@ -17,18 +17,22 @@ from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
 from ..hosts.gate import LoginGate
 from ..hosts.spec import HostSpec, Launcher
+from ..plan.units import parse_duration
 from ..verdicts import ExitCode
 from .fleet import connected
 from .open import opener
 
 LOCAL: Final = "local"
 PATIENCE_S: Final = 60.0  # beyond the time asked for
+LEAST_S: Final = 1.0
+MOST_S: Final = 3600.0
 HOUR_NS: Final = 3600 * 10**9
 _HOST: Final = re.compile(r"(?:(?P<user>[^@\s]+)@)?(?P<name>[^@:\s]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d+))?")
 
 
-async def clock_page(host: str, seconds: float, as_json: bool) -> tuple[str, ExitCode]:
+async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, ExitCode]:
     """Ask the slave of a host; the page and the exit code. Raises PlanError, HostsError."""
+    seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginGate())
     async with connected(
@@ -43,6 +47,17 @@ async def clock_page(host: str, seconds: float, as_json: bool) -> tuple[str, Exi
         (report,) = (await fleet.ask_all(dict.fromkeys(fleet.alive, ask), seconds + PATIENCE_S)).values()
     text = json.dumps(figures(report), indent=2) if as_json else "\n".join(page(host, report))
     return text, ExitCode.INVALID if report.refusal else ExitCode.OK
+
+
+def seconds_of(text: str) -> float:
+    """The value of --time. Raises PlanError."""
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise PlanError(f"--time {error}") from None
+    if not LEAST_S <= seconds <= MOST_S:
+        raise PlanError(f"--time {text}: a clock is measured for {LEAST_S:g} s to an hour")
+    return seconds
 
 
 def host_of(text: str) -> HostSpec:
@@ -65,6 +80,8 @@ def figures(report: ClockReport) -> dict[str, Any]:
         "spread_ppm": spread_ppm(report),
         "error_ppm": error_ppm(report, report.error_ns),
         "raw_error_ppm": error_ppm(report, report.raw_error_ns),
+        "kernel_hz": report.kernel_hz or None,
+        "cpuid_hz": report.cpuid_hz or None,
         "fio_errors_ppm": [hour_ppm(ns) for ns in report.fio_hours_ns],
     }
 
@@ -91,7 +108,7 @@ def page(host: str, report: ClockReport) -> list[str]:
     """The page, a line each."""
     lines = [f"{host}: the kernel keeps time by {report.clock_source or 'an unknown clock'}"]
     if report.rate_hz:
-        lines += [*_order(report), *_ours(report), *_fios(report)]
+        lines += [*_order(report), *_ours(report), *_others(report), *_fios(report)]
     lines.append(f"a reading         {report.kernel_cost_ns:.1f} ns of CLOCK_MONOTONIC")
     if report.rate_hz:
         lines[-1] += f", {report.counter_cost_ns:.1f} ns of the counter, converted"
@@ -122,6 +139,13 @@ def _ours(report: ClockReport) -> list[str]:
         f"                  {report.raw_error_ns:+.0f} ns against CLOCK_MONOTONIC_RAW"
         f" ({error_ppm(report, report.raw_error_ns):+.4f} ppm)",
     ]
+
+
+def _others(report: ClockReport) -> list[str]:
+    """What the kernel and the CPU say of the rate; neither has measured it lately, and neither is used."""
+    said = {"the kernel's factors": report.kernel_hz, "CPUID 0x15": report.cpuid_hz}
+    told = [f"{who} {(hz / report.rate_hz - 1) * 1e6:+.2f} ppm" for who, hz in said.items() if hz]
+    return [f"stated elsewhere  {', '.join(told)}; not used"] if told else []
 
 
 def _fios(report: ClockReport) -> list[str]:

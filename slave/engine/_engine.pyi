@@ -136,5 +136,8 @@ def anchor(raw: bool, /) -> tuple[int, int, int]:
 def reading_cost_ns(counter: bool, readings: int, /) -> float:
     """What one reading costs: of the cycle counter with its conversion, or of CLOCK_MONOTONIC."""
 
+def factors_hz() -> tuple[float, float]:
+    """The counter's rate by the kernel's factors (the perf page), and by CPUID leaf 0x15; 0.0 where there are none."""
+
 def fio_window(least_ns: int, /) -> tuple[int, int]:
     """(ticks, ns) of one of fio's measurements, at least so long; spins."""

@@ -62,5 +62,6 @@ PyObject *module_judge_counter(PyObject *self, PyObject *arguments);
 PyObject *module_anchor(PyObject *self, PyObject *arguments);
 PyObject *module_reading_cost_ns(PyObject *self, PyObject *arguments);
 PyObject *module_fio_window(PyObject *self, PyObject *arguments);
+PyObject *module_factors_hz(PyObject *self, PyObject *unused);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "counter.h"
+#include "factors.h"
 #include "gauge.h"
 
 PyObject *module_now_ns(PyObject *self, PyObject *unused)
@@ -78,4 +79,16 @@ PyObject *module_fio_window(PyObject *self, PyObject *arguments)
     gauge_window(least_ns, &ticks, &ns);
     Py_END_ALLOW_THREADS
     return Py_BuildValue("KK", (unsigned long long)ticks, (unsigned long long)ns);
+}
+
+PyObject *module_factors_hz(PyObject *self, PyObject *unused)
+{
+    double kernel_hz, cpuid_hz;
+
+    (void)self, (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    kernel_hz = factors_kernel_hz();
+    cpuid_hz = factors_cpuid_hz();
+    Py_END_ALLOW_THREADS
+    return Py_BuildValue("dd", kernel_hz, cpuid_hz);
 }

@@ -41,6 +41,7 @@ static PyMethodDef module_methods[] = {
     {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
     {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
     {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},
+    {"factors_hz", module_factors_hz, METH_NOARGS, "The counter's rate as the kernel and the CPU state it."},
     {"fio_window", module_fio_window, METH_VARARGS, "One of fio's measurements of the cycle counter."},
     {0},
 };
