@@ -47,7 +47,21 @@ class Reason(Enum):
         Weight.NOTE,
         "More than 10 % of the response time (mean or p99) is the generator's own lateness.",
     )
-    HOST_LIMIT = Weight.NOTE, "A core was busy throughout with iops: max: this is the host's limit, not the storage's."
+    HARVEST_LATE = (
+        Weight.INVALID,
+        "Completions waited while their workload thread had no core, or other work, for more than 25 % of the service "
+        "time (mean or p99) of a paced load.",
+    )
+    HARVEST_LATENESS = (
+        Weight.NOTE,
+        "Completions waited so for more than 10 % of the service time (mean or p99); with iops: max, where a thread is "
+        "always at work, however long.",
+    )
+    HOST_LIMIT = (
+        Weight.NOTE,
+        "The generator had a core busy throughout: with iops: max this is the host's limit, not the storage's; a paced "
+        "load comes late. With `spin`, time awake without need does not count.",
+    )
     STALL_AT_END = (
         Weight.INVALID,
         "An I/O unfinished at the end is older than the longest response in the window: a stall is hidden.",

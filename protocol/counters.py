@@ -82,3 +82,5 @@ class ThreadCount(IntEnum):
     CPU_TIME = 16  # CPU time of the thread
     ANCHOR_CORRECTION = 17  # how far the clock was moved at this swap, signed
     SPUN = 18  # time in which it was awake without need, looking at the clock and the ring
+    HARVEST_LATE_SUM = 19  # over all completions: for how long the thread was kept from looking before it found them
+    HARVEST_LATE_P99 = 20  # of these

@@ -35,7 +35,8 @@ class Finished:
 def only_late(reasons: str) -> bool:
     """Whether nothing but a busy test machine speaks against a row: late I/Os, late answers, and it says so."""
     words = {reason.split(" (")[0] for reason in reasons.split("; ") if reason}
-    return words <= {"generator_late", "generator_lateness", "host_limit", "too_few_subintervals", "clock_uncertain"}
+    late = {"generator_late", "generator_lateness", "harvest_late", "harvest_lateness"}
+    return words <= late | {"host_limit", "too_few_subintervals", "clock_uncertain"}
 
 
 def ivypy(*words: str, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:

@@ -164,7 +164,7 @@ THREADS: Final = (
     Column("lateness_us_p50", "us", "due, or tag free if later, to submitted; paced I/O"),
     Column("lateness_us_p99", "us", "likewise"),
     Column("lateness_us_max", "us", "likewise"),
-    Column("harvest_gap_us_p99", "us", "time between two looks at the completions"),
+    Column("harvest_gap_us_p99", "us", "time between two looks at the completions, awake and with I/O in flight"),
     Column("harvest_gap_us_max", "us", "likewise"),
     Column("in_submit_us", "us", "time spent in submit calls"),
     Column("submit_calls", "", "how many"),
@@ -175,6 +175,8 @@ THREADS: Final = (
     Column("cpu_time_us", "us", "CPU time of the thread"),
     Column("anchor_correction_us", "us", "how far its clock was moved at this swap"),
     Column("spun_us", "us", "time awake without need: waiting for a due time, or for anything with `spin`"),
+    Column("harvest_late_sum_us", "us", "over all completions: time the thread was kept from looking for them"),
+    Column("harvest_late_us_p99", "us", "of these: with other work, or without a core; not the submit call"),
 )
 CLOCK: Final = (
     Column("subinterval", "", "its number in the step"),

@@ -22,6 +22,7 @@ _TIMES: Final = (
     ThreadCount.DISPATCH, ThreadCount.SWITCHOVER, ThreadCount.LATENESS_P50, ThreadCount.LATENESS_P99,
     ThreadCount.LATENESS_MAX, ThreadCount.HARVEST_GAP_P99, ThreadCount.HARVEST_GAP_MAX, ThreadCount.IN_SUBMIT,
     ThreadCount.CPU_TIME, ThreadCount.ANCHOR_CORRECTION, ThreadCount.SPUN,
+    ThreadCount.HARVEST_LATE_SUM, ThreadCount.HARVEST_LATE_P99,
 )  # fmt: skip
 
 

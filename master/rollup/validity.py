@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Verdict, verdict_of
+from . import workers
 from .figures import Figures
 from .instances import Rollups
 from .metrics import column
@@ -25,6 +26,7 @@ from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
+LEAST_HARVEST_US: Final = 10.0  # a thread's own pass may take so long; less is not judged
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
@@ -126,10 +128,44 @@ def _lateness(case: _Case) -> Rows:
     yield from _each((worst > LATENESS_NOTE) & (worst <= LATENESS_INVALID), Reason.GENERATOR_LATENESS, detail)
 
 
+def _harvests(case: _Case) -> Rows:
+    """A thread with iops: max is always at work, so that completions wait for it: that is noted, and no more."""
+    service = case.figures.service("overall")
+    means, p99s = service.mean, service.percentile("p99")
+    for row, seen in _workers(case):
+        shares = [
+            (late_us / service_us, name)
+            for name, late_us, service_us in zip(
+                ("mean", "p99"), workers.late_us(seen), (means[row], p99s[row]), strict=True
+            )
+            if service_us > 0 and late_us >= LEAST_HARVEST_US and late_us > LATENESS_NOTE * service_us
+        ]
+        if not shares:
+            continue
+        invalid = max(shares)[0] > LATENESS_INVALID and not case.settings.some_max[row]
+        detail = ", ".join(f"{min(share, 1.0):.0%} of the {name}" for share, name in shares)
+        yield row, Finding(Reason.HARVEST_LATE if invalid else Reason.HARVEST_LATENESS, detail)
+
+
 def _busy(case: _Case) -> Rows:
-    busiest = case.measurement.merged.presence.busiest_core_percent
-    rows = case.settings.some_max & (busiest >= BUSY_CORE_PERCENT)
-    yield from _each(rows, Reason.HOST_LIMIT, lambda row: f"busiest core {busiest[row]:.0f} %")
+    """By its core, which others may use too; where a thread spins, by its own work."""
+    for row, seen in _workers(case):
+        core = case.measurement.merged.presence.busiest_core_percent[row]
+        thread = max(one.busy_percent for one in seen)
+        if core >= BUSY_CORE_PERCENT and not any(one.spins for one in seen):
+            yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")
+        elif thread >= BUSY_CORE_PERCENT:
+            yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
+
+
+def _workers(case: _Case) -> Iterator[tuple[int, list[workers.Seen]]]:
+    """Each row, with the workload threads of its hosts that are in."""
+    layout, found = case.measurement.layout, case.measurement.workers
+    of_row: dict[int, list[workers.Seen]] = {}
+    for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
+        if (seen := found.get(layout.hosts[host])) is not None:
+            of_row.setdefault(row, []).append(seen)
+    yield from of_row.items()
 
 
 def _stall(case: _Case) -> Rows:
@@ -209,7 +245,7 @@ def _few(case: _Case) -> Rows:
 
 
 _QUESTIONS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _stall, _errors, _uncovered, _counters, _lateness, _types, _busy, _few,
+    _samples, _target, _stall, _errors, _uncovered, _counters, _lateness, _harvests, _types, _busy, _few,
 )  # fmt: skip
 
 

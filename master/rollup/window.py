@@ -30,6 +30,8 @@ from .merged import (
     words_of,
 )
 from .statistics import half_width, ratio_half_width
+from .unpack import threads_of
+from .workers import Seen, Workers
 
 MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
 
@@ -80,6 +82,7 @@ class Measurement:
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
     uncovered: dict[str, int]  # host: boundaries without a free buffer, and threads that did not hand over
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
+    workers: dict[str, Seen]  # host: what its workload threads say of themselves
 
 
 class Window:
@@ -100,6 +103,7 @@ class Window:
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
         self._samples = Samples(3, rows)
         self._busy: dict[str, Floats] = {}  # per core: percent x nanoseconds
+        self._workers: dict[str, Workers] = {}
         self._uncovered: Counter[str] = Counter()
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
@@ -161,6 +165,7 @@ class Window:
             cores=cores,
             uncovered=dict(self._uncovered),
             faults=dict(self._faults),
+            workers={host: workers.seen() for host, workers in self._workers.items()},
         )
 
     def _add_hosts(self, interval: Interval) -> None:
@@ -168,6 +173,7 @@ class Window:
         for host, result in interval.results.items():
             busy = np.array(result.cpu) * result.length_ns
             self._busy[host] = self._busy[host] + busy if host in self._busy else busy
+            self._workers.setdefault(host, Workers()).add(threads_of(result), result.length_ns)
             for fault in result.faults:
                 self._faults[host, fault.number, fault.errno] += fault.count
 

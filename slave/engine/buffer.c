@@ -32,8 +32,9 @@ int buffer_init(struct buffer *b, uint32_t rows, uint32_t series)
     b->moments = aligned_alloc(64, (series + 1u) * sizeof *b->moments);
     b->buckets = reserve(buckets_size(series + 1u));
     b->harvest_gap = calloc(HISTOGRAM_BUCKETS, sizeof *b->harvest_gap);
+    b->harvest_late = calloc(HISTOGRAM_BUCKETS, sizeof *b->harvest_late);
     b->faults = calloc(BUFFER_FAULTS, sizeof *b->faults);
-    if (!b->rows || !b->moments || !b->buckets || !b->harvest_gap || !b->faults) {
+    if (!b->rows || !b->moments || !b->buckets || !b->harvest_gap || !b->harvest_late || !b->faults) {
         buffer_free(b);
         return -ENOMEM;
     }
@@ -50,6 +51,7 @@ void buffer_free(struct buffer *b)
     if (b->buckets)
         munmap(b->buckets, buckets_size(b->series_count + 1u));
     free(b->harvest_gap);
+    free(b->harvest_late);
     free(b->faults);
     *b = (struct buffer){.state = BUFFER_READY_TO_RUN};
 }
@@ -61,6 +63,7 @@ void buffer_clear(struct buffer *b)
     for (uint32_t n = 0; n < b->series_count; n++)
         series_clear(&b->moments[n], b->buckets + (size_t)n * HISTOGRAM_BUCKETS);
     memset(b->harvest_gap, 0, HISTOGRAM_BUCKETS * sizeof *b->harvest_gap);
+    memset(b->harvest_late, 0, HISTOGRAM_BUCKETS * sizeof *b->harvest_late);
     if (b->faults_used)
         memset(b->faults, 0, BUFFER_FAULTS * sizeof *b->faults);
     b->faults_used = 0;

@@ -47,7 +47,7 @@ enum { BUFFER_FAULTS = 1024 };
 /* What is counted per thread; nanoseconds. */
 struct thread_figures {
     uint64_t overruns, dispatch, switchover, harvest_gap_max, in_submit, submit_calls, harvests, waits, submitted,
-        completed, cpu_time, spun;
+        completed, cpu_time, spun, harvest_late; /* the last is the sum of what harvest_late counts */
     int64_t anchor_correction;
 };
 
@@ -63,7 +63,8 @@ struct buffer {
     struct row *rows;
     struct moments *moments;
     uint64_t *buckets;     /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
-    uint64_t *harvest_gap; /* HISTOGRAM_BUCKETS */
+    uint64_t *harvest_gap;  /* HISTOGRAM_BUCKETS; by look */
+    uint64_t *harvest_late; /* likewise; by completion */
     struct fault *faults;  /* BUFFER_FAULTS, by hash */
     uint32_t faults_used;
 };

@@ -9,6 +9,7 @@
 struct part {
     struct thread_figures sums;
     uint64_t gaps, *gap_buckets; /* harvest gaps: how many, and their histogram */
+    uint64_t late, *late_buckets; /* likewise: late harvests, by completion */
     struct moments lateness;
     uint64_t *lateness_buckets;
     bool swapped;
@@ -106,11 +107,14 @@ static void add_figures(struct part *p, const struct buffer *b)
     s->cpu_time += f->cpu_time;
     s->anchor_correction += f->anchor_correction;
     s->spun += f->spun;
+    s->harvest_late += f->harvest_late;
     if (f->harvest_gap_max > s->harvest_gap_max)
         s->harvest_gap_max = f->harvest_gap_max;
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
         p->gap_buckets[n] += b->harvest_gap[n];
         p->gaps += b->harvest_gap[n];
+        p->late_buckets[n] += b->harvest_late[n];
+        p->late += b->harvest_late[n];
     }
 }
 
@@ -177,15 +181,19 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
     figures[THREAD_ANCHOR_CORRECTION] = p->sums.anchor_correction;
     figures[THREAD_SPUN] = (int64_t)p->sums.spun;
+    figures[THREAD_HARVEST_LATE_SUM] = (int64_t)p->sums.harvest_late;
+    figures[THREAD_HARVEST_LATE_P99] = (int64_t)histogram_percentile(p->late_buckets, p->late, UINT64_MAX, 0.99);
 }
 
 static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)
 {
     uint64_t *scratch = e->collector.scratch;
-    struct part p = {.lateness_buckets = scratch, .gap_buckets = scratch + HISTOGRAM_BUCKETS};
+    struct part p = {.lateness_buckets = scratch,
+                     .gap_buckets = scratch + HISTOGRAM_BUCKETS,
+                     .late_buckets = scratch + 2 * HISTOGRAM_BUCKETS};
 
     moments_clear(&p.lateness);
-    memset(scratch, 0, 2 * HISTOGRAM_BUCKETS * sizeof *scratch);
+    memset(scratch, 0, 3 * HISTOGRAM_BUCKETS * sizeof *scratch);
     int result = take_part(e, t, anchor, &p, r);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);
     if (!p.swapped)

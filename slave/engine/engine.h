@@ -31,7 +31,7 @@ struct collector {
     struct tally *tallies; /* per instance of the step, in its order */
     struct moments *moments;
     uint64_t *buckets;
-    uint64_t *scratch; /* HISTOGRAM_BUCKETS: a thread's lateness */
+    uint64_t *scratch; /* three histograms of a thread: its lateness, harvest gaps and late harvests */
     uint32_t instances, classes;
     uint32_t next;   /* label of the next result */
     uint64_t end_ns; /* of the last result; the start at first */

@@ -192,17 +192,18 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
            t->attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
-/* What a look at the ring found, at `now_ns`. */
-static uint32_t looked(struct thread *t, int found, uint64_t now_ns, enum rest how)
+/* What a look at the ring found, at `now_ns`; of the time since the one before, so much was spent in the submit call. */
+static uint32_t looked(struct thread *t, int found, uint64_t now_ns, uint64_t in_submit_ns, enum rest how)
 {
     struct thread_figures *figures = &t->running->figures;
     uint64_t gap_ns = now_ns - t->last_look_ns;
 
-    t->last_look_ns = now_ns;
     if (found < 0) {
         thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
         return 0;
     }
+    late_looked(t, (uint32_t)found, now_ns, in_submit_ns, how);
+    t->last_look_ns = now_ns;
     /* Asleep, the kernel looks for us. */
     if (how != REST_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
         t->running->harvest_gap[bucket_of(gap_ns)]++;
@@ -228,6 +229,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
     t->last_look_ns = now_ns;
     for (;;) {
         enum rest how = REST_NONE;
+        uint64_t in_submit_ns = 0;
         int result;
 
         if (needs_notice(t, now_ns) && !take_notice(t, now_ns))
@@ -254,7 +256,8 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
             now_ns = thread_now(t);
             if (open) {
-                t->running->figures.in_submit += now_ns - stamp_ns;
+                in_submit_ns = now_ns - stamp_ns;
+                t->running->figures.in_submit += in_submit_ns;
                 submit_account(t, stamp_ns);
             } else {
                 submit_take_back(t, false);
@@ -267,7 +270,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
             now_ns = thread_now(t);
         }
-        found = looked(t, result, now_ns, how);
+        found = looked(t, result, now_ns, in_submit_ns, how);
         harvest_record(t);
     }
     *now = now_ns;

@@ -56,6 +56,7 @@ int rest_until_needed(struct thread *t, uint64_t now_ns, enum rest *how)
     *how = awake ? REST_AWAKE : REST_ASLEEP;
     if (awake)
         return t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+    late_sleeps(t, now_ns);
     t->running->figures.waits++;
     return t->backend->wait(t->context, t->alarm_ns - now_ns, t->completions, THREAD_HARVEST);
 }

@@ -10,7 +10,7 @@
 
 static size_t buckets_size(uint32_t classes)
 {
-    return ((size_t)classes * SERIES + 2) * HISTOGRAM_BUCKETS * sizeof(uint64_t);
+    return ((size_t)classes * SERIES + 3) * HISTOGRAM_BUCKETS * sizeof(uint64_t);
 }
 
 int collector_init(struct collector *c, uint32_t instances, uint32_t classes, uint64_t start_ns)

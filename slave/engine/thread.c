@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "context.h"
+#include "queued.h"
 
 void thread_signal(struct thread *t)
 {
@@ -177,7 +178,8 @@ static void prepare(struct thread *t)
     t->due = t->flat_out = (struct instance_list){0};
     t->again = NULL;
     t->batch_size = t->done_count = 0;
-    t->awake_until_ns = 0;
+    t->awake_until_ns = t->watch_ns = t->unwatched = 0;
+    t->queued_ns = queued_ns(t->queued);
     t->subinterval = 0;
     t->began_ns = t->step->start_ns;
     t->end = (struct thread_end){0};
@@ -238,6 +240,8 @@ static void *thread_main(void *argument)
     snprintf(name, sizeof name, "ivypy-%u", t->number);
     prctl(PR_SET_NAME, name);
 
+    t->queued = queued_open();
+
     pthread_mutex_lock(&t->mutex);
     for (;;) {
         if (has_mail(t))
@@ -263,6 +267,7 @@ static void *thread_main(void *argument)
         enter(t, THREAD_WAITING);
     }
     leave_context(t);
+    queued_close(t->queued);
     enter(t, t->dead ? THREAD_DIED : THREAD_EXITED);
     pthread_mutex_unlock(&t->mutex);
     return NULL;

@@ -95,6 +95,11 @@ struct thread {
     struct heap heap;                   /* when each instance falls due next, or ends its rest */
     _Atomic uint32_t in_flight;         /* this step's */
     uint64_t last_look_ns;
+    int queued;            /* the account of its time without a core; -1: none */
+    uint64_t queued_ns;    /* as last read */
+    uint64_t watch_ns;     /* when it may be read again before a sleep */
+    bool watched;          /* it was, before this one */
+    uint64_t unwatched;    /* completions found by sleeps that were not watched */
     uint64_t alarm_ns, alarm_for_ns; /* when the last sleep was to end, and for what */
     uint64_t awake_until_ns;         /* no sleep before this */
     uint64_t paid_until_ns;          /* the time spent awake, four times over, reaches so far */
@@ -168,6 +173,10 @@ void loop_set_alarm(struct thread *t, struct instance *i);
 int rest_until_needed(struct thread *t, uint64_t now_ns, enum rest *how);
 /* The sleep ended by its timer. */
 void rest_rang(struct thread *t, uint64_t now_ns);
+
+/* late.c: how late a look was for the completions that it found. Told after each look, and before a sleep. */
+void late_looked(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t in_submit_ns, enum rest how);
+void late_sleeps(struct thread *t, uint64_t now_ns);
 
 /* submit.c */
 void submit_enqueue(struct thread *t, struct instance *i);

@@ -62,7 +62,7 @@ def data(host: str, k: int) -> HostData:
 
 def threads() -> list[int]:
     return [
-        1000 * column if column > ThreadCount.OVERRUNS else int(column is ThreadCount.SWAPPED) for column in ThreadCount
+        100 * column if column > ThreadCount.OVERRUNS else int(column is ThreadCount.SWAPPED) for column in ThreadCount
     ]
 
 
