@@ -16,6 +16,7 @@ SCENARIOS = [
     "again",  # I/Os come back with EAGAIN while the queue is full: they keep their times, and the cap comes down
     "always_again",  # a device that says EAGAIN whatever its queue
     "full_queue",  # never more in flight than nr_requests
+    "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
     "died",  # a thread cannot go on: it says why, and the step ends
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards

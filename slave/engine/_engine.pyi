@@ -64,13 +64,16 @@ class Engine:
     def open_lun(self, path: str, writable: bool) -> int:
         """Open with O_DIRECT, read-only unless `writable`; a handle for `create`."""
     def close_lun(self, lun: int) -> None: ...
-    def create(self, number: int, lun: int, thread: int, ceiling: int, parameters: Fields) -> None:
-        """A workload instance, dealt to `thread`, with buffers for `ceiling` tags. Only between steps."""
+    def create(
+        self, number: int, lun: int, thread: int, ceiling: int, blocksize_ceiling: int, parameters: Fields
+    ) -> None:
+        """A workload instance, dealt to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes. Only
+        between steps."""
     def delete(self, number: int) -> None:
         """Only between steps."""
     def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:
-        """Post new live settings (iops, fraction_read; maxtags up to the ceiling) to the threads, which take them
-        between two I/Os, within 10 ms. Also between steps.
+        """Post new live settings (all but iosequencer and seed; maxtags and blocksize up to their ceilings) to the
+        threads, which take them between two I/Os, within 10 ms. What is in flight keeps its size. Also between steps.
 
         Raises BlockingIOError while an earlier edit has not been taken by every thread.
         """

@@ -28,10 +28,11 @@ struct row {
     uint64_t oldest_submit_ns; /* of the oldest in flight */
     uint64_t oldest_due_ns;    /* of the oldest in flight; its submission where it had no due time */
     uint64_t owed_since_ns;    /* due time of the oldest in the backlog */
-    uint64_t again, queue_limited;
-    uint64_t errors, short_transfers, dropped;
+    uint64_t bytes;            /* of those that completed */
+    uint64_t queue_limited;
+    uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
-    uint64_t unused[4];
+    uint64_t unused[3];
 };
 
 struct fault {

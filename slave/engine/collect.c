@@ -29,12 +29,12 @@ static void tally(struct tally *sums, const struct row *row)
         sums->edit = row->edit;
 }
 
-static void add_row(int64_t *counts, const struct row *row, uint32_t blocksize)
+static void add_row(int64_t *counts, const struct row *row)
 {
     counts[COUNT_DUE] += (int64_t)row->due;
     counts[COUNT_SUBMITTED] += (int64_t)row->submitted;
     counts[COUNT_COMPLETED] += (int64_t)row->completed;
-    counts[COUNT_BYTES] += (int64_t)(row->completed * blocksize);
+    counts[COUNT_BYTES] += (int64_t)row->bytes;
     counts[COUNT_ERRORS] += (int64_t)row->errors;
     counts[COUNT_SHORT] += (int64_t)row->short_transfers;
     counts[COUNT_DROPPED] += (int64_t)row->dropped;
@@ -47,7 +47,7 @@ static void add_rows(struct collector *c, struct result *r, const struct thread 
     for (uint32_t n = 0; n < t->step_count; n++) {
         const struct instance *i = t->step_instances[n];
         const struct row *row = &b->rows[i->slot];
-        add_row(r->counts + (size_t)i->order * COUNTS, row, i->parameters.blocksize);
+        add_row(r->counts + (size_t)i->order * COUNTS, row);
         tally(&c->tallies[i->order], row);
     }
 }

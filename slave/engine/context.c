@@ -92,7 +92,7 @@ static int open_context(struct engine *e, struct thread *t)
 
     for (uint32_t n = 0; n < t->slots; n++)
         if (t->instances[n].lun) {
-            depth += t->instances[n].ceiling;
+            depth += t->instances[n].ceiling.tags;
             strays |= t->instances[n].strays > 0;
         }
     if (t->context && depth <= t->depth)

@@ -15,19 +15,14 @@ static bool all_taken(const struct engine *e)
     return true;
 }
 
-/* Only what is live may differ from what was created. */
-static const char *not_live(const struct instance *i, const struct parameters *p)
+/* Only what is live may differ from what was created. The instance's setting is its thread's, and not looked at. */
+static int check_edit(const struct instance *i, const struct parameters *p, const char **why)
 {
-    const struct parameters *old = &i->parameters;
-
-    if (p->iosequencer != old->iosequencer || p->blocksize != old->blocksize || p->seed != old->seed ||
-        p->range_start != old->range_start || p->range_end != old->range_end)
-        return "only iops, fraction_read and maxtags can be edited";
-    if (p->setting.maxtags == 0 || p->setting.maxtags > i->ceiling)
-        return "maxtags is not in 1 to the ceiling that buffers were made for";
-    if (p->setting.fraction_read < 1.0 && !i->lun->writable)
-        return "fraction_read below 1 writes, but the LUN was opened read-only, without consent";
-    return NULL;
+    if (p->iosequencer != i->parameters.iosequencer || p->seed != i->parameters.seed) {
+        *why = "iosequencer and seed cannot be edited";
+        return -EINVAL;
+    }
+    return instance_check(i->lun, i->ceiling, p, why);
 }
 
 static int post_room(struct mailbox *m, uint32_t count)
@@ -48,8 +43,8 @@ static int check_edits(struct engine *e, const struct edit *edits, uint32_t coun
         struct instance *i = engine_instance(e, edits[n].number);
         if (!i)
             return engine_refuse(e, ENOENT, "there is no workload instance %u", edits[n].number);
-        const char *why = not_live(i, &edits[n].parameters);
-        if (why)
+        const char *why;
+        if (check_edit(i, &edits[n].parameters, &why) != 0)
             return engine_refuse(e, EINVAL, "workload instance %u: %s", edits[n].number, why);
     }
     return 0;

@@ -82,7 +82,7 @@ int engine_spin(struct engine *e, bool spin);
 
 int engine_open_lun(struct engine *e, const char *path, bool writable); /* the handle, or -errno */
 int engine_close_lun(struct engine *e, uint32_t lun);
-int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters);
 int engine_delete(struct engine *e, uint32_t number);
 const char *engine_lun_path(struct engine *e, uint32_t lun); /* "" if there is none */

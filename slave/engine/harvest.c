@@ -31,7 +31,7 @@ void harvest_stray(struct thread *t, struct tag *tag, uint64_t now_ns)
     i->strays--;
     free_tag(i, tag, now_ns);
     if (i->in_step) {
-        submit_release(t, i, now_ns);
+        submit_release(t, tag, now_ns);
         submit_enqueue(t, i);
     }
 }
@@ -48,7 +48,7 @@ static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     free_tag(i, tag, now_ns);
     i->in_flight--;
     add_in_flight(t, (uint32_t)-1);
-    submit_release(t, i, now_ns);
+    submit_release(t, tag, now_ns);
     submit_enqueue(t, i);
 }
 
@@ -73,13 +73,14 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
 {
     if (tag->stray) {
         harvest_stray(t, tag, now_ns);
-    } else if (result == tag->instance->parameters.blocksize) {
+    } else if (result == tag_bytes(tag)) {
         tag->instance->failures = 0;
         tag->fresh &= !tag->write;
         t->done[t->done_count++] = (struct done){
             .service_ns = now_ns - tag->submit_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
             .tag = tag,
+            .bytes = tag_bytes(tag),
             .kind = tag->kind,
             .wrote = tag->write,
         };
@@ -102,15 +103,15 @@ void harvest_record(struct thread *t)
     for (uint32_t n = 0; n < t->done_count; n++) {
         const struct done *done = &t->done[n];
         struct instance *i = done->tag->instance;
-        row_of(t, i)->completed++;
-        record(t, i, SERIES_SERVICE + done->kind, done->service_ns);
+        struct row *row = row_of(t, i);
+        row->completed++;
+        row->bytes += done->bytes;
+        record(t, i, SERIES_SERVICE + done->kind, done->service_ns, done->bytes);
         if (done->response_ns != UNCHANGED)
-            record(t, i, SERIES_RESPONSE + done->kind, done->response_ns);
+            record(t, i, SERIES_RESPONSE + done->kind, done->response_ns, done->bytes);
         /* Now rather than when it is due. A tag that was taken again meanwhile was stamped then. */
-        if (done->wrote && !done->tag->fresh) {
-            instance_stamp(i, tag_buffer(done->tag, true));
-            done->tag->fresh = true;
-        }
+        if (done->wrote && !done->tag->fresh)
+            instance_stamp(done->tag);
     }
     t->running->figures.completed += t->done_count;
     t->done_count = 0;

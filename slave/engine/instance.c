@@ -18,29 +18,37 @@ static int refuse(const char **why, int error, const char *words)
     return -error;
 }
 
-static int check(const struct lun *lun, uint32_t ceiling, const struct parameters *p, const char **why)
+int instance_check(const struct lun *lun, struct ceiling ceiling, const struct parameters *p, const char **why)
 {
-    if (p->blocksize == 0 || p->blocksize % lun->block != 0)
+    const struct setting *s = &p->setting;
+    struct sequencer unused;
+
+    if (s->blocksize == 0 || s->blocksize % lun->block != 0)
         return refuse(why, EINVAL, "blocksize is not a multiple of the LUN's logical block size");
-    if (p->setting.maxtags == 0 || p->setting.maxtags > ceiling)
+    if (s->blocksize > ceiling.blocksize)
+        return refuse(why, EINVAL, "blocksize is above the ceiling that buffers are made for");
+    if (s->maxtags == 0 || s->maxtags > ceiling.tags)
         return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
-    if (p->setting.fraction_read < 1.0 && !lun->writable)
+    if (s->fraction_read < 1.0 && !lun->writable)
         return refuse(why, EROFS, "fraction_read below 1 writes, but the LUN was opened read-only, without consent");
+    if (!sequencer_init(&unused, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
+                        lun->device))
+        return refuse(why, EINVAL, "the range does not lie in the LUN, or holds no whole block (block 0 of a device "
+                                   "is never used)");
     return 0;
 }
 
 static int make_tags(struct instance *i)
 {
-    i->tags = aligned_alloc(64, i->ceiling * sizeof *i->tags);
+    i->tags = aligned_alloc(64, i->ceiling.tags * sizeof *i->tags);
     if (!i->tags)
         return -ENOMEM;
-    memset(i->tags, 0, i->ceiling * sizeof *i->tags);
-    for (uint32_t n = 0; n < i->ceiling; n++) {
+    memset(i->tags, 0, i->ceiling.tags * sizeof *i->tags);
+    for (uint32_t n = 0; n < i->ceiling.tags; n++) {
         struct tag *tag = &i->tags[n];
         tag->instance = i;
         tag->iocb.aio_data = (uint64_t)(uintptr_t)tag;
         tag->iocb.aio_fildes = (uint32_t)i->lun->fd;
-        tag->iocb.aio_nbytes = i->parameters.blocksize;
     }
     return 0;
 }
@@ -58,8 +66,8 @@ static int make_data(struct instance *i)
 {
     size_t half;
 
-    i->stride = (i->parameters.blocksize + PAGE - 1) / PAGE * PAGE;
-    half = (size_t)i->stride * i->ceiling;
+    i->stride = (i->ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
+    half = (size_t)i->stride * i->ceiling.tags;
     i->data_size = i->lun->writable ? 2 * half : half;
     i->data = mmap(NULL, i->data_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (i->data == MAP_FAILED) {
@@ -76,25 +84,22 @@ static int make_data(struct instance *i)
     return 0;
 }
 
-int instance_create(struct instance *i, struct lun *lun, uint32_t ceiling, const struct parameters *parameters,
+int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct parameters *parameters,
                     const char **why)
 {
     const struct parameters *p = parameters;
+    const struct setting *s = &p->setting;
     struct segment *ring;
-    int result = check(lun, ceiling, p, why);
+    int result = instance_check(lun, ceiling, p, why);
 
     if (result != 0)
         return result;
     *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .lun = lun,
-                           .ceiling = ceiling, .parameters = *p, .maxtags = p->setting.maxtags,
-                           .weight = lun_requests_per_io(lun, p->blocksize)};
+                           .ceiling = ceiling, .parameters = *p, .maxtags = s->maxtags,
+                           .weight = lun_requests_per_io(lun, s->blocksize)};
     lun->users++;
-    if (!sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, p->blocksize, p->range_start, p->range_end,
-                        lun->size, lun->device)) {
-        instance_destroy(i);
-        return refuse(why, EINVAL, "the range does not lie in the LUN, or holds no whole block (block 0 of a device "
-                                   "is never used)");
-    }
+    sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
+                   lun->device);
     ring = calloc(PACER_SEGMENTS, sizeof *ring);
     pacer_init(&i->pacer, ring, p->iosequencer == RANDOM_INDEPENDENT);
     result = ring ? make_tags(i) : -ENOMEM;
@@ -120,12 +125,39 @@ void instance_destroy(struct instance *i)
 static void free_tags(struct instance *i)
 {
     i->free = NULL;
-    for (uint32_t n = i->ceiling; n-- > 0;) {
+    for (uint32_t n = i->ceiling.tags; n-- > 0;) {
         if (i->tags[n].stray)
             continue;
         i->tags[n].next = i->free;
         i->free = &i->tags[n];
     }
+}
+
+/* What was stamped for smaller writes is not fresh behind them. */
+static void forget_stamps(struct instance *i)
+{
+    for (uint32_t n = 0; n < i->ceiling.tags; n++)
+        i->tags[n].fresh = false;
+}
+
+/* The next I/O follows the last one where it still can. What must be split never goes without waiting. */
+static void resize(struct instance *i, const struct setting *s)
+{
+    sequencer_move(&i->sequencer, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
+    i->weight = lun_requests_per_io(i->lun, s->blocksize);
+    i->nowait = i->lun->nowait && i->weight == 1;
+    if (s->blocksize > i->parameters.setting.blocksize)
+        forget_stamps(i);
+}
+
+void instance_set(struct instance *i, const struct setting *s)
+{
+    const struct setting *old = &i->parameters.setting;
+
+    if (s->blocksize != old->blocksize || s->range_start != old->range_start || s->range_end != old->range_end)
+        resize(i, s);
+    sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
+    i->parameters.setting = *s;
 }
 
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
@@ -150,11 +182,15 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
 }
 
-void instance_stamp(struct instance *i, char *data)
+void instance_stamp(struct tag *tag)
 {
+    struct instance *i = tag->instance;
+    char *data = tag_buffer(tag, true);
+
     /* Multiplying by an odd number keeps the stamps apart and makes them look like the rest. */
-    for (uint32_t at = 0; at < i->parameters.blocksize; at += SECTOR) {
+    for (uint32_t at = 0; at < i->parameters.setting.blocksize; at += SECTOR) {
         uint64_t stamp = (i->stamp_salt + ++i->writes) * UINT64_C(0x9e3779b97f4a7c15);
         memcpy(data + at, &stamp, sizeof stamp);
     }
+    tag->fresh = true;
 }

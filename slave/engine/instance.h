@@ -20,20 +20,23 @@ struct instance;
 struct share;
 
 struct tag {
-    struct iocb iocb; /* libaio's own form of it */
+    struct iocb iocb; /* libaio's own form of it; its aio_nbytes are the I/O's size with every backend */
     uint64_t offset;
     uint64_t submit_ns;
     uint64_t due_ns; /* 0: submitted as fast as it goes, without a due time */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
     struct instance *instance;
-    uint8_t kind; /* enum kind */
+    uint16_t weight; /* requests of the share's queue that it takes */
+    uint8_t kind;    /* enum kind */
     bool write;
     bool nowait;
     bool fresh; /* its write buffer holds what was never written yet */
     bool again; /* being submitted once more: keeps its times */
     bool stray; /* in flight from an earlier step: counts no more */
 };
+
+_Static_assert(sizeof(struct tag) == 128, "a tag is two cache lines");
 
 struct tag_list {
     struct tag *first, *last;
@@ -43,7 +46,13 @@ struct tag_list {
 struct setting {
     double iops; /* < 0: max; 0: paused */
     double fraction_read;
-    uint32_t maxtags;
+    uint64_t range_start, range_end;
+    uint32_t maxtags, blocksize;
+};
+
+/* The most that edits may ask for: buffers are made for it. */
+struct ceiling {
+    uint32_t tags, blocksize;
 };
 
 enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
@@ -51,8 +60,6 @@ enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 /* What create is told. */
 struct parameters {
     enum iosequencer iosequencer;
-    uint32_t blocksize;
-    uint64_t range_start, range_end;
     uint64_t seed;
     struct setting setting;
 };
@@ -64,7 +71,7 @@ struct instance {
     struct tag *free;
     uint32_t in_flight, maxtags;
     struct share *share;
-    uint32_t weight; /* requests of the share's queue that one I/O takes */
+    uint16_t weight; /* requests of the share's queue that its next I/O takes */
     uint32_t slot;   /* its place in the thread's arrays */
     bool flat_out;   /* iops: max */
     bool resting;    /* submits nothing before rest_until_ns */
@@ -83,10 +90,10 @@ struct instance {
     struct parameters parameters;
     struct lun *lun;
     struct tag *tags;
-    char *data; /* ceiling read buffers, then ceiling write buffers if the LUN is writable */
+    char *data; /* a read buffer for each tag, then a write buffer for each if the LUN is writable */
     size_t data_size;
     uint32_t stride; /* distance of buffers, bytes */
-    uint32_t ceiling;
+    struct ceiling ceiling;
     uint64_t writes;      /* how many sectors were stamped */
     uint64_t stamp_salt;
     uint32_t number, thread;
@@ -100,21 +107,32 @@ struct instance {
 };
 
 /* Fills `i`, whose number, thread and slot are set. 0 or -errno; `*why` then says what, in words. */
-int instance_create(struct instance *i, struct lun *lun, uint32_t ceiling, const struct parameters *parameters,
+int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct parameters *parameters,
                     const char **why);
 void instance_destroy(struct instance *i);
+
+/* Whether it may have these parameters. It looks only at what never changes, so that any thread may ask. */
+int instance_check(const struct lun *lun, struct ceiling ceiling, const struct parameters *p, const char **why);
+
+/* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
+void instance_set(struct instance *i, const struct setting *setting);
 
 /* Back to the state in which a step begins: nothing in flight but strays, nothing owed. */
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);
 
-/* Makes every write differ from every other in each of its 512-byte sectors. */
-void instance_stamp(struct instance *i, char *data);
+/* Makes a tag's next write differ from every other in each of its 512-byte sectors. */
+void instance_stamp(struct tag *tag);
 
 static inline char *tag_buffer(const struct tag *tag, bool write)
 {
     const struct instance *i = tag->instance;
 
-    return i->data + (size_t)i->stride * ((size_t)(tag - i->tags) + (write ? i->ceiling : 0u));
+    return i->data + (size_t)i->stride * ((size_t)(tag - i->tags) + (write ? i->ceiling.tags : 0u));
+}
+
+static inline uint32_t tag_bytes(const struct tag *tag)
+{
+    return (uint32_t)tag->iocb.aio_nbytes;
 }
 
 static inline bool instance_has_work(const struct instance *i)

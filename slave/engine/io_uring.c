@@ -301,7 +301,7 @@ static void fill(const struct ring *r, struct io_uring_sqe *sqe, struct tag *tag
         .flags = place->file ? IOSQE_FIXED_FILE : 0,
         .off = tag->offset,
         .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->write),
-        .len = i->parameters.blocksize,
+        .len = tag_bytes(tag),
         .rw_flags = tag->nowait ? RWF_NOWAIT : 0,
         .user_data = (uint64_t)(uintptr_t)tag,
     };

@@ -175,12 +175,13 @@ static uint32_t divide_up(uint32_t n, uint32_t by)
     return by ? n / by + (n % by != 0) : 1;
 }
 
-uint32_t lun_requests_per_io(const struct lun *lun, uint32_t blocksize)
+uint16_t lun_requests_per_io(const struct lun *lun, uint32_t blocksize)
 {
     if (!lun->has_queue)
         return 1;
     uint32_t by_size = divide_up(blocksize, lun->queue.max_bytes);
     uint32_t by_segments = divide_up(divide_up(blocksize, PAGE), lun->queue.max_segments);
+    uint32_t requests = by_size > by_segments ? by_size : by_segments;
 
-    return by_size > by_segments ? by_size : by_segments;
+    return requests < UINT16_MAX ? (uint16_t)requests : UINT16_MAX;
 }

@@ -38,6 +38,6 @@ int lun_open(struct lun *lun, const char *path, bool writable);
 void lun_close(struct lun *lun);
 
 /* How many requests of the queue one I/O of `blocksize` bytes takes; 1 where there is no queue. */
-uint32_t lun_requests_per_io(const struct lun *lun, uint32_t blocksize);
+uint16_t lun_requests_per_io(const struct lun *lun, uint32_t blocksize);
 
 #endif

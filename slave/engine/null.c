@@ -58,7 +58,7 @@ static int null_harvest(void *context, struct completion *completions, uint32_t 
     while (count < room && null->head != null->tail) {
         struct tag *tag = null->tags[null->head++ & null->mask];
         completions[count++] =
-            (struct completion){.tag = tag, .result = tag->instance->parameters.blocksize};
+            (struct completion){.tag = tag, .result = tag_bytes(tag)};
     }
     return (int)count;
 }

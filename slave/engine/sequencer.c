@@ -18,6 +18,21 @@ bool sequencer_init(struct sequencer *q, bool sequential, uint32_t blocksize, ui
     return true;
 }
 
+void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size, bool device)
+{
+    uint64_t at = (q->first + q->next) * q->blocksize, block = at / blocksize + (at % blocksize != 0);
+    struct sequencer moved;
+
+    if (!sequencer_init(&moved, q->sequential, blocksize, start, end, size, device))
+        return;
+    if (block >= moved.first && block - moved.first < moved.blocks)
+        moved.next = block - moved.first;
+    moved.random = q->random;
+    moved.reads = q->reads;
+    moved.direction = q->direction;
+    *q = moved;
+}
+
 void sequencer_set_fraction_read(struct sequencer *q, double fraction_read)
 {
     q->direction = fraction_read >= 1.0 ? ALL_READ : fraction_read <= 0.0 ? ALL_WRITE : MIXED;

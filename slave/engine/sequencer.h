@@ -28,6 +28,10 @@ struct sequencer {
 bool sequencer_init(struct sequencer *q, bool sequential, uint32_t blocksize, uint64_t start, uint64_t end,
                     uint64_t size, bool device);
 
+/* Another block size and range, between two I/Os. A sequential one goes on behind the last I/O, at the next whole
+ * block; from the range's beginning where that is not in it. Without effect if the range holds no whole block. */
+void sequencer_move(struct sequencer *q, uint32_t blocksize, uint64_t start, uint64_t end, uint64_t size, bool device);
+
 void sequencer_set_fraction_read(struct sequencer *q, double fraction_read);
 
 /* The byte offset of the next I/O. */

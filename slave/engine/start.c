@@ -68,9 +68,10 @@ static int deal(struct thread *t, uint32_t classes)
     return 0;
 }
 
+/* The most: also after edits. */
 static uint64_t wanted_by(const struct instance *i)
 {
-    return (uint64_t)i->ceiling * i->weight;
+    return (uint64_t)i->ceiling.tags * lun_requests_per_io(i->lun, i->ceiling.blocksize);
 }
 
 /* A thread's shares: of a queue that cannot hold what all instances may want, each thread gets a part in proportion to

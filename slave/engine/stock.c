@@ -110,7 +110,7 @@ static struct instance *free_slot(struct thread *t)
     return &t->instances[slot];
 }
 
-static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters)
 {
     const char *why = "";
@@ -141,7 +141,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
     return 0;
 }
 
-int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, uint32_t ceiling,
+int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters)
 {
     engine_enter(e);

@@ -56,7 +56,7 @@ static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_n
 {
     struct instance *i = tag->instance;
 
-    i->share->in_flight += i->weight;
+    i->share->in_flight += tag->weight;
     t->late_from[t->batch_size] = late_from_ns;
     t->batch[t->batch_size++] = tag;
 }
@@ -79,12 +79,12 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->write = sequencer_writes(&i->sequencer);
     tag->offset = sequencer_offset(&i->sequencer);
     tag->kind = (uint8_t)((i->sequencer.sequential ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ) + tag->write);
+    tag->iocb.aio_nbytes = i->sequencer.blocksize;
+    tag->weight = i->weight;
     tag->nowait = i->nowait;
     tag->again = false;
-    if (tag->write && !tag->fresh) {
-        instance_stamp(i, tag_buffer(tag, true));
-        tag->fresh = true;
-    }
+    if (tag->write && !tag->fresh)
+        instance_stamp(tag);
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
@@ -121,12 +121,12 @@ static void gather_again(struct thread *t, uint64_t now_ns)
         while (s->again_first && t->batch_size < THREAD_BATCH) {
             struct tag *tag = s->again_first;
             bool retry = now_ns >= s->retry_ns;
-            if (s->in_flight > 0 && s->in_flight + tag->instance->weight > s->cap && !retry)
+            if (s->in_flight > 0 && s->in_flight + tag->weight > s->cap && !retry)
                 break;
             if (retry)
                 s->retry_ns = now_ns + RETRY_NS;
             s->again_first = tag->next_again;
-            tag->nowait = tag->instance->nowait && s->in_flight > 0;
+            tag->nowait = tag->instance->nowait && tag->weight == 1 && s->in_flight > 0;
             tag->again = true;
             put_in_batch(t, tag, 0);
         }
@@ -157,7 +157,7 @@ static void put_again(struct thread *t, struct tag *tag)
 {
     struct share *s = tag->instance->share;
 
-    s->in_flight -= tag->instance->weight;
+    s->in_flight -= tag->weight;
     tag->next_again = NULL;
     if (s->again_first)
         s->again_last->next_again = tag;
@@ -181,19 +181,19 @@ void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
     put_again(t, tag);
     if (s->in_flight == 0)
         i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
-    s->cap = s->in_flight > i->weight ? s->in_flight : i->weight;
+    s->cap = s->in_flight > tag->weight ? s->in_flight : tag->weight;
     s->raise_ns = s->retry_ns = now_ns + RETRY_NS;
 }
 
-/* One I/O less in the queue below `i`. */
-void submit_release(struct thread *t, struct instance *i, uint64_t now_ns)
+/* One I/O less in the queue below its instance. */
+void submit_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
 {
-    struct share *s = i->share;
+    struct share *s = tag->instance->share;
     struct instance *next;
 
-    if (!share_has_room(s, i->weight))
+    if (!share_has_room(s, tag->weight))
         s->room_since_ns = now_ns;
-    s->in_flight -= i->weight;
+    s->in_flight -= tag->weight;
     if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
         s->cap++;
         s->raise_ns = now_ns + RAISE_NS;
@@ -221,7 +221,7 @@ static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
     row->submitted++;
     t->running->figures.submitted++;
     if (t->late_from[n])
-        record(t, i, SERIES_LATENESS, stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0);
+        record(t, i, SERIES_LATENESS, stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0, tag_bytes(tag));
     else
         row->due++;
 }
@@ -297,7 +297,7 @@ void submit_take_back(struct thread *t, bool dropped)
             put_again(t, tag);
             continue;
         }
-        i->share->in_flight -= i->weight;
+        i->share->in_flight -= tag->weight;
         i->in_flight--;
         add_in_flight(t, (uint32_t)-1);
         land(i, tag);

@@ -51,12 +51,11 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
 {
     double old_iops = i->parameters.setting.iops;
 
-    i->parameters.setting = *setting;
+    instance_set(i, setting);
     i->edit = t->mailbox.edit;
     if (!i->in_step)
         return;
     row_of(t, i)->edit = i->edit;
-    sequencer_set_fraction_read(&i->sequencer, setting->fraction_read);
     if (i->in_flight >= i->maxtags)
         i->tag_since_ns = now_ns;
     i->maxtags = setting->maxtags;
@@ -75,7 +74,7 @@ void thread_take_mail(struct thread *t, uint64_t now_ns, bool in_step)
         if (in_step) {
             apply(t, i, &m->posts[n].setting, now_ns);
         } else {
-            i->parameters.setting = m->posts[n].setting;
+            instance_set(i, &m->posts[n].setting);
             i->edit = m->edit;
         }
     }
@@ -172,6 +171,16 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
     atomic_store_explicit(&t->in_flight, 0, memory_order_relaxed);
 }
 
+/* What its I/Os of earlier steps still take of the queue. */
+static uint32_t stray_requests(const struct instance *i)
+{
+    uint32_t requests = 0;
+
+    for (uint32_t n = 0; i->strays && n < i->ceiling.tags; n++)
+        requests += i->tags[n].stray ? i->tags[n].weight : 0u;
+    return requests;
+}
+
 static void prepare(struct thread *t)
 {
     t->cooling = false;
@@ -194,7 +203,7 @@ static void prepare(struct thread *t)
         struct instance *i = t->step_instances[n];
         i->in_step = true;
         instance_reset(i, t->step_number, t->step->start_ns);
-        i->share->in_flight += i->strays * i->weight;
+        i->share->in_flight += stray_requests(i);
         i->share->room_since_ns = t->step->start_ns;
         row_of(t, i)->edit = i->edit;
         loop_set_alarm(t, i);

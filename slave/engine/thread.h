@@ -54,6 +54,7 @@ struct share {
 struct done {
     uint64_t service_ns, response_ns; /* response: UNCHANGED if it had no due time */
     struct tag *tag;
+    uint32_t bytes;
     uint8_t kind;
     bool wrote;
 };
@@ -189,7 +190,7 @@ void submit_account(struct thread *t, uint64_t stamp_ns);
  * counts as given up. */
 void submit_take_back(struct thread *t, bool dropped);
 void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns);
-void submit_release(struct thread *t, struct instance *i, uint64_t now_ns);
+void submit_release(struct thread *t, const struct tag *tag, uint64_t now_ns);
 
 /* harvest.c */
 void harvest_file(struct thread *t, uint32_t count, uint64_t now_ns);
@@ -239,11 +240,11 @@ static inline struct instance *list_take(struct instance_list *list)
     return i;
 }
 
-static inline void record(struct thread *t, const struct instance *i, uint32_t series, uint64_t ns)
+static inline void record(struct thread *t, const struct instance *i, uint32_t series, uint64_t ns, uint32_t bytes)
 {
     uint32_t n = i->series + series;
 
-    series_record(&t->moments[n], t->buckets + (size_t)n * HISTOGRAM_BUCKETS, ns, i->parameters.blocksize);
+    series_record(&t->moments[n], t->buckets + (size_t)n * HISTOGRAM_BUCKETS, ns, bytes);
 }
 
 /* What is known of the oldest in flight, for the collector and for other threads. */

@@ -148,9 +148,13 @@ class Drive:
     def lun(self, path: object, writable: bool = False) -> int:
         return self.engine.open_lun(str(path), writable)
 
-    def create(self, number: int, lun: int, thread: int = 0, **changes: object) -> None:
+    def create(
+        self, number: int, lun: int, thread: int = 0, ceilings: tuple[int, int] | None = None, **changes: object
+    ) -> None:
+        """`ceilings`: the most tags, and the largest blocksize."""
         parameters = fields(**changes)
-        self.engine.create(number, lun, thread, parameters["maxtags"], parameters)
+        tags, blocksize = ceilings or (parameters["maxtags"], parameters["blocksize"])
+        self.engine.create(number, lun, thread, tags, blocksize, parameters)
 
     def go(
         self, order: Iterable[int], length_ns: int, classes: Iterable[int] | None = None, lease_s: float = 60

@@ -1,7 +1,7 @@
 /* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail. */
 #include "life.h"
 
-enum { DEPTH = 4096 };
+enum { DEPTH = 4096, MOST_BLOCKSIZE = 32768 };
 
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
 static struct {
@@ -13,7 +13,7 @@ static struct {
     _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
     _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
-    _Atomic uint64_t submitted, most_in_flight, calls;
+    _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
 } told;
 
 struct kept {
@@ -69,11 +69,16 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         c->kept[c->count++] = (struct kept){
             .tag = tags[n],
             .at_ns = clock_now() + (again ? 0 : atomic_load(&told.delay_ns)),
-            .result = again ? -EAGAIN : result ? result : tags[n]->instance->parameters.blocksize,
+            .result = again ? -EAGAIN : result ? result : tag_bytes(tags[n]),
         };
         if (!again && c->count > atomic_load(&told.most_in_flight))
             atomic_store(&told.most_in_flight, c->count);
     }
+    uint64_t requests = 0;
+    for (uint32_t n = 0; n < c->count; n++)
+        requests += c->kept[n].tag->weight;
+    if (requests > atomic_load(&told.most_requests))
+        atomic_store(&told.most_requests, requests);
     atomic_fetch_add(&told.submitted, count);
     return (int)count;
 }
@@ -132,9 +137,9 @@ static struct lun *open_lun(uint32_t *handle)
 
 static void create(uint32_t number, uint32_t lun, uint32_t thread, double iops, uint32_t tags)
 {
-    struct parameters p = {.blocksize = 4096, .setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags}};
+    struct parameters p = {.setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096}};
 
-    CHECK_EQUAL(engine_create(engine, number, lun, thread, tags, &p), 0);
+    CHECK_EQUAL(engine_create(engine, number, lun, thread, (struct ceiling){tags, MOST_BLOCKSIZE}, &p), 0);
 }
 
 static void start(uint32_t instances, struct sums *s)
@@ -289,6 +294,40 @@ static void full_queue(void)
     CHECK(s.completed > 100);
 }
 
+/* I/Os that are in flight while the block size changes keep their own: none is short, and the queue, which takes 4 KiB
+ * at once, is never over-full. */
+static void resized(void)
+{
+    struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 0.5, .maxtags = 16}};
+    struct sums s;
+    uint32_t lun;
+    struct lun *l = open_lun(&lun);
+
+    l->has_queue = true;
+    l->queue = (struct queue){.nr_requests = 24, .max_bytes = 4096};
+    create(0, lun, 0, -1.0, 16);
+    atomic_store(&told.delay_ns, 3 * NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 7);
+    for (uint32_t turn = 1; turn < 40; turn++) {
+        struct timespec pause = {.tv_nsec = 7000000};
+        struct edit edit = {.number = 0, .parameters = p};
+        edit.parameters.setting.blocksize = 4096u << turn % 4;
+        edit.parameters.setting.range_start = turn % 3 * MOST_BLOCKSIZE;
+        edit.parameters.setting.range_end = turn % 3 ? 1 << 20 : 0;
+        int result = engine_edit(engine, turn, &edit, 1);
+        CHECK(result == 0 || result == -EAGAIN);
+        nanosleep(&pause, NULL);
+        collect_all(engine, &s, 16, false);
+    }
+    finish(engine, &s, 16);
+    CHECK_EQUAL(s.errors, 0);
+    CHECK(s.completed > 200);
+    CHECK(s.bytes > 5000 * s.completed);
+    CHECK(atomic_load(&told.most_requests) > 16);
+    CHECK(atomic_load(&told.most_requests) <= 24);
+}
+
 static void hung(void)
 {
     struct sums s;
@@ -431,7 +470,7 @@ static const struct scenario {
 } scenarios[] = {
     {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
     {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
-    {"full_queue", full_queue, 1}, {"hung", hung, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
+    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
 };
 

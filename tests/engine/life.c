@@ -2,7 +2,7 @@
  * another thread that renews the lease; each step ends in another way. To be run under sanitizers. */
 #include "life.h"
 
-enum { INSTANCES = 6, THREADS = 3, TAGS = 8, CLASSES = 4 };
+enum { INSTANCES = 6, THREADS = 3, TAGS = 8, CLASSES = 4, MOST_BLOCKSIZE = 32768 };
 
 #define LENGTH_NS (20 * NS_PER_MS)
 
@@ -24,15 +24,15 @@ static void *renew(void *unused)
     return NULL;
 }
 
-static struct parameters parameters_of(uint32_t n, double iops)
+static struct parameters parameters_of(uint32_t n, double iops, uint32_t blocksize)
 {
     static const enum iosequencer sequencers[] = {RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL};
 
     return (struct parameters){
         .iosequencer = sequencers[n % 3],
-        .blocksize = 4096 << (n % 2),
         .seed = n,
-        .setting = {.iops = iops, .fraction_read = n % 3 == 2 ? 1.0 : 0.7, .maxtags = n % TAGS + 1},
+        .setting = {.iops = iops, .fraction_read = n % 3 == 2 ? 1.0 : 0.7, .maxtags = n % TAGS + 1,
+                    .blocksize = blocksize},
     };
 }
 
@@ -43,6 +43,19 @@ static double random_iops(uint64_t *random)
     return choices[random_below(random, 6)];
 }
 
+/* Another range, block size, and number of tags, within what was declared. */
+static struct parameters random_parameters(uint32_t n, uint64_t *random)
+{
+    struct parameters p = parameters_of(n, random_iops(random), 4096u << random_below(random, 4));
+
+    p.setting.maxtags = 1 + (uint32_t)random_below(random, TAGS);
+    if (random_below(random, 2)) {
+        p.setting.range_start = random_below(random, 1 << 20);
+        p.setting.range_end = p.setting.range_start + 2 * MOST_BLOCKSIZE + random_below(random, 1 << 20);
+    }
+    return p;
+}
+
 static void edit(uint32_t number, uint64_t *random)
 {
     struct edit edits[INSTANCES];
@@ -50,7 +63,7 @@ static void edit(uint32_t number, uint64_t *random)
     uint64_t taken_ns;
 
     for (uint32_t n = 0; n < count; n++)
-        edits[n] = (struct edit){.number = n, .parameters = parameters_of(n, random_iops(random))};
+        edits[n] = (struct edit){.number = n, .parameters = random_parameters(n, random)};
     int result = engine_edit(engine, number, edits, count);
     CHECK(result == 0 || result == -EAGAIN);
     if (engine_edited(engine, &taken, &taken_ns))
@@ -128,8 +141,9 @@ int main(int count, char **words)
     int lun = engine_open_lun(engine, words[2], true);
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < INSTANCES; n++) {
-        struct parameters parameters = parameters_of(n, n == 0 ? -1.0 : 3000.0);
-        CHECK(engine_create(engine, n, (uint32_t)lun, n % THREADS, TAGS, &parameters) == 0);
+        struct parameters parameters = parameters_of(n, n == 0 ? -1.0 : 3000.0, 4096u << n % 2);
+        struct ceiling ceiling = {TAGS, MOST_BLOCKSIZE};
+        CHECK(engine_create(engine, n, (uint32_t)lun, n % THREADS, ceiling, &parameters) == 0);
     }
     for (enum ending ending = 0; ending < ENDINGS; ending++)
         run(ending, (uint32_t)atoi(words[3]));

@@ -15,21 +15,21 @@
 enum { MOST_INSTANCES = 64 };
 
 struct sums {
-    int64_t due, submitted, completed, errors, dropped;
+    int64_t due, submitted, completed, errors, dropped, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */
     uint32_t results, overruns;
     uint64_t end_ns;
     bool last;
 };
 
-static inline uint64_t in_series(const struct result *r, uint32_t from, uint32_t behind)
+static inline uint64_t in_series(const struct result *r, enum moment of, uint32_t from, uint32_t behind)
 {
-    uint64_t count = 0;
+    uint64_t sum = 0;
 
     for (uint32_t class = 0; class < r->classes; class++)
         for (uint32_t n = from; n < behind; n++)
-            count += r->moments[((size_t)class * SERIES + n) * MOMENTS + MOMENT_COUNT];
-    return count;
+            sum += r->moments[((size_t)class * SERIES + n) * MOMENTS + of];
+    return sum;
 }
 
 static inline uint64_t in_buckets(const struct result *r)
@@ -44,7 +44,7 @@ static inline uint64_t in_buckets(const struct result *r)
 /* Adds a result up, and checks what must hold of each. */
 static inline void add_result(struct sums *s, const struct result *r, uint32_t maxtags)
 {
-    int64_t completed = 0;
+    int64_t completed = 0, bytes = 0;
 
     CHECK_EQUAL(r->start_ns, s->end_ns);
     s->end_ns += r->length_ns;
@@ -62,14 +62,17 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->errors += c[COUNT_ERRORS];
         s->dropped += c[COUNT_DROPPED];
         completed += c[COUNT_COMPLETED];
+        bytes += c[COUNT_BYTES];
         s->backlog += c[COUNT_BACKLOG];
         s->in_flight += c[COUNT_IN_FLIGHT];
     }
     s->completed += completed;
+    s->bytes += bytes;
     for (uint32_t n = 0; n < r->threads; n++)
         s->overruns += (uint32_t)r->thread_figures[(size_t)n * THREAD_COUNTS + THREAD_OVERRUNS];
-    CHECK_EQUAL(in_series(r, SERIES_SERVICE, SERIES_RESPONSE), completed);
-    CHECK_EQUAL(in_buckets(r), in_series(r, 0, SERIES));
+    CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE), completed);
+    CHECK_EQUAL(in_series(r, MOMENT_BYTES, SERIES_SERVICE, SERIES_RESPONSE), bytes);
+    CHECK_EQUAL(in_buckets(r), in_series(r, MOMENT_COUNT, 0, SERIES));
     CHECK_EQUAL(s->due, s->submitted + s->dropped + s->backlog);
     CHECK_EQUAL(s->submitted, s->completed + s->errors + s->in_flight);
 }

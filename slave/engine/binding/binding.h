@@ -12,6 +12,8 @@
 
 #include "engine.h"
 
+#define MOST_BLOCKSIZE (1u << 30)
+
 typedef struct {
     PyObject_HEAD
     struct engine *engine;

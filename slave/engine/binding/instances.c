@@ -35,17 +35,22 @@ PyObject *method_close_lun(PyObject *self, PyObject *arguments, PyObject *keywor
 
 PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"number", "lun", "thread", "ceiling", "parameters", NULL};
-    unsigned number, lun, thread, ceiling;
+    static char *names[] = {"number", "lun", "thread", "ceiling", "blocksize_ceiling", "parameters", NULL};
+    unsigned number, lun, thread;
+    struct ceiling ceiling;
     struct parameters parameters;
     PyObject *fields;
     int result;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IIIIO", names, &number, &lun, &thread, &ceiling, &fields) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IIIIIO", names, &number, &lun, &thread, &ceiling.tags,
+                                     &ceiling.blocksize, &fields) ||
         !parse_parameters(fields, &parameters))
         return NULL;
-    if (ceiling < 1 || ceiling > 8192)
-        return PyErr_Format(PyExc_ValueError, "a ceiling of %u tags; 1 to 8192 are possible", ceiling);
+    if (ceiling.tags < 1 || ceiling.tags > 8192)
+        return PyErr_Format(PyExc_ValueError, "a ceiling of %u tags; 1 to 8192 are possible", ceiling.tags);
+    if (ceiling.blocksize > MOST_BLOCKSIZE)
+        return PyErr_Format(PyExc_ValueError, "a ceiling of %u bytes; %u are possible", ceiling.blocksize,
+                            MOST_BLOCKSIZE);
     Py_BEGIN_ALLOW_THREADS
     result = engine_create(engine_of(self), number, lun, thread, ceiling, &parameters);
     Py_END_ALLOW_THREADS
