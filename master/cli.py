@@ -112,9 +112,9 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     """Change the load of a running test.
 
     A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'; several mean all of them together.
-    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%; or target=2ms alone, of what
-    control: pid holds. RUN is a run's folder or id,
-    needed where several are under way. Acts at once on all hosts, or is refused and changes nothing.
+    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16, blocksize=64KiB,
+    range=0%..50%; or target=2ms alone, of what control: pid holds. RUN is a run's folder or id, needed where several
+    are under way. Acts at once on all hosts, or is refused and changes nothing.
     """
     from .live.messages import Changed, Edit
     from .live.text import changed_lines

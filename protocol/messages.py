@@ -80,7 +80,8 @@ class WorkloadToCreate:
     lun: str  # path
     consent: bool  # the user agreed that this LUN is written; else it is opened read-only
     parameters: Parameters
-    ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are sized by it
+    ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
+    blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,11 @@ class Parameters:
     blocksize: int = field(
         default=4096,
         metadata=about(
-            Unit.BYTES, "Size of every I/O; a multiple of the LUN's logical block size.", low=512, high=16 << 20
+            Unit.BYTES,
+            "Size of every I/O; a multiple of the LUN's logical block size.",
+            low=512,
+            high=16 << 20,
+            live=True,
         ),
     )
     fraction_read: float = field(
@@ -72,7 +76,9 @@ class Parameters:
     )
     maxtags: int = field(
         default=1,
-        metadata=about(Unit.COUNT, "Most I/Os in flight at once per LUN: the queue depth.", low=1, high=8192),
+        metadata=about(
+            Unit.COUNT, "Most I/Os in flight at once per LUN: the queue depth.", low=1, high=8192, live=True
+        ),
     )
     iops: Iops = field(
         default=MAX,
@@ -87,7 +93,9 @@ class Parameters:
     range: tuple[int, int] = field(
         default=(0, 0),
         metadata=about(
-            Unit.RANGE, "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it."
+            Unit.RANGE,
+            "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it.",
+            live=True,
         ),
     )
     seed: int = field(

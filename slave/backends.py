@@ -98,7 +98,7 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
     try:
         shape = _shape(parameters)
         for engine in engines:
-            engine.create(0, engine.open_lun(lun, False), 0, shape["maxtags"], shape)
+            engine.create(0, engine.open_lun(lun, False), 0, shape["maxtags"], shape["blocksize"], shape)
         turns = [[_turn(engine) for engine in engines] for _ in range(TURNS)]
     finally:
         for engine in engines:

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..protocol.messages import FileToCreate, Refusal
+from ..protocol.quantities import of_bytes, roughly
 from .content import pieces
-from .quantities import of_bytes, roughly
 
 MARK: Final = "user.ivypy"
 MAKING, MADE = b"making", b"made"

@@ -11,7 +11,7 @@ import os
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,9 +41,13 @@ class OpenLun:
 @dataclass(frozen=True, slots=True)
 class Instance:
     workload: WorkloadToCreate
-    lun: Key
+    target: Target
     thread: int
     parameters: Parameters  # in force
+
+    @property
+    def lun(self) -> Key:
+        return _real(self.target), self.workload.consent
 
 
 class Workloads:
@@ -103,8 +107,8 @@ class Workloads:
         ]
         for setting in command.settings:
             if (instance := self._instances.get(setting.number)) is not None:
-                consent = instance.workload.consent
-                reasons = checks.of_edit(instance.parameters, setting.parameters, consent)
+                workload, lun = instance.workload, instance.target
+                reasons = checks.of_edit(instance.parameters, setting.parameters, workload, lun)
                 refusals += [Refusal(instance.workload.instance, reason) for reason in reasons]
         return refusals
 
@@ -112,7 +116,7 @@ class Workloads:
         """Remember settings that every thread has taken."""
         for setting in command.settings:
             old = self._instances[setting.number]
-            self._instances[setting.number] = Instance(old.workload, old.lun, old.thread, setting.parameters)
+            self._instances[setting.number] = replace(old, parameters=setting.parameters)
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""
@@ -200,14 +204,16 @@ class Workloads:
             key = (_real(lun), workload.consent)
             opened = self._luns[key]
             try:
-                settings = fields_of(workload.parameters)
-                self._engine.create(workload.number, opened.handle, thread, workload.ceiling, settings)
+                self._engine.create(
+                    workload.number, opened.handle, thread, workload.ceiling, workload.blocksize_ceiling,
+                    fields_of(workload.parameters),
+                )  # fmt: skip
             except OSError as error:
                 for created in workloads[: workloads.index(workload)]:
                     self._forget(created.number)
                 return [Refusal(workload.instance, f"the engine cannot drive it: {error.strerror}")]
             opened.users += 1
-            self._instances[workload.number] = Instance(workload, key, thread, workload.parameters)
+            self._instances[workload.number] = Instance(workload, lun, thread, workload.parameters)
         return []
 
     def _loads(self) -> list[Load]:

@@ -62,9 +62,9 @@ def test_luns_that_cannot_be_driven(null: Drive, path: str, number: int) -> None
 
 
 def create(
-    number: int = 1, lun: int = 1, thread: int = 0, ceiling: int = 8, **changes: object
+    number: int = 1, lun: int = 1, thread: int = 0, ceiling: int = 8, largest: int = 4096, **changes: object
 ) -> Callable[[Engine], None]:
-    return lambda engine: engine.create(number, lun, thread, ceiling, fields(**changes))
+    return lambda engine: engine.create(number, lun, thread, ceiling, largest, fields(**changes))
 
 
 def go(order: bytes, classes: bytes, length_ns: int = 100 * MS) -> Callable[[Engine], None]:
@@ -79,6 +79,7 @@ REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
     (create(thread=2), errno.EINVAL, "2 workload threads"),
     (create(blocksize=1000), errno.EINVAL, "logical block size"),
     (create(maxtags=9), errno.EINVAL, "ceiling"),
+    (create(blocksize=8192), errno.EINVAL, "blocksize is above the ceiling"),
     (create(maxtags=0), errno.EINVAL, "maxtags"),
     (create(lun=0, fraction_read=0.99), errno.EROFS, "read-only, without consent"),
     (create(range=(0, 4095)), errno.EINVAL, "whole block"),
@@ -88,7 +89,11 @@ REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
     (lambda engine: engine.close_lun(9), errno.EBADF, "no LUN"),
     (lambda engine: engine.close_lun(0), errno.EBUSY, "1 workload instances use"),
     (lambda engine: engine.edit(1, [(5, fields())]), errno.ENOENT, "no workload instance 5"),
-    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "only iops, fraction_read and maxtags"),
+    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "iosequencer and seed cannot be edited"),
+    (lambda engine: engine.edit(1, [(0, fields(blocksize=8192))]), errno.EINVAL, "blocksize is above the ceiling"),
+    (lambda engine: engine.edit(1, [(0, fields(blocksize=100))]), errno.EINVAL, "logical block size"),
+    (lambda engine: engine.edit(1, [(0, fields(range=(4096, 1 << 21)))]), errno.EINVAL, "does not lie in the LUN"),
+    (lambda engine: engine.edit(1, [(0, fields(range=(0, 4095)))]), errno.EINVAL, "no whole block"),
     (lambda engine: engine.edit(1, [(0, fields(maxtags=5))]), errno.EINVAL, "ceiling"),
     (lambda engine: engine.edit(1, [(0, fields(fraction_read=0.5))]), errno.EINVAL, "without consent"),
     (go(TWO, TWO), errno.ENOENT, "instance 1, which does not exist"),
@@ -129,7 +134,7 @@ def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:
 )
 def test_parameters_that_are_none(null: Drive, parameters: Fields, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
-        null.engine.create(1, 0, 0, 8, parameters)
+        null.engine.create(1, 0, 0, 8, 4096, parameters)
     with pytest.raises(error, match=words):
         null.engine.edit(1, [(0, parameters)])
 

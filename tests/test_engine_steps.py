@@ -7,13 +7,14 @@ from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
 from ivypy.slave.engine._engine import Engine, now_ns
-from tests.engine import MS, REAL, Drive, Result, S, drive, fields
+from tests.engine import MS, REAL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
 
@@ -159,8 +160,8 @@ def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Dri
     taken = step.edit(1, [(0, fields(iops=4000.0, fraction_read=0.0))])
     assert 0 <= taken - posted < 500 * MS  # 10 ms on an idle machine
     step.until(3)
-    with pytest.raises(OSError, match="only iops"):
-        step.engine.edit(2, [(0, fields(blocksize=8192))])
+    with pytest.raises(OSError, match="cannot be edited"):
+        step.engine.edit(2, [(0, fields(seed=2))])
     step.engine.stop(3)
     step.finish()
     check_sums(step)
@@ -172,6 +173,65 @@ def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Dri
     expected = (taken - step.start_ns - 200 * MS) * 1000 / S + (end - taken) * 4000 / S
     assert abs(step.results[1].counts[0, Count.DUE] - expected) <= 2
     assert step.results[2].series(SERVICE + Kind.RANDOM_WRITE) == step.results[2].counts[0, Count.COMPLETED] > 400
+
+
+def test_bytes_are_counted_by_each_ios_own_size_across_a_change(step: Drive, image: Path) -> None:
+    """In mid-subinterval, with I/Os in flight, down and up: what a result counts as bytes is what was moved."""
+    sizes = [4096, 65536, 16384, 512 * 8, 65536]
+    step.create(0, step.lun(image, writable=True), ceilings=(8, 65536), iops=-1.0, maxtags=8, fraction_read=0.5)
+    step.go([0], 100 * MS)
+    for number, size in enumerate(sizes[1:], 1):
+        step.until(2 * number - 1)
+        step.edit(number, [(0, fields(iops=-1.0, maxtags=8, fraction_read=0.5, blocksize=size))])
+    step.until(8)
+    step.engine.stop(10)
+    step.finish()
+    check_sums(step)
+    assert step.total(Count.ERRORS) == step.total(Count.SHORT) == 0
+    before = 0
+    for result in step.results:
+        number = result.total(Count.EDIT)
+        present = {sizes[n] for n in range(before, number + 1)}
+        mean = result.total(Count.BYTES) / result.total(Count.COMPLETED)
+        assert min(present) <= mean <= max(present)
+        before = number
+    assert step.results[-1].total(Count.BYTES) == 65536 * step.results[-1].total(Count.COMPLETED)
+
+
+def test_a_range_and_tags_follow_an_edit_at_once(real: Drive, image: Path) -> None:
+    """What an instance writes before and behind an edit lies where it was sent."""
+    half = SIZE // 2
+    lun = real.lun(image, writable=True)
+    first: dict[str, Any] = {"fraction_read": 0.0, "iops": -1.0, "maxtags": 1, "range": (0, 65536)}
+    then = first | {"range": (half + 100, half + 65536), "maxtags": 16, "blocksize": 16384}
+    real.create(0, lun, ceilings=(16, 16384), **first)
+    real.go([0], 100 * MS)
+    real.until(1)
+    real.edit(1, [(0, fields(**then))])
+    real.until(3)
+    assert max(result.total(Count.IN_FLIGHT) for result in real.results) <= 16
+    with pytest.raises(OSError, match="maxtags is not in 1 to the ceiling"):
+        real.engine.edit(2, [(0, fields(**(then | {"maxtags": 17})))])
+    real.edit(2, [(0, fields(**(then | {"maxtags": 2})))])  # down: drains
+    real.until(5)
+    assert real.results[-1].total(Count.IN_FLIGHT) <= 2
+    real.engine.stop(5)
+    real.finish()
+    check_sums(real)
+    written = image.read_bytes()
+    touched = {at for at in range(0, SIZE, 4096) if any(written[at : at + 4096])}
+    assert touched == {*range(0, 65536, 4096), *range(half + 16384, half + 65536, 4096)}
+
+
+def test_a_sequential_stream_goes_on_where_it_was_when_its_blocks_change() -> None:
+    """All of a range is covered without a gap: the next block begins where the last I/O ended, or just behind."""
+    assert run("addresses", "moved").split() == [
+        *("0", "4096", "8192"),  # of 4 KiB
+        *("16384", "24576", "32768"),  # of 8 KiB from 12288 on, whole ones
+        *("40960", "41472"),  # of 512
+        *("49152", "57344", "49152"),  # of 8 KiB, of the range from 48 KiB to 64 KiB
+        *("49152",),  # of 16 KiB
+    ]
 
 
 def test_from_max_to_a_number_and_back_in_mid_run(step: Drive, image: Path) -> None:
@@ -231,8 +291,11 @@ def test_a_step_begins_with_an_empty_backlog(null: Drive, image: Path) -> None:
     null.edit(1, [(0, fields(iops=1000.0, maxtags=1))])
     null.go([0], 50 * MS)
     null.engine.stop(1)
-    assert null.finish().dropped <= 1
+    end = null.finish()
     check_sums(null)
+    length_ms = sum(result.raw.length_ns for result in null.results) / MS
+    assert null.total(Count.DUE) <= length_ms + 1, "nothing of the millions that the first step owed"
+    assert end.dropped == null.results[-1].total(Count.BACKLOG)
 
 
 def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) -> None:
@@ -453,4 +516,4 @@ def test_a_closed_engine_has_no_threads_and_refuses_commands(image: Path) -> Non
     assert engine.close(1.0) == []
     assert engine.close(1.0) == []
     with pytest.raises(OSError, match="closed"):
-        engine.create(0, lun, 0, 4, fields())
+        engine.create(0, lun, 0, 4, 4096, fields())

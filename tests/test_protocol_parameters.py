@@ -10,7 +10,7 @@ from ivypy.protocol.parameters import LIVE, PARAMETERS, Iosequencer, Parameters,
 def test_every_field_is_in_the_table_with_a_sentence() -> None:
     assert PARAMETERS.keys() == {f.name for f in fields(Parameters)}
     assert all(about.doc.endswith(".") for about in PARAMETERS.values())
-    assert LIVE == {"iops", "fraction_read"}
+    assert LIVE == {"iops", "fraction_read", "maxtags", "range", "blocksize"}
 
 
 def test_the_defaults_are_in_range() -> None:

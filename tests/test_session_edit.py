@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from ivypy.master.session.changes import EditRefused
 from ivypy.master.session.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.protocol import messages as m
 from tests.live import PLAN, Staged, hosts, stage
 from tests.simulated.plants import queue
 from tests.simulated.slave import Faults, SimulatedSlave
@@ -103,10 +105,23 @@ BAD = [
       " did you mean 'fraction_read'?"]),
     (["all=all", "zzz=5", "iops=1"],
      ["'zzz' is neither a setting that can change now nor a rollup type of the plan;"
-      " settings are fraction_read, iops and total_iops, rollup types all, host and workload"]),
-    (["all=all", "maxtags=9"],
-     ["maxtags cannot change while a step runs (fraction_read, iops and total_iops can);"
+      " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
+      " rollup types all, host and workload"]),
+    (["all=all", "skew=2"],
+     ["'skew' is neither a setting that can change now nor a rollup type of the plan;"
+      " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
+      " rollup types all, host and workload"]),
+    (["all=all", "seed=9"],
+     ["seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
       " give it in the plan, before a step"]),
+    (["all=all", "iodepth=9"],
+     ["'iodepth' is neither a setting that can change now nor a rollup type of the plan; did you mean 'maxtags'?"]),
+    (["all=all", "maxtags=9000"], ["maxtags: '9000' is too much; the most is 8192"]),
+    (["all=all", "maxtags=1.5"], ["maxtags: '1.5' is not a whole number"]),
+    (["all=all", "blocksize=8k"], ["blocksize: '8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"]),
+    (["all=all", "range=*2"], ["range: '*2' is no place in a LUN; write both, for example 0%..50%"]),
+    (["all=all", "range=50%"],
+     ["range: is '50%'; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB"]),
     (["all=all", "iops"], ["'iops' gives no value; write for example iops=..."]),
     (["all=all", "iops=5", "iops=6"], ["iops is given twice; remove one"]),
     (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
@@ -127,9 +142,9 @@ BAD = [
     (["workload=scan", "fraction_read=0%"],
      ["a+/x/0+scan, a+/x/1+scan, b+/x/0+scan, b+/x/1+scan, c+/x/0+scan and 1 more: it would write, and no step of"
       " the plan ever does there, so nobody agreed to it; a step with a lower fraction_read in the plan would ask"]),
-    (["host=d", "maxtags=9", "iops=1"],
+    (["host=d", "seed=9", "iops=1"],
      ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'",
-      "maxtags cannot change while a step runs (fraction_read, iops and total_iops can);"
+      "seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
       " give it in the plan, before a step"]),
 ]  # fmt: skip
 
@@ -146,6 +161,128 @@ def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
     assert all(not staged.edits(host) for host in "abc")
     assert staged.events("edit") == [] and "transient" not in staged.eyes.phases()
     assert staged.step.verdict is Verdict.VALID
+
+
+GIB = 1 << 30
+LIVE_PLAN = PLAN.replace("iops: 1000 }", "iops: 1000, range: 0%..50% }") + "live: { maxtags: 16, blocksize: 256KiB }\n"
+
+SETTINGS = [  # each from the plan's; what an instance of oltp on the host has then
+    (["maxtags=2"], {"maxtags": 2}),
+    (["maxtags=+4"], {"maxtags": 8}),
+    (["maxtags=*1.4"], {"maxtags": 6}),
+    (["maxtags=16"], {"maxtags": 16}),
+    (["blocksize=512"], {"blocksize": 512}),
+    (["blocksize=*2"], {"blocksize": 16384}),
+    (["blocksize=+8KiB"], {"blocksize": 16384}),
+    (["blocksize=256KiB"], {"blocksize": 262144}),
+    (["range=25%..50%"], {"range": (GIB // 4, GIB // 2)}),
+    (["range=8KiB..64KiB"], {"range": (8192, 65536)}),
+    (["range=0%..100%", "fraction_read=100%"], {"range": (0, 0), "fraction_read": 1.0}),
+    (["range=10%..20%", "blocksize=64KiB", "maxtags=1", "iops=7"],
+     {"range": (1638 * 65536, 3276 * 65536), "blocksize": 65536, "maxtags": 1, "iops": 7.0}),
+]  # fmt: skip
+
+
+def test_tags_block_size_and_range_change_within_what_the_plan_declares(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(6.0)
+        before = staged.slaves["b"].parameters[0]
+        back = ["range=0%..50%", "blocksize=8KiB", "maxtags=4", "iops=1000", "fraction_read=75%"]
+        for words, changed in SETTINGS:
+            await run.desk.edit(["workload=oltp", *words], False, ME)
+            assert staged.slaves["b"].parameters[0] == replace(before, **changed), words  # type: ignore[arg-type]
+            await run.desk.edit(["workload=oltp", *back], False, ME)
+            assert staged.slaves["b"].parameters[0] == before
+        await asyncio.sleep(15.0)
+        await run.desk.edit(["host={a,b}", "blocksize=16KiB", "range=0%..25%", "maxtags=1"], False, ME)
+
+    staged = stage(tmp_path, visit, LIVE_PLAN)
+    assert staged.code is ExitCode.OK and staged.step.verdict is Verdict.VALID
+    row = staged.rows("step0000.one/all/all.csv")[-1]
+    assert row["blocksize"] == "16384(8/12) 8192(2/12) 65536(2/12)"
+    assert row["range"] == f"0-{GIB // 4}(8/12) 0-{GIB // 2}(2/12) all(2/12)"
+    assert row["maxtags"] == "1(8/12) 4(2/12) 2(2/12)"
+    assert "maxtags 4 -> 1 (4 instances), maxtags 2 -> 1 (4 instances)" in staged.events("edit")[-1]
+    # 4 x 1,000 + 4 x 100 a second of 16 KiB, 2 x 1,000 of 8 KiB, 2 x 100 of 64 KiB
+    assert float(row["overall_mib_per_s"]) == pytest.approx((4400 * 16 + 2000 * 8 + 200 * 64) / 1024, rel=0.001)
+
+
+OLTP = "a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more"
+SCAN = OLTP.replace("oltp", "scan")
+AGREED = "and what was agreed to is 0 to 536,870,912; `live: { range: ... }` in the plan would ask for more"
+BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up to 256 KiB
+    (["workload=oltp", "range=0%..100%"], f"{OLTP}: it would write from byte 0 to 1,073,741,824, {AGREED}"),
+    (["workload=oltp", "range=0..513MiB"], f"{OLTP}: it would write from byte 0 to 537,919,488, {AGREED}"),
+    (["workload=oltp", "range=50%..100%"], f"{OLTP}: it would write from byte 536,870,912 to 1,073,741,824, {AGREED}"),
+    (["workload=oltp", "range=0%..60%", "fraction_read=99.9%"],
+     f"{OLTP}: it would write from byte 0 to 644,243,456, {AGREED}"),
+    (["workload=scan", "fraction_read=0%"],
+     f"{SCAN}: it would write, and no step of the plan ever does there, so nobody agreed to it;"
+     " a step with a lower fraction_read in the plan would ask"),
+    (["workload=oltp", "maxtags=17"],
+     f"{OLTP}: maxtags is 17, and the buffers are made for 16; `live: {{ maxtags: 17 }}` in the plan would allow it"),
+    (["workload=oltp", "blocksize=512KiB"],
+     f"{OLTP}: blocksize is 524288, and the buffers hold 262144; `live: {{ blocksize: 512KiB }}` in the plan would"
+     " allow it"),
+    (["host=a", "workload=oltp", "blocksize=1000", "iops=5"], "blocksize is 1,000, and /x/0 takes multiples of 512"),
+    (["workload=scan", "range=0..2GiB"], "range ends at 2,147,483,648, and /x/0 at 1,073,741,824"),
+    (["workload=scan", "range=1KiB..2KiB"], "holds no whole block of 64 KiB: make it wider"),
+]  # fmt: skip
+
+
+def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) -> None:
+    """Also not in two steps: reading elsewhere is allowed, writing there then is not."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, reason in BEYOND:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert any(reason in said for said in refused.value.reasons), (words, refused.value.reasons)
+        assert all(not staged.edits(host) for host in "abc"), "nothing was sent"
+        await run.desk.edit(["workload=oltp", "range=0%..100%", "fraction_read=100%"], False, ME)
+        for word in ("fraction_read=75%", "fraction_read=-1%"):
+            with pytest.raises(EditRefused, match="it would write from byte 0 to 1,073,741,824"):
+                await run.desk.edit(["workload=oltp", word], False, ME)
+        await run.desk.edit(["workload=oltp", "range=10%..20%", "fraction_read=0%"], False, ME)
+
+    stage(tmp_path, visit, LIVE_PLAN)
+
+
+def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        await run.desk.edit(["workload=oltp", "range=0%..100%"], False, ME)
+        with pytest.raises(EditRefused, match="no step of the plan ever does there"):
+            await run.desk.edit(["workload=scan", "fraction_read=0%"], False, ME)
+
+    stage(tmp_path, visit, LIVE_PLAN.replace("live: {", "live: { range: 50%..100%,"))
+
+
+def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Path) -> None:
+    """Live edits are of their step alone; the next begins with the plan's settings, in buffers of its own size."""
+    text = LIVE_PLAN.replace(
+        "steps: [ go: one ]",
+        "steps:\n  - go: one\n  - edit: { rollup: workload=oltp, set: { blocksize: 128KiB, maxtags: 2 } }\n"
+        "  - go: two\n"
+        "  - edit: { rollup: workload=oltp, set: { blocksize: 512KiB } }\n  - go: three",
+    )
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(22.0)
+        await run.desk.edit(["workload=oltp", "blocksize=256KiB", "maxtags=16", "range=10%..20%"], False, ME)
+
+    staged = stage(tmp_path, visit, text)
+    rows = [row for row in staged.rows("summary.workload.csv") if row["rollup_instance"] == "oltp"]
+    assert [(row["blocksize"], row["maxtags"], row["range"]) for row in rows] == [
+        ("262144", "16", "107216896-214695936"), ("131072", "2", f"0-{GIB // 2}"), ("524288", "2", f"0-{GIB // 2}"),
+    ]  # fmt: skip
+    made = [
+        [(one.blocksize_ceiling, one.ceiling) for one in heard.workloads if one.instance.endswith("oltp")]
+        for heard in staged.slaves["a"].heard
+        if isinstance(heard, m.CreateWorkloads)
+    ]
+    assert made == [[(262144, 16)] * 2, [(524288, 16)] * 2], "the second step is within the buffers of the first"
 
 
 def test_relative_to_max_is_refused(tmp_path: Path) -> None:

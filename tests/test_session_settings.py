@@ -1,15 +1,21 @@
 """Edits, totals and percentages of other steps become absolute numbers per workload instance."""
 
+from dataclasses import replace
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ivypy.master.errors import HostsError
 from ivypy.master.plan.hostspec import HostSpec, Launcher
-from ivypy.master.plan.model import Edit, LunSelection, OnIoError, Plan, RollupSpec, Step, Workload
+from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, RollupSpec, Step, Workload
 from ivypy.master.plan.parameters import OfStep, PlanParameters, Position
 from ivypy.master.plan.places import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups
+from ivypy.master.session.limits import limits_of, union, within
 from ivypy.master.session.placement import Placement, place
-from ivypy.master.session.settings import NotMeasured, extremes, resolve
+from ivypy.master.session.settings import NotMeasured, resolve
 from ivypy.protocol.messages import Attribute, Lun
 from ivypy.protocol.parameters import MAX
 
@@ -126,9 +132,29 @@ def test_the_extremes_are_over_all_steps() -> None:
         a_step(edit(maxtags=2)), a_step(edit("host", "h1", maxtags=64, total_iops=OfStep(0.5, "s"))),
         a_step(edit("port", "2A", fraction_read=0.9)),
     )  # fmt: skip
-    ceiling, writers = extremes(a_plan, *placed(a_plan))
-    assert ceiling == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
-    assert writers == {("h1", 1)}
+    limits = limits_of(a_plan, *placed(a_plan))
+    assert limits.tags == {("h1", 0): 64, ("h1", 1): 64, ("h2", 0): 4}
+    assert limits.writers == {("h1", 1)} and limits.written == {("h1", 1): ((0, SIZE),)}
+    assert limits.blocksize_beginning_with(PlanParameters().absolute(SIZE, MAX)) == 4096
+
+
+def test_what_the_plan_declares_for_live_edits_is_added() -> None:
+    quarter = (Position(fraction=0.0), Position(fraction=0.25))
+    a_plan = plan(a_step(edit(range=quarter, fraction_read=0.0)), a_step(edit(fraction_read=1.0)))
+    half = (Position(fraction=0.5), Position(fraction=1.0))
+    a_plan = replace(a_plan, live=Live(maxtags=16, blocksize=65536, range=half))
+    limits = limits_of(a_plan, *placed(a_plan))
+    assert set(limits.tags.values()) == {16}
+    assert set(limits.written.values()) == {((0, SIZE // 4), (SIZE // 2, SIZE))}
+    assert limits.blocksize_beginning_with(PlanParameters(blocksize=4096).absolute(SIZE, MAX)) == 65536
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)).map(lambda one: (one[0], one[0] + one[1]))))
+def test_a_union_holds_the_same_bytes_in_few_extents(extents: list[tuple[int, int]]) -> None:
+    joined = union(extents)
+    assert {n for a, b in joined for n in range(a, b)} == {n for a, b in extents for n in range(a, b)}
+    assert all(before[1] < after[0] for before, after in pairwise(joined))
+    assert all(within(one, joined) for one in extents)
 
 
 def test_what_selects_nothing_is_a_fault_of_the_plan() -> None:

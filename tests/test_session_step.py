@@ -85,7 +85,7 @@ async def a_step(
         for driver in fleet.drivers.values():
             await driver.greeted()
             await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
-            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", False, PARAMETERS, 4)
+            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", False, PARAMETERS, 4, 4096)
             await driver.ask(m.CreateWorkloads, workloads=(created,))
         await asyncio.sleep(2.0)  # a few probes
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]

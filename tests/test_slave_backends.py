@@ -67,7 +67,7 @@ def test_why_a_backend_does_not_work(
 
 
 def on(*luns: str) -> list[m.WorkloadToCreate]:
-    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, False, Parameters(), 32) for n, lun in enumerate(luns)]
+    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, False, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,11 @@ WRITE = Parameters(fraction_read=0.0)
 DEFAULTS = Parameters()
 
 
-def workload(parameters: Parameters = DEFAULTS, consent: bool = False, ceiling: int = 32) -> WorkloadToCreate:
-    return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", consent, parameters, ceiling)
+def workload(
+    parameters: Parameters = DEFAULTS, consent: bool = False, ceiling: int = 32, largest: int = 0
+) -> WorkloadToCreate:
+    largest = largest or parameters.blocksize
+    return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", consent, parameters, ceiling, largest)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +39,12 @@ def workload(parameters: Parameters = DEFAULTS, consent: bool = False, ceiling: 
             ["it would write, and nobody agreed to that: `destroy: true` in the plan, and its token"],
         ),
         (DISK, workload(Parameters(maxtags=64)), ["its ceiling of 32 tags is not within maxtags (64) and 8192"]),
+        (DISK, workload(largest=512), ["its ceiling of 512 bytes is not within blocksize (4096) and 16777216"]),
+        (
+            DISK,
+            workload(largest=32 << 20),
+            ["its ceiling of 33554432 bytes is not within blocksize (4096) and 16777216"],
+        ),
         (DISK, workload(ceiling=9000), ["its ceiling of 9000 tags is not within maxtags (1) and 8192"]),
         (
             DISK,
@@ -103,12 +112,26 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
             False,
             ["it would write to a LUN that is opened read-only, since nobody agreed to writing when it began"],
         ),
+        ({"blocksize": 65536, "maxtags": 32, "range": (65536, 1 << 20)}, True, []),
+        ({"blocksize": 131072}, True, ["blocksize is 131072, and its buffers were made for 65536: create it anew"]),
+        ({"maxtags": 33}, True, ["maxtags is 33, and its buffers were made for 32: create it anew"]),
         (
-            {"blocksize": 8192, "seed": 7},
+            {"blocksize": 6144},
+            True,
+            ["blocksize is 6,144, and /dev/sdb takes multiples of 4,096 bytes: choose one of these"],
+        ),
+        (
+            {"range": (0, 2 << 20)},
+            False,
+            ["range ends at 2,097,152, and /dev/sdb at 1,048,576: choose an end within it"],
+        ),
+        ({"range": (0, 4096)}, False, ["range is 0 to 4,096, which holds no whole block of 4 KiB: make it wider"]),
+        (
+            {"iosequencer": Iosequencer.SEQUENTIAL, "seed": 7},
             True,
             [
-                "blocksize, seed cannot change while the instance exists (only fraction_read, iops can):"
-                " delete it and create it anew"
+                "iosequencer, seed cannot change while the instance exists (only blocksize, fraction_read, iops,"
+                " maxtags, range can): delete it and create it anew"
             ],
         ),
         ({"iops": -1.0}, True, ["iops is -1; the least is 0"]),
@@ -118,7 +141,8 @@ def test_an_edit_changes_what_is_live_and_what_was_agreed(
     change: dict[str, object], consent: bool, faults: list[str]
 ) -> None:
     before = Parameters(iops=100.0)
-    assert of_edit(before, replace(before, **change), consent) == faults  # type: ignore[arg-type]
+    made = workload(before, consent, largest=65536)
+    assert of_edit(before, replace(before, **change), made, DISK) == faults  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ class Conversation:
         """Up to a step whose only instance is on `file`."""
         assert isinstance(await self.hear(), m.Hello)
         assert isinstance(await self.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11), m.Ok)
-        workload = m.WorkloadToCreate(0, "h+f+w", str(file), False, Parameters(), 1)
+        workload = m.WorkloadToCreate(0, "h+f+w", str(file), False, Parameters(), 1, 4096)
         assert isinstance(await self.ask(m.CreateWorkloads, workloads=(workload,)), m.Ok)
         start = now_ns() + 10_000_000
         go = await self.ask(m.Go, start_ns=start, length_ns=10_000_000, order=u32(0), classes=u32(0))
@@ -236,7 +236,7 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
     assert isinstance(luns, m.Luns)
     await talk.hear()
     talk.engine.faults[fault] = error
-    workloads = tuple(m.WorkloadToCreate(i, f"h+f+w{i}", str(file), False, Parameters(), 1) for i in range(3))
+    workloads = tuple(m.WorkloadToCreate(i, f"h+f+w{i}", str(file), False, Parameters(), 1, 4096) for i in range(3))
     refused = await talk.ask(m.CreateWorkloads, workloads=workloads)
     assert isinstance(refused, m.Refused)
     places = {"file": str(file), **luns.luns[0].attributes}

@@ -48,7 +48,7 @@ def on(
     lun: str, *parameters: Parameters, consent: bool = False, first: int = 0, ceiling: int = 8
 ) -> list[m.WorkloadToCreate]:
     return [
-        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, consent, p, ceiling)
+        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, consent, p, ceiling, p.blocksize)
         for i, p in enumerate(parameters)
     ]
 

@@ -10,7 +10,7 @@ from typing import Any
 from .describe_demands import demand_lines
 from .fields import written
 from .hostspec import HostSpec, Launcher
-from .model import ALL, Edit, LunSelection, Plan, RollupSpec, Step, Workload
+from .model import ALL, Edit, Live, LunSelection, Plan, RollupSpec, Step, Workload
 from .parameters import PlanParameters
 from .units import format_bytes, format_duration, format_fraction
 
@@ -26,6 +26,7 @@ def describe(plan: Plan) -> str:
         ("workloads", [line for workload in plan.workloads for line in _workload(workload)]),
         ("rollups", [_rollup(rollup) for rollup in plan.rollups]),
         ("parameters", [_pairs(plan.parameters)] if plan.parameters else []),
+        ("live edits may ask for", [_live(plan.live)] if plan.live != Live() else []),
         ("steps", [line for step in plan.steps for line in _step(step)]),
     ]
     body = [f"{title}\n" + "".join(f"  {line}\n" for line in lines) for title, lines in sections if lines]
@@ -75,6 +76,11 @@ def _parameters(parameters: PlanParameters) -> str:
 
 def _settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {written(name, value)}" for name, value in values.items())
+
+
+def _live(live: Live) -> str:
+    values = {f.name: getattr(live, f.name) for f in fields(live)}
+    return _settings({name: value for name, value in values.items() if value})
 
 
 def _rollup(rollup: RollupSpec) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 from ...protocol.messages import Attribute, FileToCreate
 from .demands import NOTHING, Demands
 from .hostspec import HostSpec
-from .parameters import PlanParameters, Value
+from .parameters import PlanParameters, Span, Value
 from .places import Fault, Place, PlanFaults
 from .selection import Select
 
@@ -117,6 +117,15 @@ class Step:
         return round(self.cooldown_s / self.subinterval_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What edits of a running step may ask for, where that is more than the steps do."""
+
+    maxtags: int = 0
+    blocksize: int = 0  # bytes
+    range: Span | None = None  # that may be written, by workloads that write
+
+
 class OnIoError(StrEnum):
     COUNT = "count"  # the I/O is counted, the step goes on
     STOP = "stop"  # the run is halted
@@ -142,6 +151,7 @@ class Plan:
     on_io_error: OnIoError
     cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
     spin: bool = False  # they do not sleep while their load is paced
+    live: Live = field(default_factory=Live)
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:

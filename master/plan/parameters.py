@@ -39,6 +39,12 @@ class Position:
 Span = tuple[Position, Position]
 WHOLE: Final[Span] = (Position(fraction=0.0), Position(fraction=1.0))
 
+
+def in_bytes(span: Span, lun_size: int, blocksize: int) -> tuple[int, int]:
+    """A span of a LUN of that size; (0, 0) for all of it."""
+    return (0, 0) if span == WHOLE else (span[0].within(lun_size, blocksize), span[1].within(lun_size, blocksize))
+
+
 Value = int | float | str | OfStep | Span | Iosequencer
 
 
@@ -63,16 +69,12 @@ class PlanParameters:
 
         The whole LUN stays (0, 0), so that the slave leaves out the last partial block itself.
         """
-        start, end = self.range
-        span = (0, 0)
-        if self.range != WHOLE:
-            span = (start.within(lun_size, self.blocksize), end.within(lun_size, self.blocksize))
         return Parameters(
             iosequencer=self.iosequencer,
             blocksize=self.blocksize,
             fraction_read=self.fraction_read,
             maxtags=self.maxtags,
             iops=iops,
-            range=span,
+            range=in_bytes(self.range, lun_size, self.blocksize),
             seed=self.seed,
         )

@@ -33,6 +33,7 @@ from .syntax import (
     EditDoc,
     GoDoc,
     HostDoc,
+    LiveDoc,
     LoopDoc,
     LunsDoc,
     PlanDoc,
@@ -95,6 +96,7 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
     ("steps: go: find", FindDoc),
     ("steps: go: loop", LoopDoc),
     ("steps: edit", EditDoc),
+    ("live", LiveDoc),
 ]
 
 _SELECT = """\

@@ -24,7 +24,7 @@ from .check import (
 )
 from .document import Faults, Path
 from .hosts import hosts_of
-from .model import ALL, AttributeRule, LunSelection, Plan, RollupSpec, Workload
+from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Workload
 from .parameters import PlanParameters
 from .selects import read_select
 from .steps import given, schedule_of
@@ -87,6 +87,7 @@ def resolved(
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,
+        live=Live(**given(doc.live)) if doc.live else Live(),
         parameters=values,
     )
 

@@ -210,6 +210,20 @@ class GoDoc(TimesDoc):
     find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search a load.")
 
 
+class LiveDoc(Section):
+    """The most that edits of a running step may ask for, where that is more than the steps do."""
+
+    maxtags: Annotated[int | None, PARAMETER_FIELDS["maxtags"]] = about(
+        "Tags: buffers are made for so many. Without it, for the most in any step."
+    )
+    blocksize: Annotated[int | None, PARAMETER_FIELDS["blocksize"]] = about(
+        "Block size: buffers are made so large. Without it, as large as the step begins with."
+    )
+    range: Annotated[Any, PARAMETER_FIELDS["range"]] = about(
+        "Where workloads that write may be sent to write. Without it, where the steps write."
+    )
+
+
 class EditDoc(Section):
     """New settings from here on."""
 
@@ -258,6 +272,9 @@ class PlanDoc(Section):
     rollups: list[_Rollup] = about("How results are sliced; `all` is always there.", [])
     defaults: TimesDoc = about("Times of the steps that say nothing else.", TimesDoc())
     steps: list[StepDoc] = about("What is run, in this order.", [])
+    live: Annotated[LiveDoc | None, not_empty("maxtags, blocksize or range")] = about(
+        "The most that `ivypy edit` may ask of a running step."
+    )
     backend: Annotated[str, choice_field(BACKENDS)] = about(
         "How I/O is done: libaio, io_uring, auto for the faster of these (tried on the LUNs of each host), or null to "
         "measure ivypy itself.",

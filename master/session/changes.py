@@ -20,8 +20,17 @@ from ..rollup.merge import Interval
 from .settings import Key
 from .told import Edited, Told
 
-# From the parameters in force, and the instances whose IOPS control steers, to those that change.
-Alter = Callable[[Mapping[Key, Parameters], frozenset[Key]], Mapping[Key, Parameters]]
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a change from outside has to know."""
+
+    parameters: Mapping[Key, Parameters]  # in force
+    blocksizes: Mapping[Key, int]  # the most for each instance: what its buffers hold
+    steered: frozenset[Key]  # the instances whose IOPS control sets
+
+
+Alter = Callable[[Present], Mapping[Key, Parameters]]  # to the parameters of those that change
 
 NOT_BEGUN: Final = "no step is running yet; an edit acts on a running step"
 
@@ -101,7 +110,8 @@ class Changes:
         """A change from outside. Raises EditRefused, also what `alter` raises."""
         async with self._told.changing:
             self.check_changeable()
-            return await self._send(alter(self._told.parameters, frozenset(self._steered)))
+            present = Present(self._told.parameters, self._told.blocksizes, frozenset(self._steered))
+            return await self._send(alter(present))
 
     async def pause(self) -> Acted:
         """IOPS 0 everywhere, until `unpause`. Raises EditRefused."""

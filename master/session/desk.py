@@ -29,11 +29,12 @@ from ..live.report import Remark, Standing
 from ..output.records import Event
 from ..output.table import utc
 from ..rollup.instances import Rollups
-from .changes import Acted, Changes, EditRefused
+from .changes import Acted, Changes, EditRefused, Present
 from .discover import Discovered
-from .edits import altered, check, described, understood
+from .edits import altered, described, understood
 from .fleet import Fleet
 from .interrupt import Presses
+from .permitted import check
 from .settings import Key, Measured
 from .step import StepSequence
 from .target import names_target, new_target
@@ -119,9 +120,9 @@ class Desk:
             return self._retarget(words, running, discovered.rollups, who)
         edit = understood(words, discovered.rollups)
 
-        def alter(present: Mapping[Key, Parameters], steered: frozenset[Key]) -> Mapping[Key, Parameters]:
-            after = altered(edit, present, self._measured)
-            check(after, present, steered, discovered, force)
+        def alter(present: Present) -> Mapping[Key, Parameters]:
+            after = altered(edit, present.parameters, self._measured, discovered.placement)
+            check(after, present, discovered, force)
             return after
 
         return self._changed(running, await running.changes.alter(alter), "edit", f"{edit.words}: ", who)

@@ -56,8 +56,9 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
 
 
 def _lun(lun: PlacedLun, found: Discovered) -> list[str]:
+    writers = found.limits.writers
     uses = [
-        f"{instance.workload} ({'reads and writes' if (instance.host, instance.number) in found.writers else 'reads'})"
+        f"{instance.workload} ({'reads and writes' if (instance.host, instance.number) in writers else 'reads'})"
         for instance in found.placement.instances
         if (instance.host, instance.lun) == (lun.host, lun.lun.path)
     ]

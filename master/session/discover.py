@@ -4,7 +4,6 @@ Rule: discovery changes nothing on a host but for the files that the plan asks t
 is about to use them; `ivypy devices` shows them as they would be.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,8 +13,8 @@ from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from .consent import Target
 from .fleet import Fleet, luns_of
+from .limits import Limits, limits_of
 from .placement import Placement, created_sizes, globs, place, to_create
-from .settings import extremes
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
 
@@ -26,13 +25,12 @@ class Discovered:
 
     placement: Placement
     rollups: Rollups
-    ceiling: Mapping[tuple[str, int], int]  # the most tags each workload instance is ever asked for
-    writers: frozenset[tuple[str, int]]  # the workload instances that any step could make write
+    limits: Limits
 
     @property
     def targets(self) -> list[Target]:
         """The LUNs that any step could write."""
-        luns = {(lun.host, lun.lun.path): lun for key in self.writers for lun in [self.placement.lun_of[key]]}
+        luns = {(lun.host, lun.lun.path): lun for key in self.limits.writers for lun in [self.placement.lun_of[key]]}
         return [Target(lun.host, lun.lun, lun.created) for lun in luns.values()]
 
 
@@ -71,7 +69,7 @@ async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
     hostnames = {name: hello.hostname for name, hello in fleet.hellos().items()}
     placement = place(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
     rollups = Rollups.build(placement.instances, plan.rollups)
-    return Discovered(placement, rollups, *extremes(plan, placement, rollups))
+    return Discovered(placement, rollups, limits_of(plan, placement, rollups))
 
 
 def _to_be_created(plan: Plan, host: str, found: list[Lun]) -> list[Lun]:

@@ -11,23 +11,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ...protocol.parameters import LIVE, MAX, Iops, Parameters, faults
+from ...protocol.parameters import LIVE, MAX, Iops, Parameters
 from ..plan.fields import CHANGES, PARAMETER_FIELDS
 from ..plan.model import TOTAL_IOPS
-from ..plan.parameters import OfStep, Value
+from ..plan.parameters import OfStep, Value, in_bytes
 from ..plan.steps import clause
 from ..plan.units import parse_fraction
 from ..plan.words import SAME, listed, nearest, suggestion
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.settings import text
 from .changes import EditRefused
-from .discover import Discovered
+from .placement import Placement
 from .settings import Key, Measured, NotMeasured, shares
 
 EDITABLE: Final = (*sorted(LIVE), TOTAL_IOPS)
 _RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
 _FACTOR: Final = re.compile(r"\d+(\.\d*)?|\.\d+")
-MOST_SAID: Final = 5  # instances, or pairs of values, that are spelled out
+MOST_SAID: Final = 5  # pairs of values that are spelled out
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,8 @@ def _change(name: str, value: str) -> Change:
         raise ValueError(f"{name} cannot change while a step runs ({live} can); give it in the plan, before a step")
     relative = _RELATIVE.fullmatch(value)
     try:
+        if relative is not None and name == "range":
+            raise ValueError(f"{value!r} is no place in a LUN; write both, for example 0%..50%")
         if relative is None:
             change: Change = PARAMETER_FIELDS[name].read(value)
             return change
@@ -128,9 +130,9 @@ def _amount(name: str, sign: str, value: str) -> float:
         factor = Relative(sign, parse_fraction(value)).of(1.0)
         raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that much of what it is now")
     amount = PARAMETER_FIELDS[name].read(value)
-    if not isinstance(amount, float):
+    if not isinstance(amount, (int, float)):
         raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")
-    return amount
+    return float(amount)
 
 
 def factor_of(value: str) -> float:
@@ -146,13 +148,20 @@ def is_relative(value: str) -> bool:
     return _RELATIVE.fullmatch(value.strip()) is not None
 
 
-def altered(edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured) -> dict[Key, Parameters]:
+def altered(
+    edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured, placement: Placement
+) -> dict[Key, Parameters]:
     """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
     members = {(member.host, member.number): member for one in edit.selected for member in one.members}
     found = {key: present[key] for key in members}
     try:
-        for name, change in edit.changes.items():
-            _APPLY[name](found, change, edit.selected, measured)
+        for name in ("fraction_read", "maxtags", "blocksize"):
+            if name in edit.changes:
+                _number(found, name, edit.changes[name])
+        if "range" in edit.changes:  # behind blocksize: in whole blocks
+            _range(found, edit.changes["range"], placement)
+        for name in _APPLY.keys() & edit.changes.keys():
+            _APPLY[name](found, edit.changes[name], edit.selected, measured)
     except NotMeasured as error:
         raise EditRefused([str(error)]) from None
     except ValueError as error:
@@ -160,11 +169,18 @@ def altered(edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measure
     return found
 
 
-def _fraction_read(found: dict[Key, Parameters], change: Any, *_: Any) -> None:
+def _number(found: dict[Key, Parameters], name: str, change: Any) -> None:
+    """A setting whose value is a number; where it is a count or a size, what is worked out is rounded."""
     for key, one in found.items():
-        value = change.of(one.fraction_read) if isinstance(change, Relative) else change
+        value = change.of(getattr(one, name)) if isinstance(change, Relative) else change
         # Decimals such as 70% + 10% are exact for people, and so they are here.
-        found[key] = replace(one, fraction_read=round(value, 12))
+        new: dict[str, Any] = {name: round(value, 12) if name == "fraction_read" else round(value)}
+        found[key] = replace(one, **new)
+
+
+def _range(found: dict[Key, Parameters], span: Any, placement: Placement) -> None:
+    for key, one in found.items():
+        found[key] = replace(one, range=in_bytes(span, placement.lun_of[key].lun.size, one.blocksize))
 
 
 def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
@@ -189,7 +205,7 @@ def _total(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupI
 
 
 _Apply = Callable[[dict[Key, Parameters], Any, Sequence[RollupInstance], Measured], None]
-_APPLY: Final[Mapping[str, _Apply]] = {"fraction_read": _fraction_read, "iops": _iops, TOTAL_IOPS: _total}
+_APPLY: Final[Mapping[str, _Apply]] = {"iops": _iops, TOTAL_IOPS: _total}  # never both
 
 
 def _set(found: dict[Key, Parameters], iops: Mapping[Key, Iops]) -> None:
@@ -205,46 +221,6 @@ def _numbers(name: str, found: Mapping[Key, Parameters]) -> dict[Key, float]:
     return numbers
 
 
-def check(
-    after: Mapping[Key, Parameters],
-    present: Mapping[Key, Parameters],
-    steered: frozenset[Key],
-    discovered: Discovered,
-    force: bool,
-) -> None:
-    """Whether the change may be made: ranges, consent, and control's own instances. Raises EditRefused."""
-    reasons = beyond(after, discovered)
-    held = [key for key, one in after.items() if key in steered and one.iops != present[key].iops and not force]
-    if held:
-        reasons.append(
-            f"{_names(held, discovered)}: the step's control sets its iops, and would set them again;"
-            " edit with --force to do so all the same"
-        )
-    if reasons:
-        raise EditRefused(reasons)
-
-
-def beyond(wanted: Mapping[Key, Parameters], discovered: Discovered) -> list[str]:
-    """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
-    reasons: dict[str, list[Key]] = {}
-    for key, one in wanted.items():
-        for reason in _limits(key, one, discovered):
-            reasons.setdefault(reason, []).append(key)
-    return [f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()]
-
-
-def _limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
-    found = faults(parameters)
-    if parameters.maxtags > discovered.ceiling[key]:
-        found.append(f"maxtags is {parameters.maxtags}; the most in any step of the plan is {discovered.ceiling[key]}")
-    if parameters.fraction_read < 1.0 and key not in discovered.writers:
-        found.append(
-            "it would write, and no step of the plan ever does there, so nobody agreed to it;"
-            " a step with a lower fraction_read in the plan would ask"
-        )
-    return found
-
-
 def described(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters]) -> str:
     """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
     parts = []
@@ -254,8 +230,3 @@ def described(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters])
         parts += [f"{name} {old} -> {new} ({n} instance{'s' * (n > 1)})" for old, new, n in changed[:MOST_SAID]]
         parts += [f"and {len(changed) - MOST_SAID} more changes of {name}"] if len(changed) > MOST_SAID else []
     return ", ".join(parts)
-
-
-def _names(keys: Sequence[Key], discovered: Discovered) -> str:
-    ids = {(i.host, i.number): i.id for i in discovered.placement.instances}
-    return listed([ids[key] for key in keys], MOST_SAID)

@@ -32,11 +32,11 @@ from .brain import begun_with, state_for
 from .changes import EditRefused
 from .desk import Desk, Running
 from .discover import Discovered, discover, prepare
-from .edits import beyond
 from .fleet import Fleet, Opener, connected
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
+from .permitted import beyond
 from .record import RunRecorder, StepRecorder
 from .result import StepResult, exit_code_of, result_of, without_measurement
 from .settings import Key, NotMeasured, resolve

@@ -121,15 +121,3 @@ def steered(edits: Sequence[Steer], rollups: Rollups, parameters: Mapping[Key, P
             iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share
             changed[key] = replace(changed.get(key, parameters[key]), iops=iops)
     return changed
-
-
-def extremes(plan: Plan, placement: Placement, rollups: Rollups) -> tuple[Mapping[Key, int], frozenset[Key]]:
-    """(the most tags each workload instance is ever asked for, the instances that any step could make write)."""
-    ceiling: dict[Key, int] = {}
-    writers: set[Key] = set()
-    for step in plan.steps:
-        for key, parameters in resolve(plan, step, placement, rollups, lambda *_: 1.0).items():
-            ceiling[key] = max(ceiling.get(key, 1), parameters.maxtags)
-            if parameters.fraction_read < 1.0:
-                writers.add(key)
-    return ceiling, frozenset(writers)

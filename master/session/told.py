@@ -37,6 +37,7 @@ class Told:
         self.parameters: dict[Key, Parameters] = dict(parameters or {})
         self.changing = asyncio.Lock()
         self._fleet = fleet
+        self.blocksizes: dict[Key, int] = {}  # that the buffers of each instance hold
         self._unsure: set[Key] = set()  # an edit of them was not answered: told again before the next step
         self._edits = 0
 
@@ -76,7 +77,12 @@ class Told:
         """
         async with self.changing:
             have = self.parameters
-            anew = {key for key, value in wanted.items() if not _editable(have.get(key), value)}
+            blocksizes = {key: discovered.limits.blocksize_beginning_with(value) for key, value in wanted.items()}
+            anew = {
+                key
+                for key, value in wanted.items()
+                if not _editable(have.get(key), value) or self.blocksizes.get(key) != blocksizes[key]
+            }
             edited = {key for key, value in wanted.items() if key not in anew and self.needs(key, value)}
             number = self.next_edit() if edited else self._edits
 
@@ -84,13 +90,13 @@ class Told:
                 mine = sorted(key for key in anew if key[0] == driver.name)
                 gone = [instance for host, instance in mine if (host, instance) in have]
                 await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
-                made = [_to_create(discovered, key, wanted[key]) for key in mine]
+                made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
                 await ask_in_parts(driver, CreateWorkloads, "workloads", made)
                 changed = [Setting(key[1], wanted[key]) for key in sorted(edited) if key[0] == driver.name]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
 
             await self._fleet.ask_all(dict.fromkeys(self._fleet.alive, one), within_s=TELLING_S)
-            self.parameters = dict(wanted)
+            self.parameters, self.blocksizes = dict(wanted), blocksizes
             self._unsure.clear()
 
 
@@ -101,14 +107,15 @@ def _editable(have: Parameters | None, wanted: Parameters) -> bool:
     return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
 
 
-def _to_create(discovered: Discovered, key: Key, parameters: Parameters) -> WorkloadToCreate:
+def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
     lun = discovered.placement.lun_of[key]
     instance = next(i for i in discovered.placement.on_host(key[0]) if i.number == key[1])
     return WorkloadToCreate(
         number=key[1],
         instance=instance.id,
         lun=lun.lun.path,
-        consent=key in discovered.writers,
+        consent=key in discovered.limits.writers,
         parameters=parameters,
-        ceiling=discovered.ceiling[key],
+        ceiling=discovered.limits.tags[key],
+        blocksize_ceiling=blocksize,
     )

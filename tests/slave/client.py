@@ -155,7 +155,8 @@ class Client:
         self.do(
             m.CreateWorkloads,
             workloads=tuple(
-                m.WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), consent, p, ceiling) for i, p in enumerate(parameters)
+                m.WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), consent, p, ceiling, p.blocksize)
+                for i, p in enumerate(parameters)
             ),
         )
 

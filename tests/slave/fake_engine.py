@@ -67,7 +67,9 @@ class FakeEngine:
     def close_lun(self, lun: int) -> None:
         self._do("close_lun", lun)
 
-    def create(self, number: int, lun: int, thread: int, ceiling: int, parameters: object) -> None:
+    def create(
+        self, number: int, lun: int, thread: int, ceiling: int, blocksize_ceiling: int, parameters: object
+    ) -> None:
         self._do("create", number, "on", lun, "by", thread)
 
     def delete(self, number: int) -> None:

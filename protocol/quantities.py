@@ -1,4 +1,4 @@
-"""Sizes in sentences."""
+"""Sizes in sentences, on both sides."""
 
 from typing import Final
 

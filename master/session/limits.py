@@ -1,0 +1,65 @@
+"""The most that a run may ask of a workload instance: by any step, loop or edit of its plan, or by an edit of a running
+step.
+
+Rule: pure. It is settled before anything is created, since buffers are made for it and consent is given to it: what
+an edit would write, it writes only where some step of the plan writes, or where the plan's `live:` says so.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ...protocol.parameters import Parameters
+from ..plan.model import Plan
+from ..plan.parameters import in_bytes
+from ..rollup.instances import Rollups
+from .placement import Placement
+from .settings import Key, resolve
+
+Extent = tuple[int, int]  # first byte, and the one behind the last
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    tags: Mapping[Key, int]
+    writers: frozenset[Key]  # the instances that any step could make write
+    written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
+    blocksize: int  # that any step's live edits may ask for; 0: none is declared
+
+    def blocksize_beginning_with(self, parameters: Parameters) -> int:
+        """What an instance's buffers hold in a step that begins with these parameters."""
+        return max(self.blocksize, parameters.blocksize)
+
+
+def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
+    tags: dict[Key, int] = {}
+    written: dict[Key, list[Extent]] = {}
+    for step in plan.steps:
+        for key, parameters in resolve(plan, step, placement, rollups, lambda *_: 1.0).items():
+            size = placement.lun_of[key].lun.size
+            tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
+            if parameters.fraction_read < 1.0:
+                declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []
+                extents = [extent(one, size) for one in (parameters.range, *declared)]
+                written.setdefault(key, []).extend(extents)
+    merged = {key: union(extents) for key, extents in written.items()}
+    return Limits(tags, frozenset(written), merged, plan.live.blocksize)
+
+
+def extent(of: tuple[int, int], size: int) -> Extent:
+    """A workload's range on a LUN of that size, where (0, 0) is all of it."""
+    return (0, size) if of == (0, 0) else of
+
+
+def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
+    """The same bytes, ascending, in as few extents as they are."""
+    found: list[Extent] = []
+    for start, end in sorted(extents):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)
+
+
+def within(one: Extent, extents: Iterable[Extent]) -> bool:
+    return any(start <= one[0] and one[1] <= end for start, end in extents)
