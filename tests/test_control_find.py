@@ -215,7 +215,7 @@ def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:
 
 
 def bumpy(iops: float) -> float:
-    """Not monotone: slow at low loads, as where a device sleeps between I/Os; the target of 2,000 is met from 150 on."""
+    """Not monotone: slow at low loads, as where a device sleeps between I/Os."""
     return M(iops) + (3000.0 if iops < 150 else 0.0)
 
 
