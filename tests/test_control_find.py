@@ -227,7 +227,7 @@ def test_a_plant_that_is_slow_at_low_loads_has_the_bracket_above_them(seed: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.0), (0.3, 0.0), (0.3, 0.8), (1.0, 0.5)])
+@pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.8), (0.3, 0.0), (0.3, 0.8)])
 def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: float, rho: float) -> None:
     """However noisy, it ends in its probes, and what it states holds."""
     truth, holds = load_for(M, 4000, CAPACITY), 0
@@ -239,6 +239,16 @@ def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: floa
         high = found.failed.iops if found.failed else CAPACITY
         holds += low <= truth <= high
     assert holds >= 8
+
+
+def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
+    """One stall made a probe unclear with an enormous width; beyond it the bracket is halved."""
+    probes = [
+        probe(628, "pass", 8454.0), replace(probe(697, "unclear", 60_000.0), half_width=98_000.0),
+        probe(829, "fail", 19_000.0),
+    ]  # fmt: skip
+    load = next_load(probes, 10_000, Limits(985, 0.05))
+    assert load == pytest.approx((697 * 829) ** 0.5)
 
 
 def test_noise_that_hides_the_resolution_widens_the_bracket_and_says_so() -> None:

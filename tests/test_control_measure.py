@@ -1,6 +1,7 @@
 """Measure: what window it takes, when it passes, what it says when it does not."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.estimate import Correction
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.interval import Interval
-from ivypy.master.control.measure import Goal, Measure, Window
+from ivypy.master.control.measure import Goal, Measure, Part, Window, judge
 from ivypy.master.control.phase import Phase
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
@@ -171,3 +172,23 @@ def test_a_percentile_is_of_the_merged_window() -> None:
 )
 def test_impossible_goals_say_why(goal: Goal, fault: str) -> None:
     assert fault in goal.faults(5.0)[0] if fault else not goal.faults(5.0)
+
+
+def test_a_thousand_instances_are_judged_as_each_would_be_alone() -> None:
+    """All at once, and one by one: the same numbers."""
+    random = np.random.default_rng(11)
+    values = 1000 * (1 + 0.05 * random.standard_normal((40, 200)))
+    values[:, 7] = 0.0
+    goal = Goal(FOCUS, accuracy=0.02)
+    names = [f"host={place}" for place in range(200)]
+    samples = [dict(zip(names, (Sample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
+    parts = tuple(Part(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))
+    together = judge(goal, parts)
+    assert together is not None and together.worst == "host=7" and together.estimate is None
+    alone = [judge(goal, tuple(replace(part, samples={name: part.samples[name]}) for part in parts)) for name in names]
+    assert together.passing == sum(one is not None and one.passing for one in alone)
+    without = {name for name in names if name != "host=7"}
+    rest = judge(goal, tuple(replace(part, samples={n: part.samples[n] for n in without}) for part in parts))
+    worst = max((one for one in alone if one is not None and one.estimate), key=lambda one: one.shortfall)
+    assert rest is not None and rest.worst == worst.worst
+    assert rest.shortfall == pytest.approx(worst.shortfall)

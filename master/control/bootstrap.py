@@ -5,11 +5,13 @@ subintervals are drawn, at least as long as the autocorrelation time, from the w
 width, which is right for independent I/Os, is only a floor.
 """
 
+from functools import lru_cache
 from math import ceil, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
+from .columns import Counts
 from .correlation import FLOATS
 from .focus import EDGES_NS
 
@@ -32,9 +34,9 @@ def interpolated(cumulative: FLOATS, fraction: float, edges: FLOATS) -> FLOATS:
 
 
 def half_width(
-    counts: FLOATS, fraction: float, time: float, influence: FLOATS, quantile: float, confidence: float
+    histograms: Counts, fraction: float, time: float, influence: FLOATS, quantile: float, confidence: float
 ) -> float:
-    """Half-width in nanoseconds of the merged percentile of `counts`, shape (subintervals, BUCKETS).
+    """Half-width, in the metric's unit, of the merged percentile of a window's histograms.
 
     `time` is the autocorrelation time of `influence` (each subinterval's share of I/Os beyond the percentile),
     `quantile` the multiple of the standard error that is wanted: Student's t for the effective subintervals. Blocks
@@ -42,9 +44,10 @@ def half_width(
     of `influence`, and is given back. What is printed is the middle of a bucket, so the distance from there to the
     percentile within the bucket is added.
     """
+    counts = histograms.counts
     n = len(counts)
     first, last = _span(counts.sum(axis=0), fraction)
-    edges = EDGES_NS[first : last + 2]
+    edges = EDGES_NS[histograms.low + first : histograms.low + last + 2]
     trimmed = np.zeros((n, last - first + 1))  # one bucket more, so that `interpolated` has an end
     trimmed[:, :-1] = counts[:, first:last]
     trimmed[:, 0] += counts[:, :first].sum(axis=1)
@@ -52,10 +55,7 @@ def half_width(
     block = min(ceil(time), n)
     blocks = ceil(n / block)
     sums = _ring_sums(trimmed, block)
-    starts = np.random.default_rng(n).integers(n, size=(DRAWS, blocks))  # the same window gives the same answer
-    times_drawn = np.zeros((DRAWS, n))
-    np.add.at(times_drawn, (np.arange(DRAWS)[:, None], starts), 1.0)
-    drawn = interpolated(np.cumsum(times_drawn @ sums, axis=1), fraction, edges)
+    drawn = interpolated(np.cumsum(_times_drawn(n, blocks) @ sums, axis=1), fraction, edges)
     kept = float((_ring_sums(influence[:, None] - influence.mean(), block) ** 2).mean()) / block  # per subinterval
     whole = float(influence.var()) * time * n / max(n - time, 1.0)
     lost = sqrt(max(whole / kept, 1.0)) if kept > 0 else 1.0
@@ -63,7 +63,20 @@ def half_width(
     merged = np.cumsum(trimmed.sum(axis=0))[None, :]
     bucket = int((merged[0] < merged[0, -1] * fraction).sum())
     off_middle = abs(float((edges[bucket] + edges[bucket + 1]) / 2 - interpolated(merged, fraction, edges)[0]))
-    return max(quantile * error, _binomial_half_width(merged, fraction, edges, confidence)) + off_middle
+    width = max(quantile * error, _binomial_half_width(merged, fraction, edges, confidence)) + off_middle
+    return width * histograms.scale
+
+
+@lru_cache(maxsize=64)
+def _times_drawn(n: int, blocks: int) -> FLOATS:
+    """How often each draw takes the block that begins with each of n subintervals, shape (DRAWS, n).
+
+    The same window gives the same answer, and so do a thousand instances over it.
+    """
+    starts = np.random.default_rng(n).integers(n, size=(DRAWS, blocks))
+    drawn = np.zeros((DRAWS, n))
+    np.add.at(drawn, (np.arange(DRAWS)[:, None], starts), 1.0)
+    return drawn
 
 
 def _span(merged: FLOATS, fraction: float) -> tuple[int, int]:

@@ -11,3 +11,8 @@ FLOATS = NDArray[np.float64]
 def autocorrelation_time(values: FLOATS) -> float:
     """Integrated autocorrelation time of one series, in samples; at least 1."""
     return float(statistics.autocorrelation_time(values[:, None])[0])
+
+
+def autocorrelation_times(values: FLOATS) -> FLOATS:
+    """The same of each column of values (n, R)."""
+    return statistics.autocorrelation_time(values)

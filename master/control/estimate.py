@@ -9,14 +9,15 @@ width.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, sqrt
+from math import inf
 
 import numpy as np
 
 from ..rollup.statistics import t_quantile
 from . import bootstrap
-from .correlation import FLOATS, autocorrelation_time
-from .focus import Sample, dense, percentile, percentile_bucket
+from .columns import Columns, one_column
+from .correlation import FLOATS, autocorrelation_times
+from .focus import Sample
 
 _LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean
 
@@ -41,32 +42,33 @@ class Estimate:
         return self.half_width / abs(self.value) if self.value else inf
 
 
-def influences(samples: Sequence[Sample], fraction: float | None = None) -> tuple[float, FLOATS] | None:
-    """The window's value, and what each subinterval adds to it, one number each; None where the metric is blank.
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """The same of many instances, shape (R,)."""
 
-    For a ratio: its own amount less what the window's value would give it, in the metric's unit. For a percentile:
-    its share of I/Os beyond the window's percentile, which is defined however few I/Os a subinterval has.
-    """
-    if fraction is None:
-        amount = np.array([sample.amount for sample in samples])
-        per = np.array([sample.per for sample in samples])
-        total = float(per.sum())
-        if total <= 0:
+    values: FLOATS  # nan where the metric is blank over the whole window
+    half_widths: FLOATS
+    subintervals: int
+    effective: FLOATS
+
+    @property
+    def relative(self) -> FLOATS:
+        """Half-widths as fractions of the values; infinite for a value of 0 and for a blank one."""
+        size = np.abs(self.values)
+        found: FLOATS = np.divide(self.half_widths, size, out=np.full(len(size), inf), where=size > 0)
+        return found
+
+    def __getitem__(self, place: int) -> Estimate | None:
+        if np.isnan(self.values[place]):
             return None
-        ratio = float(amount.sum()) / total
-        return ratio, (amount - ratio * per) * (len(per) / total)
-    return _of_percentile(dense(samples), fraction, samples[0].scale)
+        value, width, effective = self.values[place], self.half_widths[place], self.effective[place]
+        return Estimate(float(value), float(width), self.subintervals, float(effective))
 
 
-def _of_percentile(counts: FLOATS, fraction: float, scale: float) -> tuple[float, FLOATS] | None:
-    """The same for a percentile, from the subintervals' histograms, shape (n, BUCKETS)."""
-    merged = counts.sum(axis=0)
-    value = percentile(merged, fraction, scale)
-    if value is None:
-        return None
-    ios = counts.sum(axis=1)
-    bucket = percentile_bucket(merged, fraction)
-    return value, (counts[:, bucket:].sum(axis=1) - (1 - fraction) * ios) / ios.mean()
+def influences(samples: Sequence[Sample], fraction: float | None = None) -> tuple[float, FLOATS] | None:
+    """The window's value, and what each subinterval adds to it, one number each; None where the metric is blank."""
+    values, series = one_column(samples, fraction).influences()
+    return None if np.isnan(values[0]) else (float(values[0]), series[:, 0])
 
 
 def estimate(
@@ -75,28 +77,39 @@ def estimate(
     confidence: float = 0.95,
     correction: Correction = Correction.EFFECTIVE,
 ) -> Estimate | None:
-    """The window's value and half-width at `confidence`; None where the metric is blank over the whole window.
+    """The window's value and half-width at `confidence`; None where the metric is blank over the whole window."""
+    return estimates(one_column(samples, fraction), confidence, correction)[0]
+
+
+def estimates(window: Columns, confidence: float = 0.95, correction: Correction = Correction.EFFECTIVE) -> Estimates:
+    """The same of many instances at once.
 
     Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
     variance itself mended for the correlation (divided by n - time, which is n - 1 without).
     """
-    counts = None if fraction is None else dense(samples)
-    if fraction is None or counts is None:
-        found = influences(samples)
-    else:
-        found = _of_percentile(counts, fraction, samples[0].scale)
-    if found is None:
-        return None
-    value, series = found
+    values, series = window.influences()
     n = len(series)
-    time = autocorrelation_time(series) if correction is Correction.EFFECTIVE else 1.0
-    effective = n / time
-    if effective <= 1.0:
-        return Estimate(value, inf, n, effective)
-    quantile = t_quantile((1 + confidence) / 2, max(round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM)))
-    quantile *= 2 if correction is Correction.FACTOR_TWO else 1
-    if fraction is None or counts is None:
-        error = sqrt(float(series @ series) / (n - time) / effective)
-        return Estimate(value, quantile * error, n, effective)
-    width = bootstrap.half_width(counts, fraction, time, series, quantile, confidence)
-    return Estimate(value, width * samples[0].scale, n, effective)
+    times = autocorrelation_times(series) if correction is Correction.EFFECTIVE else np.ones(len(values))
+    effective = n / times
+    quantiles = _quantiles(effective, n, confidence)
+    if correction is Correction.FACTOR_TWO:
+        quantiles = quantiles * 2
+    widths = np.full(len(values), inf)
+    sayable = effective > 1.0
+    if window.fraction is None:
+        squares = np.einsum("ij,ij->j", series, series)
+        np.sqrt(squares / np.where(sayable, n - times, 1.0) / effective, out=widths, where=sayable)
+        np.multiply(widths, quantiles, out=widths, where=sayable)
+        return Estimates(values, widths, n, effective)
+    for place in np.flatnonzero(sayable & ~np.isnan(values)):
+        widths[place] = bootstrap.half_width(
+            window.counts[place], window.fraction, float(times[place]), series[:, place], float(quantiles[place]),
+            confidence,
+        )  # fmt: skip
+    return Estimates(values, widths, n, effective)
+
+
+def _quantiles(effective: FLOATS, n: int, confidence: float) -> FLOATS:
+    """Student's t for so many effective samples each; of one or fewer, which say nothing, any."""
+    freedom = np.maximum(np.round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM))
+    return np.array([t_quantile((1 + confidence) / 2, df) if df > 0 else inf for df in freedom.tolist()])

@@ -68,8 +68,11 @@ def percentile_bucket(counts: NDArray[np.float64], fraction: float) -> int:
     return int(np.searchsorted(cumulative, cumulative[-1] * fraction * (1 - 1e-12)))
 
 
-def percentile(counts: NDArray[np.float64], fraction: float, scale: float = 1e-3) -> float | None:
-    """The middle of the bucket with one histogram's `fraction` quantile; None with under ten I/Os beyond it."""
+def percentile(counts: NDArray[np.float64], fraction: float, scale: float = 1e-3, low: int = 0) -> float | None:
+    """The middle of the bucket with one histogram's `fraction` quantile; None with under ten I/Os beyond it.
+
+    `counts` begin with bucket `low`.
+    """
     if float(counts.sum()) * (1 - fraction) < FEWEST_BEYOND - 1e-6:  # 1 - 0.999 is not quite 0.001
         return None
-    return float(_MIDDLES_NS[percentile_bucket(counts, fraction)]) * scale
+    return float(_MIDDLES_NS[low + percentile_bucket(counts, fraction)]) * scale

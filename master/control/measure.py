@@ -7,17 +7,21 @@ the accuracy, on one common window. A rule that takes the shortest window that p
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import ceil, inf
 
+import numpy as np
+
 from ..verdicts import Finding, Reason
+from .columns import Columns, columns, sums_of
+from .correlation import FLOATS
 from .decision import Decision, Measured, Row
-from .estimate import Correction, Estimate, estimate, influences
+from .estimate import Correction, Estimate, estimates
 from .focus import Focus, Sample
 from .interval import Interval
 from .phase import Phase
-from .trend import trend_probability
+from .trend import trend_probabilities
 
 FEWEST_SUBINTERVALS = 12
 FEWEST_EFFECTIVE = 20.0
@@ -65,6 +69,10 @@ class Part:
     end_s: float
     length_s: float
     samples: Mapping[str, Sample]
+    sums: FLOATS = field(init=False, compare=False)  # of the samples, made once: every window holds them again
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sums", sums_of(list(self.samples.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,48 +161,53 @@ class Measure:
 
 def judge(goal: Goal, parts: tuple[Part, ...]) -> Judgement | None:
     """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
-    if goal.window is Window.SHORTEST:
-        judged = [judged_from(goal, parts, start) for start in range(len(parts) - 2, -1, -1)]
-        return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall, default=None))
-    starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS) or 1)
-    place = next((place for place, start in enumerate(starts) if not _trending(goal, parts, start)), None)
+    shortest = goal.window is Window.SHORTEST
+    if len(parts) < (2 if shortest else FEWEST_SUBINTERVALS) or not parts[-1].samples:
+        return None
+    everything = _columns(goal, parts)
+    if shortest:
+        judged = [_judged(goal, parts, everything.since(start)) for start in range(len(parts) - 2, -1, -1)]
+        return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall))
+    starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS))
+    place = next((place for place, start in enumerate(starts) if not _trending(everything.since(start))), None)
     if place is None:
         return None
     # What is left of a trend when the test no longer sees it lies in the next tenth.
-    return judged_from(goal, parts, starts[min(place + 1, len(starts) - 1)] if place else 0)
+    start = starts[min(place + 1, len(starts) - 1)] if place else 0
+    return _judged(goal, parts, everything.since(start))
 
 
-def _trending(goal: Goal, parts: tuple[Part, ...], start: int) -> bool:
-    """Some instance still rises or falls in the window from part `start` on."""
-    instances = parts[-1].samples
-    for instance in instances:
-        found = influences(_samples(parts, start, instance), goal.focus.fraction)
-        if found and trend_probability(found[1]) < TREND / len(instances):
-            return True
-    return False
+def _columns(goal: Goal, parts: tuple[Part, ...]) -> Columns:
+    """What the parts hold of every instance."""
+    names = parts[-1].samples
+    percentile = goal.focus.fraction is not None
+    samples = [[part.samples[name] for part in parts] for name in names] if percentile else []
+    return columns([part.sums for part in parts], samples, goal.focus.fraction)
 
 
-def _samples(parts: tuple[Part, ...], start: int, instance: str) -> list[Sample]:
-    return [part.samples[instance] for part in parts[start:]]
+def _trending(window: Columns) -> bool:
+    """Some instance still rises or falls in the window."""
+    _, series = window.influences()
+    below = TREND / series.shape[1]
+    return bool((trend_probabilities(series, below) < below).any())
 
 
-def judged_from(goal: Goal, parts: tuple[Part, ...], start: int) -> Judgement:
-    """What the window from part `start` on comes to, every instance taken together."""
+def _judged(goal: Goal, parts: tuple[Part, ...], window: Columns) -> Judgement:
+    """What a window, which ends with the last part, comes to, every instance taken together."""
     longest = goal.window is Window.LONGEST
-    worst, worst_estimate, shortfall, passing = "", None, -1.0, 0
-    instances = len(parts[-1].samples)
-    for instance in parts[-1].samples:
-        got = estimate(_samples(parts, start, instance), goal.focus.fraction, goal.confidence, goal.correction)
-        if got and longest:
-            got = replace(got, half_width=got.half_width * LOOKING)
-        short = got.relative / goal.accuracy if got else inf
-        passing += short <= 1 and got is not None and (not longest or got.effective >= FEWEST_EFFECTIVE)
-        if short > shortfall:
-            worst, worst_estimate, shortfall = instance, got, short
-    length_s = sum(part.length_s for part in parts[start:])
-    passed = passing == instances > 0 and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
-    first, last = parts[start].number, parts[-1].number
-    return Judgement(first, last, worst, worst_estimate, shortfall, passing, instances, length_s, passed)
+    got = estimates(window, goal.confidence, goal.correction)
+    if longest:
+        got = replace(got, half_widths=got.half_widths * LOOKING)
+    short = got.relative / goal.accuracy
+    passes = (short <= 1) & ((got.effective >= FEWEST_EFFECTIVE) | (not longest))
+    worst, instances, passing = int(np.argmax(short)), len(short), int(passes.sum())
+    inside = parts[-got.subintervals :]
+    length_s = sum(part.length_s for part in inside)
+    passed = passing == instances and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
+    return Judgement(
+        inside[0].number, inside[-1].number, [*parts[-1].samples][worst], got[worst], float(short[worst]), passing,
+        instances, length_s, passed,
+    )  # fmt: skip
 
 
 def remaining_s(judgement: Judgement, goal: Goal) -> float | None:

@@ -14,7 +14,7 @@ from .estimate import Estimate, estimate
 from .focus import Focus
 from .interval import Interval
 
-_DOUBT = 0.5  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
+_DOUBT = 1.0  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
 
 
 class Answer(StrEnum):

@@ -156,7 +156,9 @@ def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Lim
     beside = _BESIDE * limits.resolution
     if unclear:  # far enough from what was unclear to be clear, on the wider side
         beside = _clear_of(found, probes, unclear, limits)
-        down, up = min(unclear) / (1 + beside), max(unclear) * (1 + beside)
+        # No further than the middle of what is left: one disturbed probe may say that it takes any distance.
+        down = max(min(unclear) / (1 + beside), sqrt(low * min(unclear)))
+        up = min(max(unclear) * (1 + beside), sqrt(max(unclear) * high))
         wanted = down if min(unclear) / low > high / max(unclear) else up
     elif wanted / low > high / wanted:
         wanted /= 1 + beside

@@ -81,10 +81,10 @@ class Plant:
     capacity: float  # IOPS at max
     noise: Noise
     factor: Callable[[int], float] = field(default=lambda number: 1.0)  # what multiplies the latency in subinterval k
-    capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
     memory: float = 0.0  # hysteresis: this share of the last subinterval's latency stays
     iops: float | None = None  # the load in force; None is max
     backlog: float = 0.0
+    capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
     _last: float | None = None
 
     def interval(self, number: int, decision: Decision) -> Interval:
