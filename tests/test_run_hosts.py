@@ -73,7 +73,7 @@ def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
 
 
 def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path, namespaces: Lab) -> None:
-    process = start(per_host(tmp_path, namespaces, "20s"), tmp_path / "runs")
+    process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
     assert process.stdout is not None
     out = []
     for line in process.stdout:
