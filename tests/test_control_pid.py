@@ -1,15 +1,17 @@
 """Feedback control: hand-computed moves, the gain's steps, and whole steps on simulated plants."""
 
+from dataclasses import replace
 from math import exp, log
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.focus import Sample
+from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.pid import Loop, Pid, Range, pid
@@ -17,6 +19,7 @@ from ivypy.master.control.retarget import retargeted
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered
 from ivypy.master.verdicts import Reason
+from ivypy.protocol.histogram import BUCKETS, bucket_of
 from tests.control.plants import LATENCY, Curve, Plant, linear, load_for, mmc, noise, simulate
 
 TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
@@ -118,10 +121,62 @@ def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None
     assert orders.rows[0].cells["event"] == "draining"
 
 
+def test_a_long_blank_stretch_winds_nothing_up() -> None:
+    """Fifty blank subintervals change nothing: the next value moves the load as if they had not been."""
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state, _ = state.after(interval(0, {"a": 2400}))
+    before = loop_of(state)
+    for number in range(1, 51):
+        state, orders = state.after(interval(number, {"a": None}))
+        assert not orders.edits and orders.say.endswith("is blank")
+    assert replace(loop_of(state), event="") == replace(before, event="")
+    _, orders = state.after(interval(51, {"a": 2400}))
+    assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2**2)
+
+
 def test_a_blank_metric_moves_nothing() -> None:
     _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": None}))
     assert not orders.edits
     assert orders.rows[0].cells["event"] == "blank"
+
+
+@pytest.mark.parametrize(("sd", "rho"), [(0.3, 0.0), (0.3, 0.5), (0.5, 0.8)])
+def test_a_very_noisy_device_settles_at_its_load(sd: float, rho: float) -> None:
+    """Noise of half the value: a measurement begins all the same, and its mean load is right within a few per cent."""
+    curve, capacity, target = mmc(4, 1000), 4000.0, 2000.0
+    off, lengths = [], []
+    for seed in range(12):
+        trace = simulate(Plant(curve, capacity, noise(seed, sd, rho)), controlled(curve, capacity, target), 300)
+        assert trace.decisions[-1].done
+        (measured,) = trace.decisions[-1].measured
+        loads = [load for load in trace.loads[measured.first : measured.last + 1] if load is not None]
+        off.append(abs(sum(loads) / len(loads) / load_for(curve, target, capacity) - 1))
+        lengths.append(trace.subintervals)
+    assert sorted(off)[6] < 0.06 and sorted(lengths)[6] <= 60
+
+
+def test_the_gain_has_a_floor_from_which_it_still_follows() -> None:
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    for number in range(60):
+        state, _ = state.after(interval(number, {"a": 2600.0 if number % 2 else 1600.0}))
+    assert loop_of(state).gain == 1 / 32
+    before = loop_of(state).iops
+    for number in range(60, 100):
+        state, _ = state.after(interval(number, {"a": 2600.0}))
+    assert loop_of(state).iops < 0.5 * before
+
+
+def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
+    """Eight subintervals 40 % above and below: their mean is 8 % off, by chance as far as anyone can tell."""
+
+    def found(values: list[float]) -> int:
+        state: Steer = pid(LATENCY, 1000, {"a": TWO_POINTS}, warmup=0)
+        for number, value in enumerate(values):
+            state, _ = state.after(interval(number, {"a": value}))
+        return len(state.findings(0, len(values) - 1))
+
+    assert found([1480.0, 680.0] * 4) == 0
+    assert found([1081.0, 1079.0] * 4) == 1
 
 
 @pytest.mark.parametrize(
@@ -277,6 +332,45 @@ class TestAuto:
     def test_a_target_that_the_maximum_does_not_reach_is_said(self) -> None:
         _, trace = self.run(linear(200, 0.01), 8000, 900)
         assert "only" in trace.decisions[-1].measured[0].findings[0].detail
+
+    def percentile_run(
+        self, capacity: float, target: float, length_s: float = 5.0
+    ) -> tuple[Decision, list[float | None]]:
+        """A queue whose p99 is four times its mean: where a subinterval has under 1,000 I/Os, p99 is blank."""
+        focus = Focus("overall_response_us_p99", fraction=0.99)
+        curve = mmc(1, 1e6 / capacity)
+        state: State = Steered(AutoPid(focus, target, ("all",)), Fixed(0, 10), timeout_s=500)
+        decision, iops = opening(state), 0.0
+        loads: list[float | None] = []
+        for number in range(200):
+            for edit in decision.edits:
+                iops = edit.total_iops or 0.98 * capacity
+            loads.append(iops)
+            ios = round(iops * length_s)
+            counts = np.zeros(BUCKETS, dtype=np.uint64)
+            counts[bucket_of(round(4000 * curve(iops)))] = ios
+            samples = {focus: {"all": Sample(0.0, 0.0, counts)}}
+            seen = Interval(
+                number, number * length_s, length_s, decision.next_phase, samples=samples,
+                loads={"all": {"all": Load(ios, ios, 0)}},
+            )  # fmt: skip
+            state, decision = decide(state, seen)
+            if decision.done:
+                break
+        return decision, loads
+
+    def test_a_percentile_is_never_blank_within_its_range(self) -> None:
+        """2 % of 1,000 IOPS are 100 I/Os in a subinterval: the low end is where 1,000 are, and some to spare."""
+        decision, loads = self.percentile_run(1000, 10_000)
+        assert not decision.measured[0].findings
+        assert loads[3] == pytest.approx(240)
+        assert loads[-1] == pytest.approx(600, rel=0.03)
+
+    def test_a_percentile_that_even_the_maximum_would_not_show_is_said_at_once(self) -> None:
+        decision, loads = self.percentile_run(150, 40_000)
+        (finding,) = decision.measured[0].findings
+        assert finding.reason is Reason.TARGET_NOT_HELD and len(loads) < 20
+        assert "blank below 240 IOPS, and the maximum is 147; take subintervals of 8.33 s or more" in finding.detail
 
     def test_every_row_of_pid_csv_has_the_same_columns(self) -> None:
         _, trace = self.run(mmc(4, 1000), 4000, 2000)

@@ -1,16 +1,18 @@
 """Feedback control that finds its own range: a short run at max, a short one at 2 % of it, then the controller.
 
+The low end is higher where a percentile would be blank at 2 %: control could never see what it does there.
+
 Rule: nothing is asked of the user but the target. What the two ends show is the calibration; where the metric is
 blank at max (a response time is, unless the load is paced) the high end's metric stays unknown and the gain finds
 itself. A target that an end shows to be out of reach is said at once, not chased.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Row
-from .focus import Focus, Sample, value_of
+from .focus import FEWEST_BEYOND, Focus, Sample, value_of
 from .interval import Interval
 from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
 from .steer import Orders
@@ -18,6 +20,7 @@ from .steer import Orders
 LOW_SHARE = 0.02  # of the IOPS at max
 HIGH_SHARE = 0.98  # the most that is paced: at capacity itself the backlog never drains
 _ENDS = ("max", "low")
+_SPARE = 1.2  # Poisson arrivals vary
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class AutoPid:
     seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
     capacity: Mapping[str, float] = field(default_factory=dict)  # IOPS at max, per instance
     at_max: Mapping[str, float | None] = field(default_factory=dict)  # the metric there
+    low: Mapping[str, float] = field(default_factory=dict)  # IOPS of the low end, per instance
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -69,13 +73,33 @@ class AutoPid:
         }
         if _ENDS[self.stage] == "max":
             capacity = {name: self._achieved(seen, name) for name in self.instances}
-            state = replace(self, stage=1, since=interval.number + 1, seen=(), capacity=capacity, at_max=found)
-            edits = tuple(Edit(self.focus.rollup, name, LOW_SHARE * capacity[name]) for name in self.instances)
+            seeable = self._seeable_iops(interval.length_s)
+            low = {name: max(LOW_SHARE * most, seeable) for name, most in capacity.items()}
+            state = replace(self, stage=1, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low)
+            if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
+                return state._blank(blank, interval, rows)
+            edits = tuple(Edit(self.focus.rollup, name, low[name]) for name in self.instances)
             return state, Orders(edits, rows, say=say)
         return self._begun(found, interval.number + 1, rows)
 
     def findings(self, first: int, last: int) -> tuple[Finding, ...]:
         return ()
+
+    def _seeable_iops(self, length_s: float) -> float:
+        """The least IOPS at which a subinterval shows a percentile, with some to spare; 0 for what is never blank."""
+        fraction = self.focus.fraction
+        return 0.0 if fraction is None else _SPARE * FEWEST_BEYOND / (1 - fraction) / length_s
+
+    def _blank(self, names: Sequence[str], interval: Interval, rows: tuple[Row, ...]) -> "tuple[Unreachable, Orders]":
+        """Even the maximum has too few I/Os in a subinterval."""
+        least, since = self._seeable_iops(interval.length_s), interval.number + 1
+        most = min(self.capacity[name] for name in names)
+        remedy = f"take subintervals of {least / max(most, 1e-9) * interval.length_s / HIGH_SHARE:.3g} s or more"
+        why = (
+            f"{self.focus.metric} of {', '.join(names)} is blank below {least:.6g} IOPS, and the maximum is {most:.6g};"
+            f" {remedy}"
+        )
+        return Unreachable(self.focus, self.targets, since, why), Orders(rows=rows, measurable=since, say=why)
 
     def _begun(
         self, at_low: Mapping[str, float | None], since: int, rows: tuple[Row, ...]
@@ -85,17 +109,17 @@ class AutoPid:
         faults = []
         for name in self.instances:
             low, high, most = at_low[name], self.at_max[name], self.capacity[name]
+            least = self.low[name]
             if low is not None and low >= self.target:
-                faults.append(
-                    f"{name} is at {low:.4g} already at {LOW_SHARE:.0%} of its maximum, {LOW_SHARE * most:.6g} IOPS"
-                )
+                share = least / most
+                faults.append(f"{name} is at {low:.4g} already at {share:.0%} of its maximum, {least:.6g} IOPS")
             elif high is not None and high <= self.target:
                 faults.append(f"{name} is only at {high:.4g} at its maximum, {most:.6g} IOPS")
             elif most <= 0:
                 faults.append(f"{name} did no I/O at max")
             else:
-                ends = Range(LOW_SHARE * most, HIGH_SHARE * most, low, high)
-                loops[name] = loop_in(ends, self.target)
+                ends = Range(least, HIGH_SHARE * most, low, high)
+                loops[name] = loop_in(ends, self.target, self.rules)
         if faults:
             state = Unreachable(
                 self.focus, self.targets, since, f"{self.focus.metric} cannot be {self.target:g}: {'; '.join(faults)}"

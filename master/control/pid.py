@@ -6,16 +6,19 @@ clamp or a new gain changes the next step, never what was reached. P and D are a
 its reader need not wonder.
 
 The gain begins at the slope of the calibration. It is halved when the load swings across the target by more than
-`max_ripple`, and doubled when it has moved the same way for more than `max_monotone` subintervals; once it has been
-halved, only a way as long as no noise makes raises it again (the plant has changed). So gains do not step for ever, and
-a measurement runs only after the last step. The ancestor's start IOPS, its initial error and its endless gain steps
-were wrong (its defects 2, 3 and 15); none is here.
+`max_ripple`, down to a floor, and doubled when it has moved the same way for more than `max_monotone` subintervals;
+once it has been halved, only a way as long as no noise makes raises it again (the plant has changed). So gains do not
+step for ever, and a measurement runs only after the last step. The ancestor's start IOPS, its initial error and its
+endless gain steps were wrong (its defects 2, 3 and 15); none is here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import copysign, exp, log
 
+import numpy as np
+
+from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Row
 from .focus import Focus
@@ -98,7 +101,8 @@ class Rules:
     gain_step: float = 2.0
     max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
     max_monotone: int = 4  # subintervals in one direction
-    held: float = 0.05  # a measurement whose metric is further than this from the target was not held
+    held: float = 0.05  # a measurement whose metric is surely further than this from the target was not held
+    least_gain: float = 1 / 32  # of the first: on a very noisy device swings never end, and it must still follow
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class Loop:
     target: float
     iops: float
     gain: float
+    least_gain: float
     direction: float = 0.0  # of the last move: 1, -1; 0 before the first
     turned_at: float = 0.0  # ln(IOPS) where the direction last changed
     monotone: int = 0  # subintervals since then
@@ -179,7 +184,7 @@ class Pid:
         for name, loop in self.loops.items():
             window = [errors[name] for number, errors in self.sums if first <= number <= last and name in errors]
             mean = sum(window) / len(window) if window else None
-            if mean is None or abs(mean) > self.rules.held:
+            if mean is None or abs(mean) > max(self.rules.held, _doubt(window)):
                 off = "blank" if mean is None else f"{mean:+.1%} off"
                 bound = " at a bound of its range" if loop.event == "clamped" else ""
                 detail = f"{self.focus.metric} of {name} was {off}{bound}, at {loop.iops:.6g} IOPS"
@@ -232,14 +237,21 @@ def pid(
     since: int = 0,
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
-    loops = {name: loop_in(one, target) for name, one in ranges.items()}
-    return Pid(focus, loops, rules or Rules(), warmup, since)
+    rules = rules or Rules()
+    loops = {name: loop_in(one, target, rules) for name, one in ranges.items()}
+    return Pid(focus, loops, rules, warmup, since)
 
 
-def loop_in(range: Range, target: float) -> Loop:
+def loop_in(range: Range, target: float, rules: Rules) -> Loop:
     """A new loop: the start on the calibration's line, the gain its slope (1 where that is not known)."""
     start = range.start(target)
-    return Loop(range, target, start, 1 / max(range.slope or 1.0, 0.2), turned_at=log(start))
+    gain = 1 / max(range.slope or 1.0, 0.2)
+    return Loop(range, target, start, gain, rules.least_gain * gain, turned_at=log(start))
+
+
+def _doubt(errors: Sequence[float]) -> float:
+    """How far off zero their mean may be by noise alone, at 95 %; 0 where there are too few to say."""
+    return float(np.nan_to_num(half_width(np.array(errors)[:, None])[0]))
 
 
 def _set_out(loop: Loop, target: float, number: int) -> Loop:
@@ -282,7 +294,9 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
         loop = replace(loop, direction=direction, turned_at=here, monotone=0, crossed=True)
         if way <= rules.max_ripple:
             return loop, loop.gain
-        gain = loop.gain / rules.gain_step
+        gain = max(loop.gain / rules.gain_step, loop.least_gain)
+        if gain == loop.gain:
+            return loop, gain
         return replace(loop, gain=gain, reduced=True, gain_changed=number, event="gain down"), gain
     loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
     far = way > _CHANGED * rules.max_ripple
