@@ -31,6 +31,7 @@ from ..protocol.states import State
 from .backends import choose
 from .engine._engine import Engine, now_ns
 from .link import Link
+from .pages import told
 from .step import Step
 from .workloads import Workloads, fields_of
 
@@ -64,6 +65,7 @@ class Driving:
         self._started = False  # the engine was told to go, and has not ended that step
         self._edited: asyncio.Future[tuple[int, int]] | None = None
         self._undecided = auto  # with which backend: the first workloads will tell
+        self._large_told = 0  # bytes of large I/O buffers
         self._lease_ns = lease_ns
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
@@ -140,7 +142,16 @@ class Driving:
             choice = await self._work(lambda: choose(command.workloads))
             self._workloads.use(choice.backend)
             self._link.say(Remark(f"backend auto is {choice.backend}: {choice.reason}"))
+        if not refusals and command.workloads:
+            self._tell_pages()
         self._done(command, refusals)
+
+    def _tell_pages(self) -> None:
+        """Once there are large buffers, and again when there are more."""
+        large = self._workloads.large_buffers
+        if large > self._large_told:
+            self._large_told = large
+            self._link.say(Remark(told(large)))
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
@@ -23,10 +23,13 @@ from .deal import Load, Wanted, deal
 from .engine._engine import Engine
 from .gate import Surroundings, claim, judge
 from .host import aio_left
+from .pages import HUGE
 from .targets import NotDrivable, Target, target
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
+
+PAGE: Final = 4096
 
 Key = tuple[str, bool]  # a LUN's real path, and whether it may be written
 
@@ -82,6 +85,12 @@ class Workloads:
         if refusals:
             self._close_unused()
         return refusals
+
+    @property
+    def large_buffers(self) -> int:
+        """Bytes of I/O buffers that are in areas as large as a huge page."""
+        areas = (buffers_of(instance.workload) for instance in self._instances.values())
+        return sum(area for area in areas if area >= HUGE)
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
         """Delete all of these, or none and say why; but those that the kernel does not let go stay alone."""
@@ -253,6 +262,12 @@ def fields_of(parameters: Parameters) -> "Fields":
         "range": parameters.range,
         "seed": parameters.seed,
     }
+
+
+def buffers_of(workload: WorkloadToCreate) -> int:
+    """The size of an instance's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
+    stride = -(-workload.parameters.blocksize // PAGE) * PAGE
+    return stride * workload.ceiling * (2 if workload.consent else 1)
 
 
 def _real(lun: Target) -> str:

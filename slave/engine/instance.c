@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
+
+#include "area.h"
 
 enum { PAGE = 4096, SECTOR = 512 };
 
@@ -69,11 +70,9 @@ static int make_data(struct instance *i)
     i->stride = (i->ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
     half = (size_t)i->stride * i->ceiling.tags;
     i->data_size = i->lun->writable ? 2 * half : half;
-    i->data = mmap(NULL, i->data_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (i->data == MAP_FAILED) {
-        i->data = NULL;
+    i->data = area_take(&i->data_size);
+    if (!i->data)
         return -ENOMEM;
-    }
     /* Touched now, so that no I/O waits for a page. */
     for (size_t at = 0; at < half && i->parameters.setting.fraction_read > 0.0; at += PAGE)
         ((volatile char *)i->data)[at] = 0;
@@ -114,8 +113,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
 
 void instance_destroy(struct instance *i)
 {
-    if (i->data)
-        munmap(i->data, i->data_size);
+    area_give_back(i->data, i->data_size);
     i->lun->users--;
     free(i->tags);
     free(i->pacer.ring);
