@@ -266,7 +266,7 @@ def fields_of(parameters: Parameters) -> "Fields":
 
 def buffers_of(workload: WorkloadToCreate) -> int:
     """The size of an instance's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
-    stride = -(-workload.parameters.blocksize // PAGE) * PAGE
+    stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
     return stride * workload.ceiling * (2 if workload.consent else 1)
 
 

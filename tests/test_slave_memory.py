@@ -58,7 +58,7 @@ def grown(image: Path, name: str, blocksize: int, tags: int) -> int:
     try:
         lun = engine.open_lun(str(image), False)
         before = sizes_in("/proc/self/smaps_rollup")[name]
-        engine.create(0, lun, 0, tags, fields(blocksize=blocksize, maxtags=tags))
+        engine.create(0, lun, 0, tags, blocksize, fields(blocksize=blocksize, maxtags=tags))
         after = sizes_in("/proc/self/smaps_rollup")[name]
         engine.delete(0)
         assert sizes_in("/proc/self/smaps_rollup")[name] <= before
@@ -101,7 +101,7 @@ def made(first, luns):
         with open(name, "wb") as file:
             file.truncate(1 << 20)
     return [
-        WorkloadToCreate(3 * first + 3 * n + w, f"h+{name}+w{w}", name, False, Parameters(iops=1.0), 1)
+        WorkloadToCreate(3 * first + 3 * n + w, f"h+{name}+w{w}", name, False, Parameters(iops=1.0), 1, 4096)
         for n, name in enumerate(names) for w in range(3)
     ]
 
