@@ -96,6 +96,10 @@ class Reason(Enum):
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
     TOO_FEW_SUBINTERVALS = Weight.NOTE, "Fewer than five subintervals: no half-width can be stated."
     STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
+    NO_RESPONSE = (
+        Weight.INVALID,
+        "The step asks for a response time where the load is max: there is none, so it was not run.",
+    )
     ACCURACY_NOT_REACHED = (
         Weight.INVALID,
         "The measurement timed out before it was as accurate as asked; the window is the best that was seen.",

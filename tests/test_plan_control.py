@@ -86,7 +86,7 @@ def test_a_steps_own_judge_stands_above_the_defaults() -> None:
         ("criterion: bw_slope, limit: 5MiB/s", "overall_mib_per_s", 5.0, False),
         ("criterion: latency, latency: p99_9, limit: 50us", "overall_service_us_p99_9", 50.0, False),
         ("criterion: latency", "overall_service_us_mean", 2.0, True),
-        (f"criterion: t, metric: {P99}, limit: 1%", P99, 1.0, True),
+        ("criterion: t, metric: overall_service_us_p99, limit: 1%", "overall_service_us_p99", 1.0, True),
     ],
 )
 def test_a_steady_state(keys: str, metric: str, limit: float, relative: bool) -> None:
@@ -134,6 +134,7 @@ def test_a_description_says_what_is_asked() -> None:
         plan(
             f"measure: {{ metric: {P99}, rollup: host }}, slo: {{ metric: {P99}, at_most: 2ms, abort_early: true }}",
             f"find: {{ metric: {P99}, target: 1ms }}",
+            rest="workloads: { w: { iops: 100 } }\n",
         )
     )
     assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
@@ -245,7 +246,7 @@ FAULTS = [
         "there is no metric overall_response_us_p98",
     ),
     (
-        f"slo: [ {{ metric: {P99}, at_most: 1ms, on_break: {{ command: [] }} }} ]",
+        "slo: [ { metric: overall_iops, at_most: 1, on_break: { command: [] } } ]",
         "command: ",
         "it needs a command, like",
     ),
@@ -262,6 +263,44 @@ def test_a_fault_is_told_at_its_place(keys: str, before: str, says: str) -> None
     (fault,) = caught.value.faults
     assert says in fault.text
     assert (fault.place.line, fault.place.column) == (3, line.index(before) + len(before) + 1)
+
+
+MAX = "workloads: { w: { iops: max } }\n"
+PACED = "edit: { rollup: all=all, set: { total_iops: 100 } }"
+AT_MAX = "edit: { rollup: host=local, set: { iops: max } }"
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ([f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], "slo"),
+        ([f"go: {{ name: a, measure: {{ metric: {P99} }} }}"], "measure"),
+        ([f"go: {{ name: a, steady: {{ criterion: t, metric: {P99} }} }}"], "steady"),
+        ([f"go: {{ name: a, iops_curve: [10%], measure: {{ metric: {P99} }} }}"], "measure"),
+        (["go: { name: a, slo: { metric: overall_service_us_p99, at_most: 5ms } }"], ""),
+        ([PACED, f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),
+        ([PACED, AT_MAX, f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),  # the hosts decide
+        ([f"go: {{ name: a, loop: {{ iops: [5, max] }}, slo: {{ metric: {P99}, at_most: 5ms }} }}"], "slo"),
+        ([f"go: {{ name: a, staircase: {{ start: 1, step: 1 }}, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),
+    ],
+)
+def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: list[str], refused: str) -> None:
+    text = completed(MAX + "rollups: [ host ]\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
+    if not refused:
+        read(text, "p.yaml", judge=planned.faults)
+        return
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml", judge=planned.faults)
+    (fault,) = caught.value.faults
+    assert "workload 'w' runs at max, where there is no response time; look at overall_service_us_p99, or" in fault.text
+    line = text.splitlines()[fault.place.line - 1]
+    assert line[fault.place.column - 1 :].startswith(P99) and refused in line
+
+
+def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
+    made = plan(f"iops_curve: [10%], slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: overall_iops, at_most: 5 }}]")
+    assert [len(step.demands.slo) for step in made.steps] == [1, 2]
+    assert "not judged at max" in made.steps[0].notes[-1]
 
 
 def test_all_faults_are_told_at_once_wherever_they_stand() -> None:

@@ -78,10 +78,13 @@ def test_every_instance_of_the_rollup_must_be_known(tmp_path: Path) -> None:
 
 
 def test_a_response_time_that_can_never_be_is_not_waited_for(tmp_path: Path) -> None:
-    outcome = controlled(tmp_path, f"measure: {{ metric: {P99} }}", steady())
-    assert outcome.code is ExitCode.INVALID
-    (summary,) = outcome.rows("summary.all.csv")
-    assert "all=all would be blank for ever: where iops is max there is no response time" in summary["reasons"]
+    """Where the plan alone does not show it: an edit of one host."""
+    edit = "  - edit: { rollup: host=a, set: { iops: max } }\n"
+    for i, go in enumerate((f"measure: {{ metric: {P99} }}", f"slo: {{ metric: {P99}, at_most: 5ms }}")):
+        outcome = controlled(tmp_path / str(i), go, steady(), edit, iops="100")
+        assert outcome.code is ExitCode.INVALID
+        (summary,) = outcome.rows("summary.all.csv")
+        assert "no_response (overall_response_us_p99 of all=all would be blank for ever" in summary["reasons"]
     assert not list(outcome.folder.glob("step*/all/all.csv"))
 
 

@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.parameters import MAX
+from .demands import RESPONSE, Accurate, Steadied
 from .document import Faults, Path
 from .mixes import HOST, WORKLOAD, Mix, after, created, value_of
-from .model import ALL, Edit, LunSelection, Step, Workload
+from .model import ALL, TOTAL_IOPS, Edit, LunSelection, Step, Workload
 from .parameters import OfStep
 from .steps import Schedule, given
 from .syntax import GoDoc, PlanDoc
@@ -81,6 +83,44 @@ def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, 
         for keys, text in judge(step, known.rollups):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
+
+
+def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
+    """No step judges by a response time where some workload is certain to run at max, and so has none."""
+    for entry, step in schedule.steps():
+        if step.demands.load is not None:
+            continue
+        at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
+        for keys, metric in _judged_by(step) if at_max is not None else ():
+            if RESPONSE in metric:
+                own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
+                place: Path = (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
+                what = (
+                    f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
+                )
+                if not faults.told(place):
+                    faults.add(place, f"{what}; look at {metric.replace(RESPONSE, '_service_us_')}, or set iops")
+
+
+def _judged_by(step: Step) -> Iterator[tuple[Path, str]]:
+    """The metrics that decide a step's measurement or its thresholds, with their keys."""
+    match step.demands.judge:
+        case Accurate() as accurate:
+            yield ("measure",), accurate.metric
+        case Steadied() as steadied:
+            yield ("steady",), steadied.metric
+    for i, threshold in enumerate(step.demands.slo):
+        yield ("slo", i), threshold.metric
+
+
+def _at_max(workload: Workload, edits: Iterable[Edit]) -> bool:
+    """Whether all instances of the workload are certain to run at max."""
+    certain = workload.parameters.iops == MAX
+    for edit in edits:
+        value = edit.changes.get(TOTAL_IOPS, edit.changes.get("iops"))
+        if value is not None:
+            certain = value == MAX and (certain or edit.rollup == ALL)
+    return certain
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:

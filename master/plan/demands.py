@@ -10,6 +10,8 @@ from typing import Final
 
 from .parameters import OfStep
 
+RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
+
 Level = float | OfStep  # total IOPS of a rollup instance
 
 # fio's six; snia's; and the rule of `measure`.

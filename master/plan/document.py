@@ -89,6 +89,11 @@ class Faults:
         """A fault of the value at `path`."""
         self._note(path, self.document.place(path), text)
 
+    def told(self, path: Path) -> bool:
+        """Whether the value at `path` has a fault already."""
+        place = self.document.place(path)
+        return any(fault.place == place for fault in self.found)
+
     def add_key(self, path: Path, text: str) -> None:
         """A fault of the key that ends `path`."""
         self._note(path, self.document.key_place(path), text)

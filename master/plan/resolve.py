@@ -18,6 +18,7 @@ from .check import (
     check_edits,
     check_mixes,
     check_names,
+    check_paced,
     check_presence,
     check_references,
     nothing_against,
@@ -62,6 +63,7 @@ def resolved(
     check_presence(doc, lost, faults)
     check_names(schedule, faults)
     check_demands(doc, schedule, known, judge, faults)
+    check_paced(doc, workloads, schedule, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)
     check_mixes(workloads, schedule, luns, doc.destroy, names, faults)

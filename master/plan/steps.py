@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ...protocol.parameters import MAX
 from .asked import check_measures, demands_of
-from .demands import Accurate, Climbed, Demands, Found, Held, Steadied
+from .demands import RESPONSE, Accurate, Climbed, Demands, Found, Held, Steadied
 from .document import Faults, Path
 from .fields import written
 from .model import ALL, TOTAL_IOPS, Edit, Step
@@ -146,10 +146,20 @@ def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...
         for suffix, more in _curve(go, name):
             changes = {**values, **more}
             edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
+            asked, said = _without_response(demands) if more.get(TOTAL_IOPS) == MAX else (demands, ())
             yield Step(
-                0, name + suffix, edits, **times, loop=changes, place=place, notes=notes, longest_s=longest_s,
-                demands=demands,
+                0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *said),
+                longest_s=longest_s, demands=asked,
             )  # fmt: skip
+
+
+def _without_response(demands: Demands) -> tuple[Demands, tuple[str, ...]]:
+    """The demands of a curve's run at max, where there is no response time for a threshold to be over; and what is
+    said of it."""
+    kept = tuple(one for one in demands.slo if RESPONSE not in one.metric)
+    dropped = [one.metric for one in demands.slo if RESPONSE in one.metric]
+    notes = tuple(f"slo of {metric} is not judged at max: there is no response time" for metric in dropped)
+    return replace(demands, slo=kept), notes
 
 
 def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:

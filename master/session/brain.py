@@ -5,16 +5,14 @@ were not read for a run. What only earlier steps can show makes this step one th
 """
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.decide import State, opening
 from ..control.planned import Known, faults, state_of
+from ..plan.demands import RESPONSE
 from ..plan.model import Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
-from .settings import Key, NotMeasured, steered
-
-RESPONSE: Final = "_response_us_"  # in the name of a metric
+from .settings import Key, NoResponse, NotMeasured, steered
 
 
 def state_for(
@@ -42,16 +40,18 @@ def state_for(
 
 
 def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> None:
-    """A response time that would never be: the load is max, and nothing will pace it. Raises NotMeasured."""
-    judge = step.demands.judge
-    if judge is None or step.demands.load is not None or RESPONSE not in judge.metric:
+    """A response time that would never be: the load is max, and nothing will pace it. Raises NoResponse."""
+    demands = step.demands
+    if demands.load is not None:
         return
-    for instance in rollups.type(judge.rollup).instances:
-        if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
-            raise NotMeasured(
-                f"{judge.metric} of {instance} would be blank for ever: where iops is max there is no response time; "
-                "look at service time, or set iops"
-            )
+    asked = [*([demands.judge] if demands.judge else []), *demands.slo]
+    for metric, rollup in ((one.metric, one.rollup) for one in asked if RESPONSE in one.metric):
+        for instance in rollups.type(rollup).instances:
+            if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
+                raise NoResponse(
+                    f"{metric} of {instance} would be blank for ever: where iops is max there is no response time; "
+                    f"look at {metric.replace(RESPONSE, '_service_us_')}, or set iops"
+                )
 
 
 def begun_with(control: State, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> Mapping[Key, Parameters]:

@@ -63,10 +63,10 @@ def result_of(
     return _result(step, records, last, judgement, [judgement for _, judgement in counting])
 
 
-def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: str) -> StepResult:
+def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: Finding) -> StepResult:
     """A step that was not run."""
     settings = Settings.of(discovered.rollups, {})
-    return _blank(step, begun_utc_ns, discovered, settings, [Finding(Reason.STEP_LIMIT, why)])
+    return _blank(step, begun_utc_ns, discovered, settings, [why])
 
 
 def _judged(

@@ -26,7 +26,7 @@ from ..output.table import utc
 from ..plan.model import OnIoError, Plan, Step
 from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
-from ..verdicts import ExitCode, Verdict
+from ..verdicts import ExitCode, Finding, Verdict
 from . import consent
 from .brain import begun_with, state_for
 from .changes import EditRefused
@@ -177,7 +177,7 @@ class Run:
             parameters = self.parameters_of(step)
             control = state_for(self._plan, step, discovered.rollups, parameters, self._measured)
         except NotMeasured as error:
-            return await self._skip(step, discovered, str(error))
+            return await self._skip(step, discovered, Finding(error.reason, str(error)))
         first = not self._told.parameters
         await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters))
         if first:
@@ -211,7 +211,7 @@ class Run:
         result = result_of(step, begun, ended, keeper, discovered, self._plan.achieved_iops_tolerance, parameters)
         return await self._end(recorder, result)
 
-    async def _skip(self, step: Step, discovered: Discovered, why: str) -> StepResult:
+    async def _skip(self, step: Step, discovered: Discovered, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
         begun = self._utc_ns()
         recorder = await self._recorder.step(step, begun, discovered.rollups)

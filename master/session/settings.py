@@ -16,6 +16,7 @@ from ..plan.parameters import OfStep, PlanParameters, Value
 from ..plan.places import Place
 from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
+from ..verdicts import Reason
 from .placement import Placement
 
 Key = tuple[str, int]  # host, number
@@ -23,6 +24,14 @@ Key = tuple[str, int]  # host, number
 
 class NotMeasured(Exception):
     """A setting refers to the IOPS of a step that has no valid measurement; its text says which and why."""
+
+    reason = Reason.STEP_LIMIT
+
+
+class NoResponse(NotMeasured):
+    """A step that could only ever be blank; its text says where."""
+
+    reason = Reason.NO_RESPONSE
 
 
 Measured = Callable[[str, RollupInstance], float]  # step name, rollup instance -> IOPS; raises NotMeasured
