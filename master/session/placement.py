@@ -30,9 +30,7 @@ class Placement:
     luns: tuple[PlacedLun, ...]
     instances: tuple[WorkloadInstance, ...]
     lun_of: Mapping[tuple[str, int], PlacedLun]  # (host, number) -> its LUN
-
-    def on_host(self, host: str) -> list[WorkloadInstance]:
-        return [instance for instance in self.instances if instance.host == host]
+    names: Mapping[tuple[str, int], str]  # (host, number) -> the instance, in messages
 
 
 def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Placement:
@@ -43,8 +41,9 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
     luns = tuple(
         placed
         for spec in plan.hosts
+        for created in [created_sizes(plan, spec.name).keys()]
         for lun in found.get(spec.name, ())
-        if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun)) is not None
+        if (placed := _placed(plan, spec.name, hostnames.get(spec.name, ""), lun, lun.path in created)) is not None
     )
     without = [spec.name for spec in plan.hosts if not any(lun.host == spec.name for lun in luns)]
     if without:
@@ -67,10 +66,10 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
             lun_of[lun.host, number] = lun
     if faults:
         raise plan.faults(faults)
-    return Placement(luns, tuple(instances), lun_of)
+    return Placement(luns, tuple(instances), lun_of, {(one.host, one.number): one.id for one in instances})
 
 
-def _placed(plan: Plan, host: str, hostname: str, lun: Lun) -> PlacedLun | None:
+def _placed(plan: Plan, host: str, hostname: str, lun: Lun, created: bool) -> PlacedLun | None:
     attributes: dict[str, Attribute] = {**lun.attributes, "host": host, "hostname": hostname, "path": lun.path}
     attributes |= {"kind": lun.kind, "size": lun.size}
     for rule in plan.attributes:
@@ -78,7 +77,7 @@ def _placed(plan: Plan, host: str, hostname: str, lun: Lun) -> PlacedLun | None:
             attributes |= rule.attributes
     if lun.kind == "block" and (plan.luns.select is None or not plan.luns.select.matches(attributes)):
         return None
-    return PlacedLun(host, lun, attributes, created=lun.path in created_sizes(plan, host))
+    return PlacedLun(host, lun, attributes, created)
 
 
 def to_create(plan: Plan, host: str) -> tuple[FileToCreate, ...]:

@@ -109,10 +109,9 @@ def _editable(have: Parameters | None, wanted: Parameters) -> bool:
 
 def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
     lun = discovered.placement.lun_of[key]
-    instance = next(i for i in discovered.placement.on_host(key[0]) if i.number == key[1])
     return WorkloadToCreate(
         number=key[1],
-        instance=instance.id,
+        instance=discovered.placement.names[key],
         lun=lun.lun.path,
         consent=key in discovered.limits.writers,
         parameters=parameters,
