@@ -31,7 +31,17 @@ from ivypy.master.live.messages import (
     Took,
     Unpause,
 )
-from ivypy.master.live.report import Latency, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.report import (
+    Latency,
+    Remark,
+    Report,
+    RunEnds,
+    Standing,
+    Steadiness,
+    StepBegins,
+    StepEnds,
+    Subinterval,
+)
 from ivypy.master.live.text import TextLines
 from ivypy.master.session.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
@@ -51,7 +61,24 @@ def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 FIGURES = Latency(1.5, None, 3.0)
 BEGINS = StepBegins(0, "one", 2, 60.0)
 CLOSED = Subinterval(
-    "2026-01-01T00:00:05.000Z", "one", Phase.RUN, 3, None, 10.0, None, FIGURES, FIGURES, 0, 2, 3, 1.0, None, "so", 5, 9
+    "2026-01-01T00:00:05.000Z",
+    "one",
+    Phase.RUN,
+    3,
+    None,
+    10.0,
+    None,
+    FIGURES,
+    FIGURES,
+    0,
+    2,
+    3,
+    1.0,
+    None,
+    "so",
+    5,
+    9,
+    Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
 )
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)

@@ -1,5 +1,6 @@
 """Whole runs under control on simulated hosts: when they end, what they load, what their folder and exit code say."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,19 @@ def test_a_steady_state_is_held_and_measured(tmp_path: Path) -> None:
     first = int(rows[attained]["subinterval"])
     assert first == 13 and window(outcome) == (first + 1, first + 4)
     assert float(outcome.rows("summary.all.csv")[0]["overall_iops"]) == pytest.approx(1000)
+
+
+def test_a_steady_state_leaves_a_block_like_fios(tmp_path: Path) -> None:
+    """The window that attained, as `ivypy steady --json` would print it."""
+    plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))
+    outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s }", plant)
+    block = json.loads((outcome.folder / "step0000.it" / "steady.json").read_text())
+    last = table(outcome, "steady.csv")[-1]
+    assert block["ss"] == "overall_iops:2.000000%" and block["instance"] == "all=all"
+    assert (block["stage"], block["attained"], block["duration"]) == ("attained", 1, 20)
+    assert block["max_deviation"] == pytest.approx(float(last["max_deviation"]))
+    assert len(block["data"]["overall_iops"]) == 4
+    assert block["data"]["overall_iops_mean"] == pytest.approx(float(last["mean"]))
 
 
 def test_a_plant_that_never_stands_still_times_out(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.live.json_lines import plain
 from ivypy.master.session.changes import EditRefused
 from ivypy.master.session.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
@@ -511,6 +512,18 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     rows = staged.rows("summary.all.csv")
     assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no tread is left out"
     assert {row["verdict"] for row in rows} == {"valid"}
+
+
+def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(42.0)
+        last = run.desk.standing().last
+        assert last is not None and last.steady is not None
+        assert (last.steady.ss, last.steady.stage, last.steady.attained) == ("overall_iops:2.000000%", "holding", 1)
+        assert plain(run.desk.standing())["last"]["steady"]["criterion"].startswith("0.00")
+
+    go = "{ name: one, steady: { criterion: iops, window: 20s, hold: true } }"
+    stage(tmp_path, visit, PLAN.replace("go: one", f"go: {go}"))
 
 
 HELD = PLAN.replace(

@@ -60,6 +60,7 @@ class Decision:
     rows: tuple[Row, ...] = ()
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
+    steady: Mapping[str, object] | None = None  # how a steady-state criterion stands: the content of steady.json
     say: str = ""  # for the console: how far, what is worst, what remains
 
     @property

@@ -6,6 +6,7 @@ With `hold`, what follows it is the measurement, and it is judged on every subin
 when it is left.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
@@ -13,7 +14,7 @@ from math import inf
 import numpy as np
 
 from ..verdicts import Finding, Reason
-from .criteria import Criterion, Rule, Score, score
+from .criteria import Criterion, Rule, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row
 from .focus import Focus, value_of
 from .interval import Interval
@@ -89,7 +90,8 @@ class Steady:
             measured = (state._timed_out(interval.number, standing),)
         row = Row("steady.csv", state._cells(interval, stage, standing))
         phase = Phase.TAIL if measured else Phase.WARMUP if interval.number + 1 < state.first else Phase.RUN
-        return state, Decision(phase, rows=(row,), measured=measured, say=state._say(stage, standing))
+        block, say = state._block(stage, standing), state._say(stage, standing)
+        return state, Decision(phase, rows=(row,), measured=measured, steady=block, say=say)
 
     def standing(self) -> Standing:
         """The criterion's present value, of the instance that is furthest from it."""
@@ -157,9 +159,12 @@ class Steady:
             return Stage.LOST, state, (state._measurement(self.attained + 1, now),)
         return Stage.LOST, state, ()
 
+    @property
+    def _window_size(self) -> int:
+        return len(self.parts) if self.criterion.rule is Rule.T else self.criterion.window
+
     def _window_first(self) -> int:
-        size = len(self.parts) if self.criterion.rule is Rule.T else self.criterion.window
-        return self.parts[-size].number
+        return self.parts[-self._window_size].number
 
     def _measurement(self, first: int, last: int) -> Measured:
         if not self.left:
@@ -203,6 +208,17 @@ class Steady:
             "complete_subintervals": len(self.parts),
             "times_left": len(self.left),
         }
+
+    def _block(self, stage: Stage, standing: Standing) -> Mapping[str, object] | None:
+        """The window as fio's JSON has it, of the instance that is furthest from the criterion."""
+        if standing.score is None:
+            return None
+        parts = self.parts[-self._window_size :]
+        values = [value_of([part.samples[standing.instance]], self.criterion.focus.fraction) for part in parts]
+        shown = {self.criterion.focus.metric: [value for value in values if value is not None]}
+        block = fio_block(self.criterion, standing.score, sum(part.length_s for part in parts), shown)
+        instance = f"{self.criterion.focus.rollup}={standing.instance}"
+        return {"stage": stage.value, "instance": instance, **block, "attained": int(standing.attained)}
 
     def _say(self, stage: Stage, standing: Standing) -> str:
         if standing.score is None:

@@ -28,6 +28,20 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
+class Steadiness:
+    """How a steady-state criterion stands, in the words of fio's JSON."""
+
+    ss: str  # "overall_iops:2.000000%"
+    stage: str  # seeking, attained, holding, lost
+    instance: str  # that is furthest from the criterion
+    duration: float  # of the window, in seconds
+    attained: int
+    criterion: str  # the present value, with the limit's unit
+    max_deviation: float
+    slope: float
+
+
+@dataclass(frozen=True, slots=True)
 class Subinterval:
     """One closed subinterval of `all=all`."""
 
@@ -48,6 +62,7 @@ class Subinterval:
     say: str  # what control says of its progress
     step_remaining_s: float
     run_remaining_s: float
+    steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
 
 
 @dataclass(frozen=True, slots=True)

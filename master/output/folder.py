@@ -4,9 +4,7 @@ Rule: never overwrites: a folder that exists already gets a brother with a numbe
 whole lines, or replaced as a whole.
 """
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -24,7 +22,7 @@ from .names import stem
 from .records import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, summary_header, summary_rows
 from .step import StepFolder
-from .table import append, lines, make_folder, not_written, utc
+from .table import append, lines, make_folder, replace_file, utc
 
 MOST_BROTHERS = 1000
 
@@ -136,14 +134,7 @@ class RunFolder:
         self._begun.add(file)
 
     def _replace(self, file: str, text: str) -> None:
-        path, beside = self.path / file, self.path / f".{file}.new"
-        try:
-            beside.write_text(text, encoding="utf-8", errors="surrogateescape")
-            os.replace(beside, path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                beside.unlink()
-            raise not_written(path, error) from error
+        replace_file(self.path, file, text)
 
 
 def _summary_file(kind: RollupType) -> str:

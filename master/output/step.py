@@ -5,10 +5,11 @@ takes k's results in one transaction. What is measured is decided later: windows
 then. A rollup type with `csv: false` gets no files here, only rows in its summary.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, 
 from .names import stem, step_folder
 from .records import SubintervalRecord, WindowRecord
 from .rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
-from .table import append, lines, make_folder, utc
+from .table import append, lines, make_folder, replace_file, utc
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host
 
@@ -97,6 +98,10 @@ class StepFolder:
     def table(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
         """Rows of any other table of the step: measure.csv, pid.csv ..."""
         self._append(file, header, rows)
+
+    def document(self, file: str, content: Mapping[str, Any]) -> None:
+        """A JSON file, replaced as a whole."""
+        replace_file(self.path, file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
     def _make(self, layout: Layout) -> list[_File]:
         """The folders and index.csv."""

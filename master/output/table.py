@@ -5,6 +5,7 @@ full, is whole lines; what could not be written completely is taken back. A row 
 text is written as \\n. Numbers are printed as metrics.Precision says; a number that is not known is blank.
 """
 
+import contextlib
 import csv
 import io
 import os
@@ -44,6 +45,18 @@ def _write(file: int, data: bytes) -> None:
         if written:
             os.ftruncate(file, os.fstat(file).st_size - written)
         raise
+
+
+def replace_file(folder: Path, file: str, text: str) -> None:
+    """Write a file as a whole: a reader sees the one before or this one. Raises OutputError."""
+    path, beside = folder / file, folder / f".{file}.new"
+    try:
+        beside.write_text(text, encoding="utf-8", errors="surrogateescape")
+        os.replace(beside, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        raise not_written(path, error) from error
 
 
 def not_written(path: Path, error: Exception) -> OutputError:

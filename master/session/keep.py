@@ -5,8 +5,8 @@ chose another window afterwards, it is summed again from histograms.sqlite. Eith
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ..control.focus import Focus
 from ..control.interval import Interval as Seen
 from ..control.phase import Phase
 from ..control.samples import observed
-from ..live.report import Latency, Subinterval, Watcher
+from ..live.report import Latency, Steadiness, Subinterval, Watcher
 from ..live.report import Remark as Remarked
 from ..output.records import Event, SubintervalRecord, WindowRecord
 from ..output.table import utc
@@ -108,6 +108,8 @@ class StepKeeper:
             if measured not in early:
                 await self._take(measured, closed.decision.say)
         await self._recorder.rows(closed.decision.rows)
+        if closed.decision.steady is not None:
+            await self._recorder.document("steady.json", closed.decision.steady)
         for alert in closed.decision.alerts:
             self._alarms.ring(alert)
         self._judge_controller(closed, length_ns)
@@ -207,7 +209,13 @@ class StepKeeper:
             say=closed.decision.say,
             step_remaining_s=remaining_s,
             run_remaining_s=self._run_remaining_s(remaining_s),
+            steady=steadiness(closed.decision.steady),
         )
+
+
+def steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:
+    """What watchers are shown of steady.json: all but the values."""
+    return None if block is None else Steadiness(**{one.name: block[one.name] for one in fields(Steadiness)})
 
 
 def number(figures: Figures, metric: str, row: int = ALL_ROW) -> float | None:

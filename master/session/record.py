@@ -128,6 +128,10 @@ class StepRecorder:
             text = [[_shown(cell) for cell in cells.values()] for cells in mine]
             await self._run._writer.put(partial(self._folder.table, file, list(mine[0]), text))
 
+    async def document(self, file: str, content: Mapping[str, Any]) -> None:
+        """A file of the step that is written anew each time."""
+        await self._run._writer.put(partial(self._folder.document, file, content))
+
     def late(self, host: str, result: Result) -> None:
         self._run._writer.post(partial(self._folder.late, host, result))
 
