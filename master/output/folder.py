@@ -22,7 +22,7 @@ from .names import stem
 from .records import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, summary_header, summary_rows
 from .step import StepFolder
-from .table import append, lines, make_folder, replace_file, utc
+from .table import append, lines, make_folder, overwrite_file, replace_file, utc
 
 MOST_BROTHERS = 1000
 
@@ -66,13 +66,11 @@ class RunFolder:
 
     def run(self, record: RunRecord) -> None:
         """run.json, anew."""
-        said = asdict(record)
-        said |= said.pop("more")
-        for one in (said, *said["steps"]):
-            for key in ("start", "end"):
-                ns = one.pop(f"{key}_utc_ns")
-                one[f"{key}_utc"] = None if ns is None else utc(ns)
-        self._replace("run.json", json.dumps(said, indent=2, ensure_ascii=False) + "\n")
+        self._replace("run.json", _run_text(record))
+
+    def run_over(self, record: RunRecord) -> None:
+        """run.json, in the place of the present one: where a full disk has no room for a second."""
+        overwrite_file(self.path, "run.json", _run_text(record))
 
     def hosts(self, records: Sequence[HostRecord]) -> None:
         """hosts.csv."""
@@ -135,6 +133,16 @@ class RunFolder:
 
     def _replace(self, file: str, text: str) -> None:
         replace_file(self.path, file, text)
+
+
+def _run_text(record: RunRecord) -> str:
+    said = asdict(record)
+    said |= said.pop("more")
+    for one in (said, *said["steps"]):
+        for key in ("start", "end"):
+            ns = one.pop(f"{key}_utc_ns")
+            one[f"{key}_utc"] = None if ns is None else utc(ns)
+    return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
 
 def _summary_file(kind: RollupType) -> str:

@@ -7,6 +7,7 @@ text is written as \\n. Numbers are printed as metrics.Precision says; a number 
 
 import contextlib
 import csv
+import errno
 import io
 import os
 from collections.abc import Iterable, Sequence
@@ -56,6 +57,23 @@ def replace_file(folder: Path, file: str, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink()
+        raise not_written(path, error) from error
+
+
+def overwrite_file(folder: Path, file: str, text: str) -> None:
+    """Into the blocks that it has, where a full disk has no room for a second: if they are too few, it stays as it is.
+
+    Raises OutputError.
+    """
+    path, data = folder / file, text.encode(errors="surrogateescape")
+    try:
+        with open(path, "r+b") as old:
+            block = os.fstatvfs(old.fileno()).f_bsize
+            if len(data) > -(-os.fstat(old.fileno()).st_size // block) * block:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            old.write(data)
+            old.truncate()
+    except OSError as error:
         raise not_written(path, error) from error
 
 

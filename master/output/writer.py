@@ -40,6 +40,10 @@ class Writer:
         """Have `job` done after all that was put, and return what it returns. Raises its error, or an earlier one."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, job)
 
+    async def last(self, job: Callable[[], T]) -> T:
+        """Have `job` done although another one failed: what says how it ended. Raises its own error."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, job)
+
     async def close(self) -> None:
         """Wait for every job; then end the thread. Raises the first error."""
         try:

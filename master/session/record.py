@@ -5,6 +5,7 @@ at every step's beginning and end, so that a run that was cut off says how far i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +16,7 @@ from ... import __version__
 from ...protocol.messages import Hello, Result
 from ...protocol.parameters import Parameters
 from ..control.decision import Cell, Row
+from ..errors import OutputError
 from ..hosts.log import HostLog
 from ..hosts.spec import HostSpec
 from ..output.folder import RunFolder
@@ -100,10 +102,14 @@ class RunRecorder:
         try:
             await self._write_run()
             await self._writer.do(self._folder.close)
+        except OutputError:
+            with suppress(OutputError):
+                await self._writer.last(partial(self._folder.run_over, self._run))
+            raise
         finally:
-            await self._writer.close()
             for log in self._logs.values():
                 log.close()
+            await self._writer.close()
 
     async def _write_run(self) -> None:
         await self._writer.put(partial(self._folder.run, self._run))
