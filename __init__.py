@@ -4,20 +4,25 @@ The root of the repository is this package: `ivypy.master` is the controller, `i
 test host, `ivypy.protocol` what they say to each other. `ivypy.Session` is a run under a program's command.
 """
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .master.session.session import Session
 
+    __version__: str
+
 __all__ = ["Session", "__version__"]
-__version__ = version("ivypy")
 
 
 def __getattr__(name: str) -> Any:
-    """`Session` brings the whole controller with it, so it is imported when it is first asked for."""
+    """`Session` brings the whole controller with it, and the version takes a look at what is installed: both are there
+    when they are first asked for."""
     if name == "Session":
         from .master.session.session import Session
 
         return Session
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("ivypy")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import click
 
-from .. import __version__
 from .analysis.command import percentiles
 from .control.command import steady
 from .errors import IvypyError, PlanError
@@ -35,7 +34,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(__version__, prog_name="ivypy")
+@click.version_option(package_name="ivypy", prog_name="ivypy")
 def cli() -> None:
     """Distributed storage load generation with honest latency.
 

@@ -1,11 +1,11 @@
-"""Which watcher `--ui` means."""
+"""Which watcher `--ui` means. They are imported when one is wanted, so that `--help` is quick."""
 
 import sys
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from .json_lines import JsonLines
-from .report import Nobody, Watcher
-from .text import TextLines
+if TYPE_CHECKING:
+    from .report import Watcher
 
 
 class Ui(StrEnum):
@@ -15,7 +15,11 @@ class Ui(StrEnum):
     NONE = "none"
 
 
-def watcher(ui: Ui) -> Watcher:
+def watcher(ui: Ui) -> "Watcher":
+    from .json_lines import JsonLines
+    from .report import Nobody
+    from .text import TextLines
+
     def write(line: str) -> None:
         print(line, flush=True)
 
