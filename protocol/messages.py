@@ -121,6 +121,7 @@ class ListLuns:
     blocks: bool  # list the block devices
     globs: tuple[str, ...]  # and the files that match these
     create: tuple[FileToCreate, ...]  # made first, every byte written once
+    tags: int  # I/Os that workloads may then have in flight; nothing is made where the system has no room for them
 
 
 @dataclass(frozen=True, slots=True)

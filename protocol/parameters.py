@@ -102,7 +102,8 @@ class Parameters:
         default=1,
         metadata=about(
             Unit.COUNT,
-            "Start of the random sequences; the same seed gives the same addresses and gaps.",
+            "Start of the random sequences, from which each host, instance and step has its own; the same seed gives "
+            "the same addresses and gaps.",
             low=0,
             high=(1 << 63) - 1,
         ),

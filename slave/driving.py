@@ -70,6 +70,10 @@ class Driving:
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
 
+    def against_tags(self, tags: int) -> list[Refusal]:
+        """Whether the system has room for so many I/Os in flight, where it is known how they will be done."""
+        return [] if self._undecided else self._workloads.against_tags(tags)
+
     async def obey(self, command: Command) -> None:
         """Do it, and answer."""
         if self.died:

@@ -170,6 +170,8 @@ def _against(file: Wanted) -> str | None:
         folder = os.path.dirname(file.path)
         if not os.path.isdir(folder):
             return f"there is no folder {folder}: make it"
+        if os.statvfs(folder).f_flag & os.ST_RDONLY:
+            return f"{folder} is on a read-only filesystem: choose another folder, or mount it writable"
         if not os.access(folder, os.W_OK):
             return f"{folder} may not be written by this user: choose another folder, or change its mode"
         return None

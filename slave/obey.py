@@ -207,10 +207,13 @@ class Slave:
         return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
 
     async def _list_luns(self, command: ListLuns) -> None:
+        luns: list[Lun] = []
+        refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
         try:
-            luns, refusals = await self._work(lambda: self._make_and_discover(command))
+            if not refusals:
+                luns, refusals = await self._work(lambda: self._make_and_discover(command))
         except CannotMake as error:
-            luns, refusals = [], list(error.refusals)
+            refusals = list(error.refusals)
         if refusals:
             self._link.say(Refused(command.id, tuple(refusals)))
             return

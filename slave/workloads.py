@@ -177,12 +177,19 @@ class Workloads:
         for workload, thread in zip(workloads, threads, strict=True):
             rooms[thread] += workload.ceiling
         needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
+        return self._against_tags(f"{len(workloads)} workload instances", needed)
+
+    def against_tags(self, tags: int) -> list[Refusal]:
+        """What speaks against so many I/Os in flight, before there is anything to drive."""
+        return self._against_tags("the plan's workloads", tags + len(self._contexts)) if tags else []
+
+    def _against_tags(self, who: str, needed: int) -> list[Refusal]:
         left = aio_left()
         if not self._limited or needed <= left:
             return []
         return [
             Refusal(
-                f"{len(workloads)} workload instances",
+                who,
                 f"they need room for {needed:,} more I/Os in flight, and fs.aio-max-nr leaves {left:,}:"
                 " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
             )

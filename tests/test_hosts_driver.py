@@ -50,7 +50,7 @@ def test_a_host_is_greeted_and_asked() -> None:
     async def test(driver: Driver) -> None:
         assert driver.hello is not None and driver.hello.hostname == "h1"
         await prepared(driver)
-        answer = await driver.ask(m.ListLuns, blocks=True, globs=(), create=())
+        answer = await driver.ask(m.ListLuns, blocks=True, globs=(), create=(), tags=0)
         assert [type(saying) for saying in answer] == [m.Luns, m.End]
 
     with_host(test, luns=(lun_of("/dev/a"),))

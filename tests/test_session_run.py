@@ -244,3 +244,32 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
     with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
         run(tmp_path, text, lab)
     assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+
+
+def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same_in_every_run(tmp_path: Path) -> None:
+    def seeds(root: Path, text: str = PLAN) -> dict[str, set[int]]:
+        lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})
+        run(root, text, lab)
+        made = {
+            name: [h for h in slave.heard if isinstance(h, m.CreateWorkloads)] for name, slave in lab.slaves.items()
+        }
+        return {name: {w.parameters.seed for heard in one for w in heard.workloads} for name, one in made.items()}
+
+    first = seeds(tmp_path / "1")
+    assert all(len(one) == 1 for one in first.values()) and len(set().union(*first.values())) == 3
+    assert seeds(tmp_path / "2") == first
+    other = seeds(tmp_path / "3", PLAN.replace("maxtags: 4", "maxtags: 4, seed: 2"))
+    assert set().union(*other.values()).isdisjoint(set().union(*first.values()))
+    (folder,) = (tmp_path / "3").iterdir()
+    with open(folder / "workloads.csv", newline="") as file:
+        assert {row["seed"] for row in csv.DictReader(file)} == {"2"}, "the plan's own"
+
+
+def test_nothing_is_created_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
+    """How many there will be is said with the wish, and asked before anything is made."""
+    lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "ab"})
+    run(tmp_path, PLAN.replace("[a, b, c]", "[a, b]"), lab)
+    for slave in lab.slaves.values():
+        look, create = (heard for heard in slave.heard if isinstance(heard, m.ListLuns))
+        assert (look.create, look.tags) == ((), 0)
+        assert create.create and create.tags == 2 * 4

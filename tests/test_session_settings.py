@@ -168,3 +168,10 @@ def test_what_selects_nothing_is_a_fault_of_the_plan() -> None:
         place(plan(), {"h1": FOUND["h1"], "h2": []}, {})
     with pytest.raises(HostsError, match=r"h1: no LUN is selected.*\nh2: no LUN is selected"):
         place(plan(), {}, {})
+
+
+def test_a_workload_that_begins_with_a_share_of_a_step_is_a_fault_of_the_plan() -> None:
+    """A plan's reader refuses it; so does the session, if somebody makes a plan without the reader."""
+    before = Workload("w", None, PlanParameters(iops=OfStep(0.5, "s")), Place("p.yaml", 2, 1))
+    with pytest.raises(PlanFaults, match=r"p\.yaml:2:1: iops: no step has run when a workload begins"):
+        iops_of(workloads=(before,))

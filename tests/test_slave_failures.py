@@ -231,7 +231,7 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
 ) -> None:
     await talk.hear()
     await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
-    talk.send(m.ListLuns, blocks=False, globs=(str(file),), create=())
+    talk.send(m.ListLuns, blocks=False, globs=(str(file),), create=(), tags=0)
     luns = await talk.hear()
     assert isinstance(luns, m.Luns)
     await talk.hear()

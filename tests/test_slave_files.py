@@ -243,3 +243,18 @@ class TestExtents:
         with open(shm / "a", "wb") as file:
             file.truncate(MIB)
         assert extents.remark(str(shm / "a")) is None
+
+
+def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    need("mount")
+    run("mount", "-t", "tmpfs", "-o", "ro", "ivypy-test", str(shm))
+    try:
+        with pytest.raises(CannotMake) as refused:
+            Files().make([Wanted(f"{shm}/a", MIB, False)], quiet)
+    finally:
+        run("umount", str(shm))
+    assert refused.value.refusals == (
+        Refusal(f"{shm}/a", f"{shm} is on a read-only filesystem: choose another folder, or mount it writable"),
+    )

@@ -265,7 +265,7 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
         kept = m.FileToCreate(str(tmp_path / "kept{}"), 8192, 2, True)
-        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/kept0",), create=(kept,))
+        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/kept0",), create=(kept,), tags=0)
         (luns,) = [said.luns for said in slave.all if isinstance(said, m.Luns)]
         assert [lun.path for lun in luns] == [f"{tmp_path}/kept0", f"{tmp_path}/kept1"]
         assert next(remark.text for remark in slave.all if isinstance(remark, m.Remark)).startswith("created 2 files")
@@ -278,8 +278,9 @@ def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
     with Client() as slave:
         slave.hear()
         command = slave.send(
-            m.ListLuns, blocks=False, globs=(), create=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),)
-        )
+            m.ListLuns, blocks=False, globs=(), tags=0,
+            create=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),),
+        )  # fmt: skip
         while not (tmp_path / "huge").exists():
             assert isinstance(slave.ask(m.ClockProbe), m.ClockReading), "it listens while it works"
         assert isinstance(slave.ask(m.Die), m.DyingWords)
@@ -294,7 +295,7 @@ def test_more_luns_than_a_message_holds_come_in_several(tmp_path: Path) -> None:
         (tmp_path / f"f{i:03}").write_bytes(b"x" * 512)
     with Client() as slave:
         slave.hear()
-        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/f*",), create=())
+        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/f*",), create=(), tags=0)
         assert [len(said.luns) for said in slave.all if isinstance(said, m.Luns)] == [m.MOST_IN_A_LIST, 1]
 
 

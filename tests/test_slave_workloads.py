@@ -156,6 +156,18 @@ def test_more_tags_than_the_kernel_has_room_for_are_refused(
     assert limited.create(on(file, Parameters(), first=21)) == []
 
 
+def test_tags_are_counted_before_there_is_anything_to_drive(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads_module, "aio_left", lambda: 100)
+    limited = Workloads(engine, "libaio", [None, None])  # type: ignore[arg-type]
+    assert limited.against_tags(0) == limited.against_tags(98) == []
+    (refusal,) = limited.against_tags(99)
+    assert refusal.what == "the plan's workloads"
+    assert refusal.reason.startswith("they need room for 101 more I/Os in flight, and fs.aio-max-nr leaves 100:")
+    assert Workloads(engine, "io_uring", [None]).against_tags(99) == []  # type: ignore[arg-type]
+
+
 def test_another_backend_is_not_limited(file: str, workloads: Workloads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads_module, "aio_left", lambda: 0)
     assert workloads.create(on(file, Parameters())) == []

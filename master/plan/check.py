@@ -13,7 +13,7 @@ from .demands import RESPONSE, Accurate, Steadied
 from .document import Faults, Path
 from .mixes import HOST, WORKLOAD, Mix, after, created, value_of
 from .model import ALL, TOTAL_IOPS, Edit, LunSelection, Step, Workload
-from .parameters import OfStep
+from .parameters import NO_STEP_YET, OfStep
 from .steps import Schedule, given
 from .syntax import GoDoc, PlanDoc
 from .units import format_fraction
@@ -130,8 +130,7 @@ def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: F
         entry_of.setdefault(step.name, entry)
     for name, workload in doc.workloads.items():
         if isinstance(getattr(workload, "iops", None), OfStep):
-            text = "iops: no step has run when a workload begins; set this in an edit before a 'go'"
-            faults.add(("workloads", name, "iops"), text)
+            faults.add(("workloads", name, "iops"), f"iops: {NO_STEP_YET}")
     for entry, path, reference in _references(doc):
         where = entry_of.get(reference.step)
         if where is None and complete:

@@ -13,6 +13,9 @@ from ...protocol.parameters import Iops, Iosequencer, Parameters
 
 _DEFAULT: Final = Parameters()
 
+# Why a workload's own iops cannot be a share of a step.
+NO_STEP_YET: Final = "no step has run when a workload begins; set this in an edit before a 'go'"
+
 
 @dataclass(frozen=True, slots=True)
 class OfStep:

@@ -26,7 +26,7 @@ async def devices_page(plan: Plan) -> str:
         plan.hosts, opening, lambda name: lambda text: None, lambda: int(loop.time() * 1e9), __version__
     ) as fleet:
         await prepare(plan, fleet)
-        return "\n".join(page(plan, fleet, await discover(plan, fleet, create=False)))
+        return "\n".join(page(plan, fleet, await discover(plan, fleet)))
 
 
 def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:

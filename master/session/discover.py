@@ -50,8 +50,9 @@ async def prepare(plan: Plan, fleet: Fleet) -> None:
     await fleet.ask_all(dict.fromkeys(fleet.alive, one))
 
 
-async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
-    """List every host's LUNs, after creating the plan's files if `create`, and place the workloads.
+async def discover(plan: Plan, fleet: Fleet, seen: "Discovered | None" = None) -> Discovered:
+    """List every host's LUNs, and place the workloads. What was `seen` before is what the plan's files are now created
+    for, first of all.
 
     Raises HostsError, PlanFaults.
     """
@@ -61,9 +62,10 @@ async def discover(plan: Plan, fleet: Fleet, create: bool) -> Discovered:
             driver,
             blocks=plan.luns.select is not None,
             globs=globs(plan, driver.name),
-            create=to_create(plan, driver.name) if create else (),
+            create=to_create(plan, driver.name) if seen else (),
+            tags=seen.limits.tags_on(driver.name) if seen else 0,
         )
-        return found if create else [*found, *_to_be_created(plan, driver.name, found)]
+        return found if seen else [*found, *_to_be_created(plan, driver.name, found)]
 
     answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), CREATING_S)
     hostnames = {name: hello.hostname for name, hello in fleet.hellos().items()}

@@ -25,6 +25,10 @@ class Limits:
     written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
     blocksize: int  # that any step's live edits may ask for; 0: none is declared
 
+    def tags_on(self, host: str) -> int:
+        """The most I/Os that a host may have in flight."""
+        return sum(tags for key, tags in self.tags.items() if key[0] == host)
+
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """What an instance's buffers hold in a step that begins with these parameters."""
         return max(self.blocksize, parameters.blocksize)

@@ -133,13 +133,13 @@ class Run:
     async def _agreed(self, fleet: Fleet) -> Discovered:
         """Look first, check consent, and only then have files created."""
         plan = self._plan
-        seen = await discover(plan, fleet, create=False)
+        seen = await discover(plan, fleet)
         consent.check(seen.targets, plan.destroy, self._options.destroy, str(plan.path or plan.name))
         if not plan.luns.create:
             return seen
         files = sum(file.count for file in plan.luns.create)
         self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        return await discover(plan, fleet, create=True)
+        return await discover(plan, fleet, seen)
 
     def goes_on(self) -> bool:
         """Whether another step may begin; if not, why is said."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..control.decision import Edit as Steer
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
-from ..plan.parameters import OfStep, PlanParameters, Value
+from ..plan.parameters import NO_STEP_YET, OfStep, PlanParameters, Value
 from ..plan.places import Place
 from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
@@ -48,7 +48,8 @@ def resolve(
 ) -> Mapping[Key, Parameters]:
     """The parameters of every workload instance in `step`.
 
-    Raises PlanFaults for an edit that names an instance which does not exist, and NotMeasured.
+    Raises PlanFaults for an edit that names an instance which does not exist, or a workload that begins with a share
+    of a step; and NotMeasured.
     """
     workloads = {workload.name: workload for workload in plan.workloads}
     settings: dict[Key, _Setting] = {}
@@ -56,7 +57,7 @@ def resolve(
         parameters = workloads[instance.workload].parameters
         iops = parameters.iops
         if isinstance(iops, OfStep):
-            raise AssertionError("a plan refuses a share of a step in a workload: none has run yet")
+            raise plan.fault(workloads[instance.workload].place, f"iops: {NO_STEP_YET}")
         settings[instance.host, instance.number] = _Setting(parameters, iops)
     for edit in step.edits:
         _apply(edit, settings, _selected(plan, edit, rollups), measured)

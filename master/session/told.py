@@ -15,6 +15,7 @@ from ...protocol.parameters import LIVE, Parameters
 from ..hosts.driver import Driver, barrier
 from .discover import Discovered
 from .fleet import Fleet, ask_in_parts
+from .seeds import on_host
 from .settings import Key
 
 TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
@@ -54,7 +55,7 @@ class Told:
         """Live settings, to all their hosts at once."""
         by_host: dict[str, list[Setting]] = {}
         for (host, instance), parameters in settings.items():
-            by_host.setdefault(host, []).append(Setting(instance, parameters))
+            by_host.setdefault(host, []).append(Setting(instance, on_host(parameters, host)))
 
         async def one(driver: Driver) -> int:
             answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
@@ -92,7 +93,11 @@ class Told:
                 await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
                 made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
                 await ask_in_parts(driver, CreateWorkloads, "workloads", made)
-                changed = [Setting(key[1], wanted[key]) for key in sorted(edited) if key[0] == driver.name]
+                changed = [
+                    Setting(key[1], on_host(wanted[key], driver.name))
+                    for key in sorted(edited)
+                    if key[0] == driver.name
+                ]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
 
             await self._fleet.ask_all(dict.fromkeys(self._fleet.alive, one), within_s=TELLING_S)
@@ -114,7 +119,7 @@ def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksi
         instance=discovered.placement.names[key],
         lun=lun.lun.path,
         consent=key in discovered.limits.writers,
-        parameters=parameters,
+        parameters=on_host(parameters, key[0]),
         ceiling=discovered.limits.tags[key],
         blocksize_ceiling=blocksize,
     )

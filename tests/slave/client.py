@@ -148,7 +148,7 @@ class Client:
         return hello
 
     def make_file(self, path: Path, size: int = 1 << 20) -> None:
-        self.do(m.ListLuns, blocks=False, globs=(), create=(m.FileToCreate(str(path), size, 1, False),))
+        self.do(m.ListLuns, blocks=False, globs=(), create=(m.FileToCreate(str(path), size, 1, False),), tags=0)
 
     def create(self, lun: Path | str, *parameters: Parameters, consent: bool = False, ceiling: int = 32) -> None:
         """Instances numbered from 0, all on one LUN."""
