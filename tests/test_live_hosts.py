@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import random
 import signal
 import subprocess
 import time
@@ -13,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.errors import PlanError
+from ivypy.master.live.client import Client, connected
+from ivypy.master.live.messages import Changed, Edit
 from tests.lab import Lab
 from tests.runs import COMMAND, hosts_yaml, ivypy, start, written
 
@@ -30,6 +34,7 @@ workloads:
 rollups: [ host, workload ]
 defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
 steps: [ go: one ]
+live: {{ blocksize: 16KiB }}
 """
 
 
@@ -73,12 +78,15 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
     with under_way(plan, root) as process:
         boundary = int(time.time()) + 1
         time.sleep(max(0.0, boundary - time.time()))
-        done = ivypy("edit", "workload=w", "total_iops=3000")
+        done = ivypy("edit", "workload=w", "total_iops=3000", "blocksize=16KiB", "maxtags=2", "range=0%..50%")
         assert done.returncode == 0, done.stderr
         out, err = process.communicate(timeout=60)
     assert process.returncode in (0, 8), out + err
     first, *took = done.stdout.splitlines()
-    assert first == "iops 200 -> 500 (6 instances)"
+    assert first == (
+        "blocksize 4096 -> 16384 (6 instances), iops 200 -> 500 (6 instances), maxtags 4 -> 2 (6 instances),"
+        " range all -> 0-4194304 (6 instances)"
+    )
     assert [line.split(":")[0].strip() for line in took] == [host.name for host in lab.hosts]
     acted = {int(line.rsplit(" ", 1)[1]) for line in took}
     assert len(acted) == 1, "all hosts took it in one subinterval"
@@ -87,36 +95,88 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
     transient = [i for i, row in enumerate(whole) if row["phase"] == "transient"]
     assert transient == [number]
     (event,) = [row for row in rows(root, "events.csv") if row["kind"] == "edit"]
-    assert event["text"].startswith("workload=w total_iops=3000: iops 200 -> 500 (6 instances); by ")
+    assert event["text"].startswith("workload=w total_iops=3000 blocksize=16KiB maxtags=2 range=0%..50%: blocksize")
     for host in lab.hosts:
         after = rows(root, f"step0000.one/host/{host.name}.csv")[number + 1]
         assert float(after["due"]) / float(after["length_s"]) == pytest.approx(2 * 500 + 2 * 50, rel=0.01)
-        assert after["iops_setting"] == "1100"
+        assert after["iops_setting"] == "1100" and after["blocksize"] == "16384(2/4) 4096(2/4)"
+        assert float(after["overall_mib_per_s"]) == pytest.approx((1000 * 16 + 100 * 4) / 1024, rel=0.02)
     (window,) = rows(root, "step0000.one/windows.csv")
     assert int(window["first_subinterval"]) == number + 1
 
 
-@pytest.mark.parametrize("plan", ["10m"], indirect=True)
-def test_the_time_to_the_last_acknowledgement(
+ACKNOWLEDGED_S = 0.1
+
+
+def test_an_edit_is_acknowledged_at_once_also_in_a_long_subinterval(
     plan: Path, tmp_path: Path, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Printed, not judged: a busy machine takes as long as it takes."""
-    from ivypy.master.live.client import connected
-    from ivypy.master.live.messages import Changed, Edit
-
-    with under_way(plan, tmp_path / "runs"):
+    """In a subinterval of 60 s. Most are printed, and half of them judged: a busy machine takes as long as it takes."""
+    text = plan.read_text().replace("subinterval: 1s, warmup: 1s, measure: 6s", "subinterval: 60s, measure: 60s")
+    process = start(written(tmp_path, text, "long.yaml"), tmp_path / "runs")
+    try:
         waited = []
-        with connected(None) as client:
+        with running() as client:
             for i in range(20):
                 time.sleep(0.13)
                 began = time.perf_counter()
                 answer = client.ask(Edit(("host", f"total_iops={3000 + i}"), False))
                 waited.append(time.perf_counter() - began)
-                assert isinstance(answer, Changed) and all(not took.failed for took in answer.took)
+                assert isinstance(answer, Changed) and [took.subinterval for took in answer.took] == [0, 0, 0]
+                assert all(not took.failed for took in answer.took)
+    finally:
+        process.kill()
+        process.communicate()
     waited.sort()
+    middle, most = waited[10], waited[-1]
     with capsys.disabled():
-        middle, most = waited[10] * 1e3, waited[-1] * 1e3
-        print(f"\nedit to last acknowledgement, 3 hosts over ssh: median {middle:.1f} ms, most {most:.1f} ms")
+        print(f"\nedit to last acknowledgement, 3 hosts: median {middle * 1e3:.1f} ms, most {most * 1e3:.1f} ms")
+    assert middle < ACKNOWLEDGED_S
+
+
+@contextmanager
+def running() -> Iterator[Client]:
+    """A connection to the one run that is under way, once its first step runs."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with connected(None) as client:
+                standing = client.standing()
+                while not standing.running:
+                    time.sleep(0.05)
+                    standing = client.standing()
+                time.sleep(1.0)  # the step's start is a moment away
+                yield client
+            return
+        except PlanError:
+            assert time.monotonic() < deadline, "no run is under way"
+            time.sleep(0.05)
+
+
+@pytest.mark.long
+def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab: Lab) -> None:
+    dice = random.Random(11)
+    root = tmp_path / "runs"
+    acted: set[int] = set()
+    added = dict.fromkeys((host.name for host in lab.hosts), 0)
+    with under_way(plan, root) as process:
+        with connected(None) as client:
+            for _ in range(200):
+                time.sleep(dice.expovariate(1 / 0.04))
+                host = dice.choice(list(added))
+                added[host] += 1
+                answer = client.ask(Edit((f"host={host}", "iops=+1"), False))
+                assert isinstance(answer, Changed) and [took.failed for took in answer.took] == [""]
+                acted.add(answer.took[0].subinterval)
+        out, err = process.communicate(timeout=90)
+    assert process.returncode in (0, 8), out + err
+    assert len([row for row in rows(root, "events.csv") if row["kind"] == "edit"]) == 200
+    whole = rows(root, "step0000.one/all/all.csv")
+    assert {i for i, row in enumerate(whole) if row["phase"] == "transient"} == acted
+    for host, count in added.items():
+        after = rows(root, f"step0000.one/host/{host}.csv")[max(acted) + 1]
+        assert after["iops_setting"] == str(500 + 4 * count), "each of its four instances got each of its edits"
+        assert float(after["due"]) / float(after["length_s"]) == pytest.approx(500 + 4 * count, rel=0.01)
 
 
 @pytest.mark.parametrize("plan", ["10m"], indirect=True)

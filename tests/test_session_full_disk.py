@@ -27,11 +27,15 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
+def fill(path: Path) -> None:
+    with open(path, "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
+        while True:
+            file.write(bytes(4096))
+
+
 def test_a_run_that_a_full_disk_ends_says_when_and_how(small: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
-        with open(small / "others", "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-            while True:
-                file.write(bytes(4096))
+        fill(small / "others")
 
     with pytest.raises(ExceptionGroup) as error:
         stage(small / "runs", visit)
