@@ -9,6 +9,7 @@ device keeps its I/O.
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import sys
 import traceback
@@ -30,6 +31,7 @@ def main() -> None:
             print("\n".join(f"ivypy: {reason}" for reason in reasons), file=sys.stderr)
             code = Exit.UNFIT
         else:
+            allow_open_files()
             outward = os.dup(OUTPUT)
             os.dup2(ERRORS, OUTPUT)
             code = asyncio.run(serve(outward))
@@ -43,6 +45,13 @@ def main() -> None:
             with contextlib.suppress(OSError):
                 os.close(fd)
         os._exit(code)
+
+
+def allow_open_files() -> None:
+    """As many as this user may have: the usual limit of 1,024 is for programs that use select()."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 async def serve(outward: int) -> int:

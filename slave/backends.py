@@ -120,13 +120,15 @@ def _turn(engine: Engine) -> float:
     engine.go(now_ns() + AHEAD_NS, TURN_NS, number, number)
     engine.stop(0)
     completed = 0
+    news = select.poll()  # a descriptor may be beyond what select() takes
+    news.register(engine.fileno(), select.POLLIN)
     while (ended := engine.ended()) is None:
         if (found := engine.collect()) is not None:
             completed += array("q", found.counts)[Count.COMPLETED]
             continue
         if now_ns() > 2 * PATIENCE_NS + deadline_ns:
             raise TimeoutError(errno.ETIMEDOUT, "its reads do not come back")
-        if select.select([engine.fileno()], [], [], 0.1)[0]:
+        if news.poll(100):
             os.eventfd_read(engine.fileno())
     if ended.uncaught:
         raise TimeoutError(errno.ETIMEDOUT, "its reads do not come back")

@@ -8,6 +8,7 @@ in between, or while it is written.
 
 import errno
 import os
+import resource
 from array import array
 from collections import Counter
 from collections.abc import Sequence
@@ -197,7 +198,7 @@ class Workloads:
 
     def _open(self, wanted: dict[Key, Target]) -> list[Refusal]:
         """Open the LUNs that are not open yet; what cannot be opened is refused."""
-        refusals = []
+        refusals: list[Refusal] = []
         for key, lun in wanted.items():
             if key in self._luns:
                 continue
@@ -209,6 +210,8 @@ class Workloads:
             except OSError as error:
                 if held >= 0:
                     os.close(held)
+                if error.errno == errno.EMFILE:
+                    return [*refusals, too_many_files(len(wanted))]
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
         return refusals
 
@@ -269,6 +272,13 @@ def fields_of(parameters: Parameters) -> "Fields":
         "range": parameters.range,
         "seed": parameters.seed,
     }
+
+
+def too_many_files(luns: int) -> Refusal:
+    """A LUN takes a descriptor, a block device that is written another one."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    said = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
+    return Refusal(f"{luns:,} LUNs", said)
 
 
 def buffers_of(workload: WorkloadToCreate) -> int:

@@ -3,6 +3,7 @@
 import errno
 import os
 import platform
+import resource
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -156,3 +157,21 @@ def test_a_limit_of_locked_memory_is_named_before_any_io(open_folder: Path) -> N
         )  # fmt: skip
         assert what == "go"
         assert "raise the limit of locked memory (ulimit -l" in why
+
+
+@needs_io_uring
+def test_backends_are_tried_where_many_files_are_open(tmp_path: Path) -> None:
+    """A thousand LUNs are open by then: descriptors are beyond what select() takes."""
+    lun = tmp_path / "lun"
+    lun.write_bytes(os.urandom(1 << 20))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip("this user may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    held = [os.open(lun, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert all(rate > 0 for rate in backends.try_both(str(lun), Parameters()))
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -1,6 +1,7 @@
 """The slave as a process at the end of a pipe: from hello to the last words, on every backend."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -195,6 +196,20 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
         assert slave.refused(m.Die) == [("die", "overtaken: this host is running")]
         slave.do(m.Stop, last=0)
         assert isinstance(slave.ask(m.ClockProbe), m.ClockReading)
+
+
+def test_it_may_open_as_many_files_as_its_user(tmp_path: Path) -> None:
+    """So that a thousand LUNs work where the shell's limit is the usual one; the trial of backends, too."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = 64
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    try:
+        slave = Client()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with slave:
+        slave.hear()
+        assert resource.prlimit(slave.process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -205,6 +206,17 @@ def test_what_does_not_exist_or_is_held_is_not_deleted(engine: FakeEngine, workl
     ]
     assert workloads.check_go(m.Go(1, 0, 1, u32(0), u32(0))) is None
     assert workloads.check_go(m.Go(1, 0, 1, u32(1), u32(0))) == "there are no instances 1: create them first"
+
+
+def test_too_many_open_files_are_told_once(engine: FakeEngine, workloads: Workloads, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / name).write_bytes(bytes(1 << 20))
+    engine.faults[f"open_lun {tmp_path}/b"] = OSError(errno.EMFILE, "Too many open files")
+    wanted = [one for n, name in enumerate("abc") for one in on(str(tmp_path / name), Parameters(), first=n)]
+    ((what, why),) = [(refusal.what, refusal.reason) for refusal in workloads.create(wanted)]
+    assert what == "3 LUNs"
+    assert re.fullmatch(r"this process may have [\d,]+ files open at once: raise that limit \(.*\)", why)
+    assert engine.did[-1] == "close_lun 0"
 
 
 def test_parameters_as_the_engine_takes_them() -> None:

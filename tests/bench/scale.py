@@ -1,0 +1,114 @@
+"""What a thousand LUNs with three workloads each cost a host, beside ten: a whole run, at the same load in all.
+
+    scripts/bench scale [--luns 1000] [--seconds 20] [--folder /var/tmp]
+
+Start: from the slave's first word to `go`, without creating the files. Switchover: from noticing a boundary to running
+in the other buffer; nothing there may grow with instances. Its p99 is over all threads and boundaries.
+"""
+
+import argparse
+import re
+import tempfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from ivypy.slave.pages import sizes_in
+from tests.runs import Finished, start, written
+
+FEW = 10
+IOPS = 6000  # of all together
+SUBINTERVAL_S = 0.25
+LONGEST_SWITCHOVER_US = 1000.0
+LONGEST_START_S = 10.0
+
+PLAN = """
+name: scale
+luns: {{ create: {{ path: "{folder}/lun{{}}", size: 64KiB, count: {luns} }} }}
+workloads:
+  steady: {{ iops: {each:g}, maxtags: 2 }}
+  independent: {{ iops: {each:g}, iosequencer: random_independent, maxtags: 2 }}
+  sequential: {{ iops: {each:g}, iosequencer: sequential, fraction_read: 0% }}
+rollups: [ workload ]
+defaults: {{ subinterval: {subinterval:g}s, warmup: 0, measure: {seconds:g}s }}
+steps: [ go: one ]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    luns: int
+    start_s: float
+    switchover_us: float  # p99
+    dispatch_us: float  # p99
+    collected_ms: float  # median: the end of a subinterval to its result being put together
+    slave_mib: float  # resident, while it runs
+
+
+def plan_of(folder: Path, luns: int, seconds: float) -> str:
+    return PLAN.format(folder=folder, luns=luns, each=IOPS / luns / 3, subinterval=SUBINTERVAL_S, seconds=seconds)
+
+
+def measured(luns: int, seconds: float, base: Path) -> Figures:
+    with tempfile.TemporaryDirectory(dir=base, prefix="ivypy-scale-") as name:
+        folder = Path(name)
+        plan = written(folder, plan_of(folder, luns, seconds))
+        process = start(plan, folder / "runs")
+        assert process.stdout is not None
+        resident = 0
+        for line in process.stdout:
+            if " run " in line and not resident:
+                (slave,) = psutil.Process(process.pid).children(recursive=True)
+                resident = sizes_in(f"/proc/{slave.pid}/smaps_rollup")["Rss"]
+        done = Finished(process.wait(), "", process.stderr.read() if process.stderr else "", folder / "runs")
+        assert done.code in (0, 8), done.err  # a busy machine may be late, and then says so
+        threads, interlock = done.rows("step0000.one/threads.csv"), done.rows("step0000.one/interlock.csv")
+        return Figures(
+            luns=luns,
+            start_s=started_s((done.folder / "log" / "local.log").read_text()),
+            switchover_us=p99([row["switchover_us"] for row in threads]),
+            dispatch_us=p99([row["dispatch_us"] for row in threads]),
+            collected_ms=float(np.median([float(row["collected_ms"]) for row in interlock])),
+            slave_mib=resident / 2**20,
+        )
+
+
+def p99(cells: list[str]) -> float:
+    return float(np.percentile([float(cell) for cell in cells], 99, method="higher"))
+
+
+def started_s(log: str) -> float:
+    """From hello to `go`, less the time that creating files took."""
+
+    def at(pattern: str) -> datetime:
+        line = next(line for line in log.splitlines() if re.search(pattern, line))
+        return datetime.fromisoformat(line.split(" ")[0])
+
+    creating = re.search(r"in ([0-9.]+) s\"", log)
+    return (at('"type":"go"') - at('"type":"hello"')).total_seconds() - (float(creating[1]) if creating else 0.0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--luns", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="where O_DIRECT works")
+    options = parser.parse_args()
+    print(
+        f"{'LUNs':>6} {'start s':>8} {'switchover p99 us':>18} {'dispatch p99 us':>16} {'collected ms':>13} {'MiB':>6}"
+    )
+    for luns in (FEW, options.luns):
+        one = measured(luns, options.seconds, options.folder)
+        print(
+            f"{one.luns:6,} {one.start_s:8.2f} {one.switchover_us:18.1f} {one.dispatch_us:16.1f}"
+            f" {one.collected_ms:13.2f} {one.slave_mib:6.1f}"
+        )
+    good = one.switchover_us < LONGEST_SWITCHOVER_US and one.start_s < LONGEST_START_S
+    print(f"{'met' if good else 'MISSED'}: switchover p99 below 1 ms, a start within {LONGEST_START_S:g} s")
+
+
+if __name__ == "__main__":
+    main()
