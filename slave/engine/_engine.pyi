@@ -57,8 +57,9 @@ class Engine:
     def __new__(cls, backend: str, cpus: list[int]) -> Engine:
         """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
     def fileno(self) -> int: ...
-    def use(self, backend: str) -> None:
-        """Change the backend, as long as no step has run."""
+    def use(self, backend: str, polled: bool = False, sqpoll: bool = False) -> None:
+        """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every LUN's
+        queue must allow; a thread of the kernel's takes submissions (`sqpoll`)."""
     def spin(self, on: bool) -> None:
         """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
     def open_lun(self, path: str, writable: bool) -> int:
@@ -122,8 +123,11 @@ def layout() -> dict[str, int]:
 def backends() -> list[str]:
     """The backends that work on this kernel."""
 
-def probe(backend: str, /) -> int:
-    """0 if this backend works on this kernel, else an errno."""
+def abilities() -> list[str]:
+    """What this kernel's io_uring can do beyond its beginnings, tried out; empty where there is none."""
+
+def probe(backend: str, polled: bool = False, sqpoll: bool = False, /) -> int:
+    """0 if this backend works so on this kernel, else an errno."""
 
 def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns

@@ -16,14 +16,21 @@ struct completion {
     int64_t result; /* bytes, or -errno */
 };
 
+/* Ways of working that are a user's choice, as bits. */
+enum {
+    BACKEND_POLLED = 1, /* the thread looks for completions in the device's own queues, which raise no interrupt */
+    BACKEND_SQPOLL = 2, /* a thread of the kernel takes submissions, so that there is no system call */
+};
+
 struct backend {
     const char *name;
+    uint32_t options; /* those it has */
 
-    /* 0 if it works on this kernel, else -errno. */
-    int (*probe)(void);
+    /* 0 if it works on this kernel with these options, else -errno. */
+    int (*probe)(uint32_t options);
 
     /* A context for at most `depth` I/Os in flight. 0 or -errno: EAGAIN where the system's limit is reached. */
-    int (*open)(void **context, uint32_t depth);
+    int (*open)(void **context, uint32_t depth, uint32_t options);
 
     /* May wait for all that is in flight; so only when nothing is. */
     void (*close)(void *context);

@@ -31,7 +31,7 @@ static int open_here(struct thread *t)
         t->backend->close(t->context);
     t->context = NULL;
     t->depth = 0;
-    int result = t->backend->open(&t->context, t->errand_argument);
+    int result = t->backend->open(&t->context, t->errand_argument, t->options);
     if (result == 0)
         t->depth = t->errand_argument;
     return result;

@@ -46,6 +46,7 @@ struct posted {
 struct engine {
     pthread_mutex_t lock;
     const struct backend *backend;
+    uint32_t options; /* BACKEND_* */
     struct thread *threads;
     uint32_t thread_count;
     int eventfd;
@@ -74,8 +75,8 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 /* After close: frees the engine, unless a thread is left, which still uses it. */
 void engine_free(struct engine *e);
 
-/* Another backend, as long as no step has run. */
-int engine_use(struct engine *e, const struct backend *backend);
+/* Another backend, or other options of it, as long as no step has run. */
+int engine_use(struct engine *e, const struct backend *backend, uint32_t options);
 
 /* Whether threads stay awake while something will fall due. */
 int engine_spin(struct engine *e, bool spin);

@@ -54,20 +54,22 @@ static int io_getevents(struct libaio *aio, long least, uint32_t room, uint64_t 
     return (int)count;
 }
 
-static int libaio_probe(void)
+static int libaio_probe(uint32_t options)
 {
     aio_context_t id = 0;
     int result = io_setup(1, &id);
 
+    (void)options;
     if (result == 0)
         syscall(SYS_io_destroy, id);
     return result;
 }
 
-static int libaio_open(void **context, uint32_t depth)
+static int libaio_open(void **context, uint32_t depth, uint32_t options)
 {
     struct libaio *aio = calloc(1, sizeof *aio);
 
+    (void)options;
     if (!aio)
         return -ENOMEM;
     int result = io_setup(depth, &aio->id);

@@ -85,6 +85,7 @@ static void find_queue(struct lun *lun, dev_t device)
         .max_segments = sysfs_number(device, "queue/max_segments"),
     };
     lun->has_queue = lun->queue.nr_requests > 0;
+    lun->polls = sysfs_number(device, "queue/io_poll") == 1;
 }
 
 static void *aligned_page(void)

@@ -28,6 +28,7 @@ struct lun {
     uint64_t size; /* bytes */
     uint32_t block; /* O_DIRECT's unit, bytes */
     bool has_queue;
+    bool polls; /* the queue's completions can be polled for */
     struct queue queue;
     uint32_t queue_id; /* the same for all LUNs above one queue */
     uint32_t users; /* workload instances on it */

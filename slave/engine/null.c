@@ -12,15 +12,17 @@ struct null_context {
     struct tag *tags[];
 };
 
-static int null_probe(void)
+static int null_probe(uint32_t options)
 {
+    (void)options;
     return 0;
 }
 
-static int null_open(void **context, uint32_t depth)
+static int null_open(void **context, uint32_t depth, uint32_t options)
 {
     uint32_t size = 1;
 
+    (void)options;
     while (size < depth)
         size *= 2;
     struct null_context *null = calloc(1, sizeof *null + size * sizeof *null->tags);

@@ -110,6 +110,14 @@ static struct instance *free_slot(struct thread *t)
     return &t->instances[slot];
 }
 
+static int check_polls(struct engine *e, const struct lun *lun, uint32_t options)
+{
+    if (!(options & BACKEND_POLLED) || lun->polls)
+        return 0;
+    return engine_refuse(e, EOPNOTSUPP, "no completion of %s can be polled for (its queue/io_poll is 0): give the driver "
+                         "polled queues (NVMe: nvme.poll_queues=N), or leave `polled` out", lun->path);
+}
+
 static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters)
 {
@@ -124,7 +132,9 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
         return engine_refuse(e, EINVAL, "there are %u workload threads", e->thread_count);
     if (engine_instance(e, number))
         return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
-    result = make_room(e, number);
+    result = check_polls(e, engine_lun(e, lun), e->options);
+    if (result == 0)
+        result = make_room(e, number);
     if (result != 0)
         return result;
     struct instance *i = free_slot(&e->threads[thread]);
@@ -174,7 +184,7 @@ int engine_delete(struct engine *e, uint32_t number)
     return engine_leave(e, delete(e, number));
 }
 
-static int use(struct engine *e, const struct backend *backend)
+static int use(struct engine *e, const struct backend *backend, uint32_t options)
 {
     int result = engine_must_be_idle(e);
 
@@ -183,9 +193,19 @@ static int use(struct engine *e, const struct backend *backend)
             result = engine_refuse(e, EBUSY, "a step has run with backend %s", e->backend->name);
     if (result != 0)
         return result;
+    if (options & ~backend->options)
+        return engine_refuse(e, EINVAL, "backend %s can neither poll nor be polled for: io_uring can", backend->name);
+    for (uint32_t n = 0; n < e->number_count && result == 0; n++)
+        if (e->by_number[n])
+            result = check_polls(e, e->by_number[n]->lun, options);
+    if (result != 0)
+        return result;
     e->backend = backend;
-    for (uint32_t n = 0; n < e->thread_count; n++)
+    e->options = options;
+    for (uint32_t n = 0; n < e->thread_count; n++) {
         e->threads[n].backend = backend;
+        e->threads[n].options = options;
+    }
     return 0;
 }
 
@@ -198,8 +218,8 @@ int engine_spin(struct engine *e, bool spin)
     return engine_leave(e, result);
 }
 
-int engine_use(struct engine *e, const struct backend *backend)
+int engine_use(struct engine *e, const struct backend *backend, uint32_t options)
 {
     engine_enter(e);
-    return engine_leave(e, use(e, backend));
+    return engine_leave(e, use(e, backend, options));
 }

@@ -81,6 +81,7 @@ struct thread_end {
 struct thread {
     /* The hot loop's. */
     const struct backend *backend;
+    uint32_t options; /* BACKEND_* */
     void *context;
     struct step *step;
     struct line clock;   /* its own; slope 0: the kernel's */

@@ -29,18 +29,20 @@ struct context {
 
 static _Atomic uint32_t contexts;
 
-static int open_context(void **context, uint32_t depth)
+static int open_context(void **context, uint32_t depth, uint32_t options)
 {
     struct context *c = calloc(1, sizeof *c);
 
+    (void)options;
     CHECK(depth <= DEPTH);
     c->number = atomic_fetch_add(&contexts, 1);
     *context = c;
     return 0;
 }
 
-static int probe(void)
+static int probe(uint32_t options)
 {
+    (void)options;
     return 0;
 }
 

@@ -33,6 +33,11 @@ static inline struct module_state *state_of(PyObject *self)
     return PyType_GetModuleState(Py_TYPE(self));
 }
 
+static inline uint32_t backend_options(int polled, int sqpoll)
+{
+    return (polled ? BACKEND_POLLED : 0u) | (sqpoll ? BACKEND_SQPOLL : 0u);
+}
+
 /* errors.c: NULL, with -`result` as an OSError; `why` and `path` may be NULL. */
 PyObject *raise_error(int result, const char *why, const char *path);
 /* None; or, where `result` is negative, NULL with the error in the engine's words. */

@@ -1,19 +1,37 @@
 /* The module: its functions, types, and state. */
 #include "binding.h"
 
-static PyObject *module_probe(PyObject *self, PyObject *argument)
+#include <errno.h>
+
+#include "abilities.h"
+
+static PyObject *module_probe(PyObject *self, PyObject *arguments)
 {
-    PyObject *bytes = PyUnicode_AsUTF8String(argument);
-    const char *name = bytes ? PyBytes_AsString(bytes) : NULL;
+    int polled = 0, sqpoll = 0, result;
+    const char *name;
 
     (void)self;
-    if (!name)
+    if (!PyArg_ParseTuple(arguments, "s|pp", &name, &polled, &sqpoll))
         return NULL;
     const struct backend *backend = backend_named(name);
-    Py_DECREF(bytes);
     if (!backend)
-        return PyErr_Format(PyExc_ValueError, "there is no backend %S", argument);
-    return PyLong_FromLong(-backend->probe());
+        return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
+    uint32_t options = backend_options(polled, sqpoll);
+    Py_BEGIN_ALLOW_THREADS
+    result = options & ~backend->options ? -EINVAL : backend->probe(options);
+    Py_END_ALLOW_THREADS
+    return PyLong_FromLong(-result);
+}
+
+/* Into a list, or NULL for a list that could not be extended. */
+static PyObject *with(PyObject *list, const char *text)
+{
+    PyObject *name = list ? PyUnicode_FromString(text) : NULL;
+
+    if (!name || PyList_Append(list, name) < 0)
+        Py_CLEAR(list);
+    Py_XDECREF(name);
+    return list;
 }
 
 static PyObject *module_backends(PyObject *self, PyObject *unused)
@@ -21,14 +39,20 @@ static PyObject *module_backends(PyObject *self, PyObject *unused)
     PyObject *list = PyList_New(0);
 
     (void)self, (void)unused;
-    for (const struct backend *const *b = backends; list && *b; b++) {
-        if ((*b)->probe() != 0)
-            continue;
-        PyObject *name = PyUnicode_FromString((*b)->name);
-        if (!name || PyList_Append(list, name) < 0)
-            Py_CLEAR(list);
-        Py_XDECREF(name);
-    }
+    for (const struct backend *const *b = backends; list && *b; b++)
+        if ((*b)->probe(0) == 0)
+            list = with(list, (*b)->name);
+    return list;
+}
+
+static PyObject *module_abilities(PyObject *self, PyObject *unused)
+{
+    PyObject *list = PyList_New(0);
+
+    (void)self, (void)unused;
+    for (const struct ability *a = abilities; list && a->name; a++)
+        if (a->works(a))
+            list = with(list, a->name);
     return list;
 }
 
@@ -37,7 +61,8 @@ static PyMethodDef module_methods[] = {
     {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
     {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
     {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
-    {"probe", module_probe, METH_O, "0 if a backend works on this kernel, else an errno."},
+    {"abilities", module_abilities, METH_NOARGS, "What this kernel's io_uring can do."},
+    {"probe", module_probe, METH_VARARGS, "0 if a backend works on this kernel, else an errno."},
     {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
     {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
     {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},

@@ -95,15 +95,19 @@ PyObject *method_spin(PyObject *self, PyObject *arguments, PyObject *keywords)
 
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"backend", NULL};
+    static char *names[] = {"backend", "polled", "sqpoll", NULL};
+    int polled = 0, sqpoll = 0, result;
     const char *name;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s", names, &name))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s|pp", names, &name, &polled, &sqpoll))
         return NULL;
     const struct backend *backend = backend_named(name);
     if (!backend)
         return PyErr_Format(PyExc_ValueError, "there is no backend %s", name);
-    return none_or_raise(self, engine_use(engine_of(self), backend), NULL);
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_use(engine_of(self), backend, backend_options(polled, sqpoll));
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
 }
 
 PyObject *method_fileno(PyObject *self, PyObject *unused)
