@@ -48,14 +48,37 @@ static int detach_here(struct thread *t)
     return 0;
 }
 
-void context_reap_here(struct thread *t)
+static void forget_strays(struct thread *t, int count)
 {
-    int count = t->context ? t->backend->harvest(t->context, t->completions, THREAD_HARVEST) : 0;
-
     for (int n = 0; n < count; n++) {
         struct tag *tag = t->completions[n].tag;
         tag->instance->strays--;
         tag->stray = false;
+    }
+}
+
+void context_reap_here(struct thread *t)
+{
+    if (t->context)
+        forget_strays(t, t->backend->harvest(t->context, t->completions, THREAD_HARVEST));
+}
+
+static bool has_strays(const struct thread *t)
+{
+    for (uint32_t n = 0; n < t->slots; n++)
+        if (t->instances[n].lun && t->instances[n].strays > 0)
+            return true;
+    return false;
+}
+
+void context_await_strays(struct thread *t, uint64_t until_ns)
+{
+    int count = 0;
+
+    context_reap_here(t);
+    while (t->context && count >= 0 && has_strays(t) && clock_now() < until_ns) {
+        count = t->backend->wait(t->context, THREAD_LONGEST_WAIT_NS, t->completions, THREAD_HARVEST);
+        forget_strays(t, count);
     }
 }
 

@@ -16,7 +16,10 @@ void context_forget(struct thread *t, uint32_t slot);
 /* What came back since the step ended, while its thread waits for a command and does not look. */
 void context_reap(struct thread *t);
 
-/* The same, once the thread has ended. */
+/* By the thread itself, about to end: also what comes back until then. */
+void context_await_strays(struct thread *t, uint64_t until_ns);
+
+/* What has come back, once the thread has ended. */
 void context_reap_here(struct thread *t);
 
 #endif

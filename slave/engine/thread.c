@@ -14,6 +14,8 @@
 #include "context.h"
 #include "queued.h"
 
+#define STRAYS_NS (200 * NS_PER_MS)
+
 void thread_signal(struct thread *t)
 {
     uint64_t one = 1;
@@ -231,10 +233,10 @@ static void enter(struct thread *t, enum thread_state state)
 }
 
 /* So that LUNs are let go of at once: what a ring still knew would be given back some time after it was closed, and what
- * has come back to it since the last step only this thread can fetch. */
+ * comes back to it only this thread can fetch. A LUN that has just begun to answer again gets a moment for it. */
 static void leave_context(struct thread *t)
 {
-    context_reap_here(t);
+    context_await_strays(t, clock_now() + STRAYS_NS);
     for (uint32_t n = 0; n < t->slots && t->context && t->backend->detach; n++)
         t->backend->detach(t->context, n);
 }
