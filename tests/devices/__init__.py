@@ -20,6 +20,9 @@ from pathlib import Path
 BLKIO = Path("/sys/fs/cgroup/blkio")  # cgroup v1; v2's io.max is not there on the machine that this was written on
 
 
+ALIKE = b"ivypy..." * (1 << 17)  # a MiB that zram keeps as one word of 8 bytes
+
+
 class Missing(Exception):
     """What this machine lacks for a device."""
 
@@ -89,8 +92,9 @@ def loop(size: int = 256 << 20) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def zram(size: int = 256 << 20) -> Iterator[str]:
-    """A zram device whose every page was written once with incompressible data."""
+def zram(size: int = 256 << 20, alike: bool = False) -> Iterator[str]:
+    """A zram device whose every page was written once: with incompressible data, which a read has to copy; or all
+    alike, of which it keeps one word, so that a read costs it least."""
     _need()
     control = Path("/sys/class/zram-control")
     if not control.exists():
@@ -101,11 +105,29 @@ def zram(size: int = 256 << 20) -> Iterator[str]:
         (settings / "disksize").write_text(str(size))
         with open(f"/dev/zram{number}", "wb") as file:
             for _ in range(size >> 20):
-                file.write(os.urandom(1 << 20))
+                file.write(ALIKE if alike else os.urandom(1 << 20))
         yield f"/dev/zram{number}"
     finally:
         _until_let_go(lambda: (settings / "reset").write_text("1"))
         _until_let_go(lambda: (control / "hot_remove").write_text(number))
+
+
+@contextlib.contextmanager
+def ext4_file(device: str, size: int, alike: bool = False) -> Iterator[Path]:
+    """A file on ext4 on `device`, every block of it written: with incompressible data, or all alike."""
+    _need("mkfs.ext4", "mount", "umount")
+    _run("mkfs.ext4", "-q", "-b", 4096, "-m", 0, device)
+    with memory_folder() as folder:
+        _run("mount", device, folder)
+        try:
+            with open(folder / "lun", "wb") as file:
+                for _ in range(size >> 20):
+                    file.write(ALIKE if alike else os.urandom(1 << 20))
+                file.flush()
+                os.fsync(file.fileno())
+            yield folder / "lun"
+        finally:
+            _until_let_go(lambda: _run("umount", folder))
 
 
 @functools.cache

@@ -1,0 +1,76 @@
+"""Instructions per I/O of the null loop, counted by callgrind: a figure that no other load of the machine moves.
+
+Rule: compiled as the extension is; counted in the loop alone, and as the difference of two runs of different length, so
+that what a step does once cancels. The figures kept here are of the compiler named beside them; with another one they
+are shown, not judged.
+"""
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Final
+
+from tests.engine import CORE, ENGINE
+
+KEPT: Final = {1: 727, 32: 345}  # depth -> instructions per I/O
+COMPILER: Final = "12.2.0"  # gcc
+WITHIN: Final = 0.02
+LENGTHS: Final = (2, 8)  # of 100 ms
+
+ROOT = Path(__file__).parents[3]
+
+
+def compiler() -> str:
+    done = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def build(folder: Path) -> Path:
+    modules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["ext-modules"]
+    (engine,) = [module for module in modules if module["name"] == "ivypy.slave.engine._engine"]
+    driver = ROOT / "tests" / "engine" / "rate.c"
+    program = folder / "rate"
+    words = ["gcc", *engine["extra-compile-args"], f"-I{ENGINE}", "-o", program, driver, *CORE, "-lm"]
+    subprocess.run([*map(str, words)], check=True)
+    return program
+
+
+def counted(program: Path, image: str, depth: int, lengths: int) -> tuple[int, int]:
+    """(instructions, I/Os) of a run."""
+    words = [
+        "valgrind",
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--toggle-collect=loop_run",
+        program,
+        image,
+        depth,
+        lengths,
+    ]
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=True)
+    found = re.search(r"Collected : (\d+)", done.stderr)
+    assert found, done.stderr
+    return int(found[1]), int(done.stdout)
+
+
+def per_io(program: Path, image: str, depth: int) -> float:
+    (less, few), (more, many) = (counted(program, image, depth, lengths) for lengths in LENGTHS)
+    return (more - less) / (many - few)
+
+
+def rows(folder: Path, image: str) -> list[str]:
+    if shutil.which("valgrind") is None:
+        return ["instructions per I/O: this machine lacks valgrind"]
+    program = build(folder)
+    return [row(depth, per_io(program, image, depth)) for depth in KEPT]
+
+
+def row(depth: int, found: float) -> str:
+    text = f"instructions per I/O, null, depth {depth}: {found:.0f}; kept: {KEPT[depth]} with gcc {COMPILER}"
+    if (here := compiler()) != COMPILER:
+        return f"{text}, this is {here}: not compared"
+    return f"{text}  " + (
+        "as kept" if found <= KEPT[depth] * (1 + WITHIN) else f"MORE, by {found / KEPT[depth] - 1:.1%}"
+    )
