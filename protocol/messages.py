@@ -111,6 +111,8 @@ class Prepare:
     lease_ns: int
     cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
     spin: bool = False  # they do not sleep while their load is paced
+    polled: bool = False  # io_uring: they look for completions in the devices' queues, which raise no interrupt
+    sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +234,7 @@ class Hello:
     clock_source: str
     backends: tuple[str, ...]
     aio_left: int  # fs.aio-max-nr - fs.aio-nr
+    io_uring: tuple[str, ...] = ()  # what the kernel's can do beyond its beginnings
 
 
 @dataclass(frozen=True, slots=True)

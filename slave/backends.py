@@ -1,11 +1,12 @@
 """The ways of doing I/O: which work here, why one does not, and which `auto` stands for.
 
-Rule: `auto` is io_uring where it works and a short trial says that it is not slower than libaio on the LUNs at hand;
-else libaio. A trial only reads, with the shape of the workload that will be run (block size, tags), and each backend
-has its best of several turns, taken alternately.
+Rule: `auto` is io_uring where it works, where the LUNs take I/O without waiting, and where a short trial says that it
+is not slower than libaio on them; else libaio. A trial only reads, with the shape of the workload that will be run
+(block size, tags), and each backend has its best of several turns, taken alternately.
 """
 
 import errno
+import mmap
 import os
 import select
 from array import array
@@ -43,11 +44,19 @@ _FILTER: Final = (
 )
 
 
-def why_not(backend: str) -> str:
-    """Why a backend does not work on this kernel, and what to do; "" if it does."""
-    if (number := probe(backend)) == 0:
+def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
+    """Why a backend does not work so on this kernel, and what to do; "" if it does."""
+    if (number := probe(backend, polled, sqpoll)) == 0:
         return ""
     disabled = number_in("/proc/sys/kernel/io_uring_disabled") or 0
+    asked = [name for name, wanted in (("polled", polled), ("sqpoll", sqpoll)) if wanted]
+    match backend, number:
+        case "io_uring", errno.EINVAL if asked:
+            return f"this kernel's io_uring does not know {' with '.join(asked)}: leave it out"
+        case "io_uring", errno.EPERM if sqpoll and probe(backend) == 0:
+            return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
+        case _, errno.EINVAL if asked:
+            return f"{' and '.join(asked)}: a way of io_uring's, and the backend is {backend}"
     match backend, number:
         case "io_uring", errno.EPERM if disabled:
             others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
@@ -63,6 +72,35 @@ def why_not(backend: str) -> str:
         case "libaio", errno.EAGAIN:
             return "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)"
     return os.strerror(number)
+
+
+def handed_on(lun: str) -> bool:
+    """Whether io_uring has a thread of the kernel do each I/O on this LUN, as its driver or file system cannot say that
+    an I/O would wait: it does not take RWF_NOWAIT."""
+    try:
+        fd = os.open(lun, os.O_RDONLY | os.O_DIRECT)
+    except OSError:
+        return False  # who drives it will say why
+    try:
+        with mmap.mmap(-1, mmap.PAGESIZE) as page:
+            os.preadv(fd, [page], mmap.PAGESIZE, os.RWF_NOWAIT)
+    except OSError as error:
+        return error.errno == errno.EOPNOTSUPP
+    finally:
+        os.close(fd)
+    return False
+
+
+def remark_on(luns: Sequence[str]) -> str:
+    """What a person should know who has io_uring drive these LUNs; "" if nothing."""
+    handed = [lun for lun in dict.fromkeys(luns) if handed_on(lun)]
+    if not handed:
+        return ""
+    more = f" and {len(handed) - 1:,} more LUNs" if len(handed) > 1 else ""
+    return (
+        f"io_uring has threads of the kernel do each I/O on {handed[0]}{more}, whose drivers do not take RWF_NOWAIT: "
+        "their CPU time is in no thread's figures, and libaio does without them"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +120,8 @@ def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
     found = Choice(LIBAIO, "there was no LUN to try it on")
     for lun in tried:
         try:
+            if handed_on(lun):
+                return Choice(LIBAIO, f"io_uring would have threads of the kernel do each I/O on {lun} (no RWF_NOWAIT)")
             aio, ring = try_both(lun, by_lun[lun])
         except OSError as error:
             return Choice(LIBAIO, f"no trial was possible on {lun}: {error.strerror}")

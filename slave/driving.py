@@ -28,7 +28,7 @@ from ..protocol.messages import (
     word,
 )
 from ..protocol.states import State
-from .backends import choose
+from .backends import IO_URING, choose, remark_on
 from .engine._engine import Engine, now_ns
 from .link import Link
 from .pages import told
@@ -148,6 +148,10 @@ class Driving:
             self._link.say(Remark(f"backend auto is {choice.backend}: {choice.reason}"))
         if not refusals and command.workloads:
             self._tell_pages()
+        if not refusals and self._workloads.backend == IO_URING:
+            luns = [workload.lun for workload in command.workloads]
+            if text := await self._work(lambda: remark_on(luns)):
+                self._link.say(Remark(text))
         self._done(command, refusals)
 
     def _tell_pages(self) -> None:

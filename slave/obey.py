@@ -171,6 +171,8 @@ class Slave:
             backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
             engine = self._new_engine(backend, list(placement.threads))
             engine.spin(command.spin)
+            if command.polled or command.sqpoll:
+                engine.use(backend, command.polled, command.sqpoll)
         except OSError as error:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
@@ -186,7 +188,7 @@ class Slave:
         """Why this host cannot be prepared so."""
         if self._driving is not None:
             return "it was prepared before: start its slave anew to change backend or threads"
-        if command.backend != AUTO and (reason := self._against_backend(command.backend)):
+        if reason := self._against_backend(command):
             return reason
         if not 0 <= command.threads <= MOST_THREADS:
             return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
@@ -196,10 +198,13 @@ class Slave:
             return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
         return None
 
-    def _against_backend(self, backend: str) -> str | None:
-        known = backends()
+    def _against_backend(self, command: Prepare) -> str | None:
+        backend, known = command.backend, backends()
+        chosen = command.polled or command.sqpoll
+        if backend == AUTO:
+            return "polled and sqpoll are ways of io_uring's: name it as the backend" if chosen else None
         if backend in known:
-            return None
+            return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
         try:
             why = f" ({why_not(backend)})"
         except ValueError:

@@ -60,7 +60,7 @@ class Workloads:
     def __init__(self, engine: Engine, backend: str, nodes: Sequence[int | None], root: Path = ROOT) -> None:
         """`nodes`: of each workload thread's core; None: not known."""
         self._engine = engine
-        self._limited = backend == "libaio"  # by fs.aio-max-nr
+        self.backend = backend
         self._nodes = tuple(nodes)
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._root = root
@@ -70,7 +70,7 @@ class Workloads:
     def use(self, backend: str) -> None:
         """Drive them another way; before the first step only. Raises OSError."""
         self._engine.use(backend)
-        self._limited = backend == "libaio"
+        self.backend = backend
 
     def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
         """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
@@ -186,7 +186,7 @@ class Workloads:
 
     def _against_tags(self, who: str, needed: int) -> list[Refusal]:
         left = aio_left()
-        if not self._limited or needed <= left:
+        if self.backend != "libaio" or needed <= left:
             return []
         return [
             Refusal(

@@ -10,7 +10,7 @@ import pytest
 
 from ivypy.protocol.counters import Count
 from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns
-from tests.engine import BACKENDS, MS, Drive, S, drive, fields
+from tests.engine import BACKENDS, MS, SQPOLL, Drive, S, drive, fields, started
 
 
 @pytest.fixture
@@ -162,7 +162,31 @@ def test_another_backend_until_a_step_has_run(null: Drive) -> None:
     assert error.value.errno == errno.EBUSY
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", ["null", "libaio"])
+@pytest.mark.parametrize("option", ["polled", "sqpoll"])
+def test_ways_of_io_uring_are_its_own(null: Drive, backend: str, option: str) -> None:
+    with pytest.raises(OSError, match="io_uring can") as error:
+        null.engine.use(backend, **{option: True})
+    assert error.value.errno == errno.EINVAL
+
+
+@pytest.mark.skipif("io_uring" not in BACKENDS, reason="io_uring does not work on this kernel")
+def test_polled_completions_need_queues_that_have_them(image: Path) -> None:
+    """No device of a test machine has; before any I/O."""
+    for step in drive("io_uring+polled"):
+        with pytest.raises(OSError, match="queue/io_poll is 0") as error:
+            step.create(0, step.lun(image))
+        assert error.value.errno == errno.EOPNOTSUPP
+    for step in drive("null"):
+        step.create(0, step.lun(image))
+        with pytest.raises(OSError, match="queue/io_poll is 0"):
+            step.engine.use("io_uring", polled=True)
+        step.go([0], 20 * MS)  # and nothing is the worse for it
+        step.engine.stop(0)
+        step.finish()
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 def test_instances_and_luns_come_and_go(backend: str, image: Path) -> None:
     for step in drive(backend, threads=2):
         come_and_go(step, image)
@@ -181,11 +205,11 @@ def come_and_go(step: Drive, image: Path) -> None:
         step.engine.close_lun(lun)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 @pytest.mark.parametrize("end", ["delete", "close"])
 def test_what_is_deleted_or_closed_is_let_go_of_at_once(backend: str, end: str, image: Path) -> None:
     """A lease is refused while anyone has the file open for writing."""
-    engine = Engine(backend, [-1])
+    engine = started(backend, [-1])
     step = Drive(engine)
     lun = step.lun(image, writable=True)
     step.create(0, lun, fraction_read=0.5)

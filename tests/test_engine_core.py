@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import BACKENDS, run
+from tests.engine import BACKENDS, SQPOLL, run
 
 LENGTHY = {"hung", "held_thread", "stuck_thread"}
 SCENARIOS = [
@@ -45,7 +45,7 @@ def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path
     run("faults", scenario, image, sanitizer=sanitizer)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 @pytest.mark.parametrize("sanitizer", ["asan", pytest.param("tsan", marks=pytest.mark.slow)])
 def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
     """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""

@@ -14,7 +14,7 @@ import pytest
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
 from ivypy.slave.engine._engine import Engine, now_ns
-from tests.engine import MS, REAL, Drive, Result, S, drive, fields, run
+from tests.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.fixture(params=["null", *(pytest.param(backend, marks=pytest.mark.slow) for backend in REAL)])
+@pytest.fixture(params=["null", *REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
 def step(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 
@@ -38,7 +38,7 @@ def null() -> Iterator[Drive]:
     yield from drive("null")
 
 
-@pytest.fixture(params=REAL)
+@pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
 def real(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 

@@ -13,7 +13,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.slave import backends
-from ivypy.slave.backends import Choice, choose, why_not
+from ivypy.slave.backends import Choice, choose, handed_on, why_not
 from ivypy.slave.engine._engine import backends as working
 from tests.slave.client import Client, u32
 
@@ -61,10 +61,28 @@ s.main()
 def test_why_a_backend_does_not_work(
     backend: str, number: int, disabled: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backends, "probe", lambda name: number)
+    monkeypatch.setattr(backends, "probe", lambda name, *options: number)
     monkeypatch.setattr(backends, "number_in", lambda path: disabled)
     assert words in why_not(backend)
     assert bool(why_not(backend)) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("backend", "number", "options", "words"),
+    [
+        ("io_uring", 0, (True, True), ""),
+        ("io_uring", errno.EINVAL, (True, False), "does not know polled: leave it out"),
+        ("io_uring", errno.EINVAL, (True, True), "does not know polled with sqpoll"),
+        ("io_uring", errno.EPERM, (False, True), "before Linux 5.13 sqpoll is for root only"),
+        ("libaio", errno.EINVAL, (False, True), "sqpoll: a way of io_uring's, and the backend is libaio"),
+    ],
+)
+def test_why_a_way_of_io_uring_does_not_work(
+    backend: str, number: int, options: tuple[bool, bool], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "probe", lambda name, *options: number if any(options) else 0)
+    assert words in why_not(backend, *options)
+    assert bool(why_not(backend, *options)) == bool(words)
 
 
 def on(*luns: str) -> list[m.WorkloadToCreate]:
@@ -87,6 +105,58 @@ def test_auto_is_io_uring_where_it_is_not_slower(
     monkeypatch.setattr(backends, "why_not", lambda name: "")
     monkeypatch.setattr(backends, "try_both", lambda lun, parameters: speeds[int(lun)])
     assert choose(on(*map(str, range(len(speeds))))).backend == backend
+
+
+def test_a_driver_that_may_wait_is_found_out(zram_lun: str, loop_lun: str) -> None:
+    """zram does not take RWF_NOWAIT: io_uring has threads of the kernel do each I/O, whose CPU time nobody counts."""
+    assert [handed_on(lun) for lun in (zram_lun, loop_lun, "/nonexistent")] == [True, False, False]
+
+
+@needs_io_uring
+def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: str) -> None:
+    assert choose(on(zram_lun)).backend == "libaio"
+    assert "threads of the kernel" in choose(on(zram_lun)).reason
+    with Client() as slave:
+        slave.prepare("io_uring")
+        slave.create(Path(zram_lun), Parameters(iops=MAX))
+        said = [remark.text for remark in slave.all if isinstance(remark, m.Remark)]
+        assert any(f"io_uring has threads of the kernel do each I/O on {zram_lun}" in text for text in said)
+
+
+@needs_io_uring
+def test_a_step_with_submissions_taken_by_a_thread_of_the_kernel(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, sqpoll=True)
+        slave.make_file(tmp_path / "lun", 4 << 20)
+        slave.create(tmp_path / "lun", Parameters(iops=MAX))
+        slave.go(0)
+        slave.do(m.Stop, last=1)
+        assert slave.until(m.Stopped).uncaught == 0
+
+
+@needs_io_uring
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"backend": "libaio", "sqpoll": True}, "sqpoll: a way of io_uring's, and the backend is libaio"),
+        ({"backend": "auto", "polled": True}, "name it as the backend"),
+    ],
+)
+def test_ways_of_io_uring_are_its_own(asked: dict[str, object], words: str) -> None:
+    with Client() as slave:
+        ((_, why),) = slave.refused(m.Prepare, **{"threads": 1, "lease_ns": 10**10} | asked)
+        assert words in why
+
+
+@needs_io_uring
+def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
+        slave.make_file(tmp_path / "lun", 4 << 20)
+        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), False, Parameters(iops=MAX), 32)
+        ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
+        assert what == "h+lun+w"
+        assert "its queue/io_poll is 0" in why and "leave `polled` out" in why
 
 
 def test_auto_without_io_uring_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,6 +85,7 @@ HOSTS: Final = (
     Column("cores", "", "how many the slave may use"),
     Column("clock_source", "", "the kernel's"),
     Column("backends", "", "ways of doing I/O that work there"),
+    Column("io_uring", "", "what io_uring can do there beyond its beginnings, found by trying"),
 )
 LUNS: Final = (
     Column("host", "", "that has it"),

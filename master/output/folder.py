@@ -80,7 +80,7 @@ class RunFolder:
             rows.append([
                 one.host, hello.hostname, one.launcher, one.address, hello.version, hello.bundle, hello.python,
                 hello.kernel, hello.libc, hello.machine, len(hello.cores), hello.clock_source,
-                " ".join(hello.backends),
+                " ".join(hello.backends), " ".join(hello.io_uring),
             ])  # fmt: skip
         self._replace("hosts.csv", lines([names(HOSTS), *rows]))
 

@@ -152,6 +152,8 @@ class Plan:
     cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
     spin: bool = False  # they do not sleep while their load is paced
     live: Live = field(default_factory=Live)
+    polled: bool = False  # io_uring looks for completions in the devices' queues
+    sqpoll: bool = False  # io_uring's submissions are taken by threads of the kernel
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:

@@ -61,6 +61,7 @@ def resolved(
         attributes=[*ATTRIBUTES, *own],
     )
     check_presence(doc, lost, faults)
+    _check_backend(doc, faults)
     check_names(schedule, faults)
     check_demands(doc, schedule, known, judge, faults)
     check_paced(doc, workloads, schedule, faults)
@@ -86,6 +87,8 @@ def resolved(
         threads=doc.threads,
         cpus=doc.cpus,
         spin=doc.spin,
+        polled=doc.polled,
+        sqpoll=doc.sqpoll,
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,
@@ -106,6 +109,12 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
     if "/" in name or name.startswith("."):
         faults.add(("name",), f"{name!r} cannot be a plan's name: its run folders are called after it")
     return name
+
+
+def _check_backend(doc: PlanDoc, faults: Faults) -> None:
+    for name in ("polled", "sqpoll"):
+        if getattr(doc, name) and doc.backend != "io_uring":
+            faults.add((name,), f"{name} is a way of io_uring's, and the backend is {doc.backend}: `backend: io_uring`")
 
 
 def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:

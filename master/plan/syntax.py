@@ -291,6 +291,17 @@ class PlanDoc(Section):
         "sleeping: the lowest lateness, for a core of each thread that is busy throughout.",
         False,
     )
+    polled: Annotated[bool, FLAG] = about(
+        "With backend io_uring: workload threads look for completions in the devices' own queues, which then raise no "
+        "interrupt; every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
+        False,
+    )
+    sqpoll: Annotated[bool, FLAG] = about(
+        "With backend io_uring: a thread of the kernel beside each workload thread takes its submissions, so that "
+        "these make no system calls. It keeps a core of its own busy, is not in the figures of CPU time, and submits "
+        "what it was handed before the lease ended even if that is a moment later.",
+        False,
+    )
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
         "A host that hears nothing for so long stops all I/O.", 10.0
     )

@@ -23,6 +23,7 @@ SAME: Final[Mapping[str, str]] = {
     "log_avg_msec": "subinterval",
     "offset": "range", "seekrange": "range", "randseed": "seed", "rand_seed": "seed",
     "cpus_allowed": "cpus", "cores": "cpus",
+    "hipri": "polled", "iopoll": "polled", "sqthread_poll": "sqpoll",
     "ioengine": "backend", "engine": "backend",
     "hd": "hosts", "host": "hosts", "clients": "hosts", "servers": "hosts",
     "sd": "luns", "devices": "luns", "devs": "luns", "disks": "luns",

@@ -37,6 +37,7 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
         lines.append(
             f"{name} ({hello.hostname}, {len(hello.cores)} cores, {hello.kernel}): {counted(len(luns), 'LUN')} selected"
         )
+        lines.append(f"  io_uring: {', '.join(hello.io_uring) or 'none'}")
         for lun in luns:
             lines += _lun(lun, found)
     doomed = overwritten(found.targets)

@@ -44,6 +44,8 @@ async def prepare(plan: Plan, fleet: Fleet) -> None:
             threads=plan.threads,
             cpus=plan.cpus,
             spin=plan.spin,
+            polled=plan.polled,
+            sqpoll=plan.sqpoll,
             lease_ns=round(plan.lease_s * 1e9),
         )
 

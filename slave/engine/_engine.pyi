@@ -58,8 +58,8 @@ class Engine:
         """Start one workload thread per entry of `cpus`, pinned to that core (-1: unpinned), waiting for commands."""
     def fileno(self) -> int: ...
     def use(self, backend: str, polled: bool = False, sqpoll: bool = False) -> None:
-        """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every LUN's
-        queue must allow; a thread of the kernel's takes submissions (`sqpoll`)."""
+        """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every
+        LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
     def spin(self, on: bool) -> None:
         """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
     def open_lun(self, path: str, writable: bool) -> int:

@@ -21,7 +21,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
-from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns
+from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns, probe
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
 CORE = sorted(ENGINE.glob("*.c"))  # what knows Python lies in a folder of its own
@@ -34,6 +34,7 @@ SANITIZERS = {
 
 BACKENDS = backends()  # that work here
 REAL = [backend for backend in BACKENDS if backend != "null"]  # that do I/O
+SQPOLL = ["io_uring+sqpoll"] if probe("io_uring", False, True) == 0 else []  # one of them with an option
 
 MS = 1_000_000
 S = 1_000_000_000
@@ -211,8 +212,16 @@ class Drive:
         return sum(result.total(column) for result in self.results)
 
 
+def started(backend: str, cpus: list[int]) -> Engine:
+    name, *options = backend.split("+")
+    engine = Engine(name, cpus)
+    if options:
+        engine.use(name, polled="polled" in options, sqpoll="sqpoll" in options)
+    return engine
+
+
 def drive(backend: str, threads: int = 1) -> Iterator[Drive]:
-    """A generator for a fixture: the engine is closed at the end."""
-    engine = Engine(backend, [-1] * threads)
+    """A generator for a fixture: the engine is closed at the end. "io_uring+sqpoll" is io_uring with that option."""
+    engine = started(backend, [-1] * threads)
     yield Drive(engine)
     assert engine.close(15.0) == []

@@ -137,7 +137,12 @@ int main(int count, char **words)
     int cpus[THREADS] = {-1, -1, -1};
 
     CHECK(count == 4); /* backend, path, turns */
-    CHECK(engine_open(&engine, backend_named(words[1]), cpus, THREADS) == 0);
+    char *option = strchr(words[1], '+');
+    if (option)
+        *option++ = '\0';
+    const struct backend *backend = backend_named(words[1]);
+    CHECK(engine_open(&engine, backend, cpus, THREADS) == 0);
+    CHECK_EQUAL(engine_use(engine, backend, option && strcmp(option, "sqpoll") == 0 ? BACKEND_SQPOLL : 0), 0);
     int lun = engine_open_lun(engine, words[2], true);
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < INSTANCES; n++) {

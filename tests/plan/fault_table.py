@@ -58,6 +58,10 @@ FAULTS: list[tuple[str, str]] = [
         "1:7: cpus: '-1' is neither a core nor a range of them; write for example 0-3,8",
     ),
     (
+        "polled: true",
+        "1:9: polled is a way of io_uring's, and the backend is libaio: `backend: io_uring`",
+    ),
+    (
         "spin: on",
         "1:7: spin: 'on' is neither true nor false; write true",
     ),
