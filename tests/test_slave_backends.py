@@ -36,7 +36,7 @@ import ivypy.slave.__main__ as s
 s.main()
 """
 LOCKED = """
-import os, resource
+import email.parser, os, resource  # the first: a user without rights may not be able to read it later
 import ivypy.slave.__main__ as s
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
 os.setgroups([]), os.setgid(65534), os.setuid(65534)
@@ -153,7 +153,7 @@ def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) 
     with Client() as slave:
         slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
         slave.make_file(tmp_path / "lun", 4 << 20)
-        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), False, Parameters(iops=MAX), 32)
+        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), False, Parameters(iops=MAX), 32, 4096)
         ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
         assert what == "h+lun+w"
         assert "its queue/io_poll is 0" in why and "leave `polled` out" in why
