@@ -115,13 +115,17 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     range=0%..50%; or target=2ms alone, of what control: pid holds. RUN is a run's folder or id, needed where several
     are under way. Acts at once on all hosts, or is refused and changes nothing.
     """
+    from .live.client import NoSuchRun
     from .live.messages import Changed, Edit
     from .live.text import changed_lines
 
     # RUN has no "=" in it, unless it is a folder that has.
     named = "=" not in words[0] or Path(words[0]).is_dir()
     run, rest = (words[0], words[1:]) if named else (None, words)
-    answer = _ask(run, Edit(rest, force))
+    try:
+        answer = _ask(run, Edit(rest, force))
+    except NoSuchRun as error:
+        raise PlanError(f"{error}; if it is to say where, write {words[0]}=..., as all=all or host=h1") from None
     assert isinstance(answer, Changed)
     for line in changed_lines(answer):
         click.echo(line)

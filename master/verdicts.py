@@ -178,5 +178,5 @@ _EXIT_SENTENCES = {
     ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",
     ExitCode.PARTIAL: "A host or device was lost; what was measured before and without it is kept.",
     ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
-    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C after a clean stop; what there was is written.",
+    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`, after a clean stop; what there was is written.",
 }

@@ -84,8 +84,8 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
     assert process.returncode in (0, 8), out + err
     first, *took = done.stdout.splitlines()
     assert first == (
-        "blocksize 4096 -> 16384 (6 instances), iops 200 -> 500 (6 instances), maxtags 4 -> 2 (6 instances),"
-        " range all -> 0-4194304 (6 instances)"
+        "blocksize 4KiB -> 16KiB (6 instances), iops 200 -> 500 (6 instances), maxtags 4 -> 2 (6 instances),"
+        " range all -> 0..4MiB (6 instances)"
     )
     assert [line.split(":")[0].strip() for line in took] == [host.name for host in lab.hosts]
     acted = {int(line.rsplit(" ", 1)[1]) for line in took}

@@ -47,6 +47,7 @@ from ivypy.master.session.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
 from ivypy.protocol.lines import line, read
 from tests.live import Staged, stage
+from tests.runs import ivypy
 
 pytestmark = pytest.mark.slow
 
@@ -430,3 +431,12 @@ def test_how_a_run_stands_as_text() -> None:
     assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
     assert lines[3].startswith("00:00:05  run") and lines[3].endswith("so")
     assert lines[4:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
+
+
+def test_a_clause_that_was_taken_for_a_run_is_told_how_it_is_written() -> None:
+    done = ivypy("edit", "all", "iops=5")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "all: is neither a run's folder nor a run that is under way; under way: none;"
+        " if it is to say where, write all=..., as all=all or host=h1\n"
+    )

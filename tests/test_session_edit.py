@@ -115,6 +115,9 @@ BAD = [
     (["all=all", "seed=9"],
      ["seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
       " give it in the plan, before a step"]),
+    (["serial=X7", "iops=9"],
+     ["'serial' is neither a setting that can change now nor a rollup type of the plan;"
+      " a plan that slices by it has it: rollups: [ serial ]"]),
     (["all=all", "iodepth=9"],
      ["'iodepth' is neither a setting that can change now nor a rollup type of the plan; did you mean 'maxtags'?"]),
     (["all=all", "maxtags=9000"], ["maxtags: '9000' is too much; the most is 8192"]),
@@ -223,7 +226,7 @@ BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up 
     (["workload=oltp", "maxtags=17"],
      f"{OLTP}: maxtags is 17, and the buffers are made for 16; `live: {{ maxtags: 17 }}` in the plan would allow it"),
     (["workload=oltp", "blocksize=512KiB"],
-     f"{OLTP}: blocksize is 524288, and the buffers hold 262144; `live: {{ blocksize: 512KiB }}` in the plan would"
+     f"{OLTP}: blocksize is 512KiB, and the buffers hold 256KiB; `live: {{ blocksize: 512KiB }}` in the plan would"
      " allow it"),
     (["host=a", "workload=oltp", "blocksize=1000", "iops=5"], "blocksize is 1,000, and /x/0 takes multiples of 512"),
     (["workload=scan", "range=0..2GiB"], "range ends at 2,147,483,648, and /x/0 at 1,073,741,824"),

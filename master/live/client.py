@@ -23,6 +23,10 @@ ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is
 REPORTS: Final = (StepBegins, Subinterval, StepEnds, Remark, RunEnds)
 
 
+class NoSuchRun(PlanError):
+    """What was given names no run."""
+
+
 def socket_of(run: str | None, only: bool = False) -> Path:
     """The socket of a run: its folder, or its id; None is the newest that runs. Raises PlanError.
 
@@ -43,7 +47,7 @@ def socket_of(run: str | None, only: bool = False) -> Path:
         if path.stem == run:
             return path
     under_way = ", ".join(path.stem for path in running()) or "none"
-    raise PlanError(f"{run}: is neither a run's folder nor a run that is under way; under way: {under_way}")
+    raise NoSuchRun(f"{run}: is neither a run's folder nor a run that is under way; under way: {under_way}")
 
 
 def _of_folder(folder: Path) -> Path:

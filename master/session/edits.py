@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...protocol.parameters import LIVE, MAX, Iops, Parameters
+from ..plan.attributes import ATTRIBUTES
 from ..plan.fields import CHANGES, PARAMETER_FIELDS
 from ..plan.model import TOTAL_IOPS
 from ..plan.parameters import OfStep, Value, in_bytes
 from ..plan.steps import clause
-from ..plan.units import parse_fraction
+from ..plan.units import format_bytes, parse_fraction
 from ..plan.words import SAME, listed, nearest, suggestion
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.settings import text
@@ -84,6 +85,15 @@ def understood(words: Sequence[str], rollups: Rollups) -> LiveEdit:
     return LiveEdit(" ".join(words), tuple(selected.values()), changes)
 
 
+def _shown(name: str, parameters: Parameters) -> str:
+    value = getattr(parameters, name)
+    if name == "blocksize":
+        return format_bytes(value)
+    if name == "range" and value != (0, 0):
+        return "..".join(map(format_bytes, value))
+    return text(value)
+
+
 def _unknown(word: str, name: str, types: Sequence[str]) -> str:
     if name in CHANGES:
         return f"{word!r} gives no value; write for example {name}=..."
@@ -91,6 +101,8 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
     if SAME.get(name) in EDITABLE:
         return f"{what}; did you mean {SAME[name]!r}?"
     known = [*EDITABLE, *types]
+    if name in ATTRIBUTES:
+        return f"{what}; a plan that slices by it has it: rollups: [ {name} ]"
     if (near := nearest(name, known)) is not None:
         return f"{what}; did you mean {near!r}?"
     return f"{what}; settings are {listed(list(EDITABLE))}, rollup types {listed(list(types))}"
@@ -225,7 +237,7 @@ def described(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters])
     """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
     parts = []
     for name in sorted(LIVE):
-        pairs = Counter((text(getattr(before[key], name)), text(getattr(one, name))) for key, one in after.items())
+        pairs = Counter((_shown(name, before[key]), _shown(name, one)) for key, one in after.items())
         changed = [(old, new, n) for (old, new), n in pairs.most_common() if old != new]
         parts += [f"{name} {old} -> {new} ({n} instance{'s' * (n > 1)})" for old, new, n in changed[:MOST_SAID]]
         parts += [f"and {len(changed) - MOST_SAID} more changes of {name}"] if len(changed) > MOST_SAID else []

@@ -80,7 +80,7 @@ def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
     if parameters.blocksize <= most:
         return []
     return [
-        f"blocksize is {parameters.blocksize}, and the buffers hold {most};"
+        f"blocksize is {format_bytes(parameters.blocksize)}, and the buffers hold {format_bytes(most)};"
         f" `live: {{ blocksize: {format_bytes(parameters.blocksize)} }}` in the plan would allow it"
     ]
 
