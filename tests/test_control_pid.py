@@ -65,6 +65,19 @@ def test_no_step_more_than_doubles_the_load() -> None:
     assert orders.edits[0].total_iops == pytest.approx(1000 * exp(0.7))
 
 
+def test_at_a_bound_the_gain_does_not_wind_up() -> None:
+    """The lowest load misses the target by half a per cent: the gain stays, and what is measured is there."""
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    for number in range(8):
+        state, _ = state.after(interval(number, {"a": 9000}))
+    assert loop_of(state).iops == pytest.approx(100)
+    gain = loop_of(state).gain
+    for number in range(8, 100):
+        state, orders = state.after(interval(number, {"a": 2010}))
+    assert loop_of(state).gain == gain
+    assert orders.measurable is not None and orders.measurable <= 8
+
+
 def test_at_a_bound_nothing_winds_up() -> None:
     """Long below the target at the upper bound; the first value above it moves the load down at once."""
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)

@@ -13,6 +13,7 @@ from tests.bench.control import (
     attained,
     controlled,
     measured,
+    measured_all,
     measured_by_ivy,
     searched,
 )
@@ -27,10 +28,15 @@ def at_least(share: float, hits: list[bool]) -> bool:
     return sum(hits) / len(hits) >= share - allowed
 
 
-@pytest.mark.parametrize(("rho", "promised", "seeds"), [(0.0, 0.93, 80), (0.5, 0.93, 60), (0.8, 0.90, 16)])
+@pytest.mark.parametrize(("rho", "promised", "seeds"), [(0.0, 0.93, 300), (0.5, 0.93, 300), (0.8, 0.90, 100)])
 def test_measures_interval_covers_the_truth(rho: float, promised: float, seeds: int) -> None:
-    got = [one for seed in range(seeds) if (one := measured(rho, "level", seed))]
+    got = measured_all(rho, "level", range(seeds))
     assert at_least(promised, [covers for _, covers, _, _ in got])
+
+
+@pytest.mark.parametrize(("kind", "rho"), [("level", 0.0), ("level", 0.5), ("warm-up", 0.5), ("brown-out", 0.0)])
+def test_runs_in_step_are_the_runs_one_by_one(kind: str, rho: float) -> None:
+    assert measured_all(rho, kind, range(12)) == [measured(rho, kind, seed) for seed in range(12)]
 
 
 def test_the_shortest_window_is_wrong_where_noise_is_correlated() -> None:

@@ -29,6 +29,7 @@ _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times t
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
 _OVERLOAD_ERROR = 0.3  # at least this, while the backlog grows: the metric has not yet seen the worst
 _FELL_BEHIND = 0.0025  # backlog grown by this share of what fell due (achieved_iops_tolerance)
+_CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
 COLUMNS = (
@@ -85,6 +86,10 @@ class Range:
             0.5 if slope is None or self.low_target is None else log(target / self.low_target) / slope / (high - low)
         )
         return exp(low + min(max(share, 0.0), 1.0) * (high - low))
+
+    @property
+    def most_iops(self) -> float:
+        return self.max_iops or self.high_iops
 
     @property
     def slope(self) -> float | None:
@@ -301,16 +306,22 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
     loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
     far = way > _CHANGED * rules.max_ripple
     patient = 2 * rules.max_monotone if loop.reduced else rules.max_monotone
+    if _at_bound(loop, direction):
+        return replace(loop, monotone=0), loop.gain  # it cannot move on, whatever the gain
     if loop.monotone >= patient and (far or not loop.reduced) and abs(loop.gain * error) < _LONGEST_STEP / 2:
         gain = loop.gain * rules.gain_step
         return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event="gain up"), gain
     return loop, loop.gain
 
 
+def _at_bound(loop: Loop, direction: float) -> bool:
+    return loop.iops <= loop.range.low_iops * _CLOSE if direction < 0 else loop.iops * _CLOSE >= loop.range.most_iops
+
+
 def _stepped(loop: Loop, step: float) -> Loop:
     """The loop with its load moved by `step` in ln(IOPS), within its range."""
     wanted = log(loop.iops) + min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-    low, high = log(loop.range.low_iops), log(loop.range.max_iops or loop.range.high_iops)
+    low, high = log(loop.range.low_iops), log(loop.range.most_iops)
     clamped = not low <= wanted <= high
     iops = exp(min(max(wanted, low), high))
     return replace(loop, iops=iops, event="clamped" if clamped and not loop.event else loop.event)

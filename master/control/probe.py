@@ -53,8 +53,10 @@ class Probe:
 def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: int) -> Probe | None:
     """The probe's answer, or None to go on; `seen` are its subintervals so far, `backlog` what was owed before them."""
     behind = _falls_behind(question, seen, backlog)
+    if len(seen) < question.fewest and not behind:
+        return None
     worst, instance = _worst(question, seen)
-    answer = Answer.FAIL if behind else _answer(question, worst, len(seen))
+    answer = Answer.FAIL if behind else _answer(question, worst)
     if answer is None:
         if len(seen) < question.most:
             return None
@@ -92,8 +94,8 @@ def _worst(question: Question, seen: Sequence[Interval]) -> tuple[Estimate | Non
     return worst, name
 
 
-def _answer(question: Question, worst: Estimate | None, subintervals: int) -> Answer | None:
-    if worst is None or subintervals < question.fewest:
+def _answer(question: Question, worst: Estimate | None) -> Answer | None:
+    if worst is None:
         return None
     if worst.value + worst.half_width <= question.target:
         return Answer.PASS

@@ -58,6 +58,7 @@ class Steady:
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be judged, once something has moved it
     parts: tuple[Part, ...] = ()
+    values: tuple[Mapping[str, float | None], ...] = ()  # of each part, by instance
     attained: int | None = None  # the subinterval with which the criterion was met; None while seeking
     left: tuple[int, ...] = ()  # subintervals in which a steady state was left
 
@@ -74,10 +75,10 @@ class Steady:
 
     def restarted(self, at: int) -> "Steady":
         """The same criterion, with what was seen before subinterval `at` forgotten; the timeout runs on."""
-        return replace(self, begin=max(at, self.first), parts=(), attained=None)
+        return replace(self, begin=max(at, self.first), parts=(), values=(), attained=None)
 
     def begun(self, since: int) -> "Steady":
-        return replace(self, since=since, began_s=None, begin=None, parts=(), attained=None, left=())
+        return replace(self, since=since, began_s=None, begin=None, parts=(), values=(), attained=None, left=())
 
     def after(self, interval: Interval) -> "tuple[Steady, Decision]":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
@@ -113,8 +114,8 @@ class Steady:
 
     def _score(self, instance: str) -> Score | None:
         parts = self.parts[-self.criterion.looks_back :]
-        values = [value_of([part.samples[instance]], self.criterion.focus.fraction) for part in parts]
-        if any(value is None for value in values):
+        values = [value[instance] for value in self.values[-self.criterion.looks_back :]]
+        if None in values:
             return None
         lengths = np.array([part.length_s for part in parts])
         ends = np.array([part.end_s for part in parts])
@@ -134,8 +135,10 @@ class Steady:
         if interval.edited:
             return self.restarted(interval.number + 1)
         state = self if interval.same_hosts else self.restarted(interval.number)
-        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[self.criterion.focus])
-        return replace(state, parts=(*state.parts, part))
+        focus = self.criterion.focus
+        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[focus])
+        values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
+        return replace(state, parts=(*state.parts, part), values=(*state.values, values))
 
     def _stage(self, now: int, standing: Standing) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
         if self.attained is None:
@@ -214,7 +217,7 @@ class Steady:
         if standing.score is None:
             return None
         parts = self.parts[-self._window_size :]
-        values = [value_of([part.samples[standing.instance]], self.criterion.focus.fraction) for part in parts]
+        values = [value[standing.instance] for value in self.values[-self._window_size :]]
         shown = {self.criterion.focus.metric: [value for value in values if value is not None]}
         block = fio_block(self.criterion, standing.score, sum(part.length_s for part in parts), shown)
         instance = f"{self.criterion.focus.rollup}={standing.instance}"
