@@ -1,6 +1,7 @@
 """Fixtures that several test modules share."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -12,6 +13,9 @@ pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.f
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
+
+# A shell has what it runs in the background ignore Ctrl-C, and so would every program that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -86,7 +86,6 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
         aio.total(Count.COMPLETED) + aio.results[-1].total(Count.BACKLOG) + aio.results[-1].total(Count.IN_FLIGHT)
         == 8000
     )
-    assert aio.results[-1].total(Count.BACKLOG) + aio.results[-1].total(Count.IN_FLIGHT) <= 8
     assert percentile(response, 0.99) >= 1.9 * S
     assert 1 <= sum(count for bucket, count in service.items() if lower_edge(bucket) > S) <= 8
     assert sum(count for bucket, count in response.items() if lower_edge(bucket) > S) >= 900

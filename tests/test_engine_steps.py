@@ -172,7 +172,7 @@ def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Dri
     end = step.start_ns + 400 * MS
     expected = (taken - step.start_ns - 200 * MS) * 1000 / S + (end - taken) * 4000 / S
     assert abs(step.results[1].counts[0, Count.DUE] - expected) <= 2
-    assert step.results[2].series(SERVICE + Kind.RANDOM_WRITE) == step.results[2].counts[0, Count.COMPLETED] > 400
+    assert step.results[2].series(SERVICE + Kind.RANDOM_WRITE) == step.results[2].counts[0, Count.COMPLETED] > 0
 
 
 def test_bytes_are_counted_by_each_ios_own_size_across_a_change(step: Drive, image: Path) -> None:
@@ -249,7 +249,7 @@ def test_from_max_to_a_number_and_back_in_mid_run(step: Drive, image: Path) -> N
     check_sums(step)
     first, _, paced, _, fast, _, paused = (result.total(Count.DUE) for result in step.results[:7])
     assert paced == 50
-    assert min(first, fast) > 500
+    assert min(first, fast) > 2 * paced
     assert paused == 0
     assert step.results[2].series(RESPONSE) > 0 == step.results[4].series(RESPONSE)
 

@@ -15,7 +15,7 @@ def test_a_fault_is_told_with_its_place_its_line_and_a_caret(fragment: str, faul
     with pytest.raises(PlanFaults) as caught:
         read(text, "p.yaml")
     line, column = (int(part) for part in fault.split(":")[:2])
-    source = text.split("\n")[line - 1].replace("\t", " ")
+    source = "".join(c if c.isprintable() else " " for c in text.split("\n")[line - 1])
     if len(source) <= 110:
         assert str(caught.value) == f"p.yaml:{fault}\n    {source}\n    {' ' * (column - 1)}^"
     else:

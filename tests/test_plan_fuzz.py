@@ -3,7 +3,7 @@
 from typing import Any
 
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ivypy.master.plan.describe import describe
@@ -40,6 +40,7 @@ def judged(text: str) -> None:
 
 
 @given(PLANS)
+@example({"name": "\x85", "parameters": "\x85", "steps": []})
 def test_any_content_is_judged(content: dict[str, Any]) -> None:
     judged(yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
 

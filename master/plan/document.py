@@ -19,6 +19,8 @@ MOST_VALUES: Final = 500_000  # with aliases written out
 Path = tuple[str | int, ...]  # keys and positions from the root
 
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolves no types
+# Line ends to YAML 1.1 but not to editors: with them, no line number would be right.
+_HIDDEN_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
 _PLAIN_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 
 
@@ -107,6 +109,8 @@ def parse(text: str, name: str) -> Document:
     """Raises PlanFaults where `text` is not YAML at all; other faults are listed in the document."""
     if len(text) > LONGEST:
         raise PlanFaults([Fault(Place(name, 1, 1), f"the plan is longer than {LONGEST >> 20} MiB")], "")
+    if hidden := [_hidden_break(text, found.start(), name) for found in _HIDDEN_BREAKS.finditer(text)]:
+        raise PlanFaults(hidden, text)
     try:
         composed = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
@@ -120,6 +124,13 @@ def parse(text: str, name: str) -> Document:
         document.faults.append(Fault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)"))
         raise PlanFaults(document.faults, text)
     return document
+
+
+def _hidden_break(text: str, at: int, name: str) -> Fault:
+    place = Place(name, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    return Fault(
+        place, f"U+{ord(text[at]):04X} ends a line for YAML, but not for editors; remove it, or use a plain newline"
+    )
 
 
 class _Builder:

@@ -2,6 +2,14 @@
 
 FAULTS: list[tuple[str, str]] = [
     (
+        "description: a\u2028b",
+        "1:15: U+2028 ends a line for YAML, but not for editors; remove it, or use a plain newline",
+    ),
+    (
+        "description: a\rb",
+        "1:15: U+000D ends a line for YAML, but not for editors; remove it, or use a plain newline",
+    ),
+    (
         "runtime: 60",
         "1:1: unknown key 'runtime' in the plan; here it is called 'measure' and belongs in 'go' or 'defaults'",
     ),
