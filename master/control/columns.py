@@ -3,7 +3,7 @@
 Rule: the same sums as the samples that they are made of, so that a thousand instances cost little more than one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,6 +56,13 @@ def columns(rows: Sequence[FLOATS], samples: Sequence[Sequence[Sample]], fractio
     sums = np.stack(rows)
     counts = () if fraction is None else tuple(map(counts_of, samples))
     return Columns(sums[:, 0], sums[:, 1], fraction, counts)
+
+
+def columns_of(rows: Sequence[Mapping[str, Sample]], fraction: float | None) -> Columns:
+    """Of consecutive subintervals' samples by instance; the instances are those of the last."""
+    names = list(rows[-1])
+    samples = [[row[name] for row in rows] for name in names] if fraction is not None else []
+    return columns([sums_of([row[name] for name in names]) for row in rows], samples, fraction)
 
 
 def one_column(samples: Sequence[Sample], fraction: float | None = None) -> Columns:

@@ -10,7 +10,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
-from .estimate import Estimate, estimate
+import numpy as np
+
+from .columns import columns_of
+from .estimate import Estimate, estimates
 from .focus import Focus
 from .interval import Interval
 
@@ -81,17 +84,13 @@ def _falls_behind(question: Question, seen: Sequence[Interval], backlog: int) ->
 
 def _worst(question: Question, seen: Sequence[Interval]) -> tuple[Estimate | None, str]:
     """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
-    worst: Estimate | None = None
-    name = ""
-    for instance in seen[-1].samples[question.focus]:
-        samples = [one.samples[question.focus][instance] for one in seen]
-        got = estimate(samples, question.focus.fraction, question.confidence)
-        if got is None:
-            return None, instance  # a blank metric answers nothing
-        got = replace(got, half_width=got.half_width * (1 + _DOUBT / got.effective))
-        if worst is None or got.value + got.half_width > worst.value + worst.half_width:
-            worst, name = got, instance
-    return worst, name
+    rows = [one.samples[question.focus] for one in seen]
+    got = estimates(columns_of(rows, question.focus.fraction), question.confidence)
+    got = replace(got, half_widths=got.half_widths * (1 + _DOUBT / got.effective))
+    upper = got.values + got.half_widths
+    blank = np.flatnonzero(np.isnan(upper))
+    place = int(blank[0]) if len(blank) else int(np.argmax(upper))  # a blank metric answers nothing
+    return got[place], list(rows[-1])[place]
 
 
 def _answer(question: Question, worst: Estimate | None) -> Answer | None:

@@ -8,10 +8,13 @@ more than its half-width at 99.9 %. A blank metric does not meet its threshold, 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from ..verdicts import Finding, Reason
+from .columns import columns_of
 from .decide import State
 from .decision import Alert, Decision, Measured, Row
-from .estimate import estimate
+from .estimate import estimates
 from .focus import Focus, Sample, value_of
 from .interval import Interval
 from .phase import Phase
@@ -80,11 +83,14 @@ class Watched:
         if len(window) < _FEWEST:
             return None
         for threshold in self.thresholds:
-            for instance in window[-1].samples[threshold.focus] if threshold.abort_early else ():
-                got = estimate(_samples(window, threshold, instance), threshold.focus.fraction, _CERTAIN)
-                if got and got.value - got.half_width > threshold.at_most:
-                    why = f"{threshold}: {got.value:.6g} +/- {got.half_width:.2g} of {instance}, given up early"
-                    return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
+            if not threshold.abort_early:
+                continue
+            rows = [one.samples[threshold.focus] for one in window]
+            got = estimates(columns_of(rows, threshold.focus.fraction), _CERTAIN)
+            for place in np.flatnonzero(got.values - got.half_widths > threshold.at_most):
+                shown, width, instance = got.values[place], got.half_widths[place], list(rows[-1])[place]
+                why = f"{threshold}: {shown:.6g} +/- {width:.2g} of {instance}, given up early"
+                return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
         return None
 
     def _alerts(self, interval: Interval) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
