@@ -15,7 +15,7 @@ from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, 
 from ivypy.protocol.histogram import lower_edge, upper_edge
 from ivypy.slave.engine._engine import now_ns
 from tests.devices import FaultFs, Throttle
-from tests.engine import MS, REAL, SQPOLL, Drive, S, drive
+from tests.engine import MS, REAL, SQPOLL, Drive, S, drive, fields
 from tests.engine.fio import fio
 
 pytestmark = pytest.mark.slow
@@ -247,3 +247,24 @@ def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive
         return mean(aio, SERVICE), percentile(merged(aio, SERVICE), 0.99)
 
     beside(lambda: fio(faulty_lun.device, 3, f"--iodepth={depth}").latency, ours, 0.02)
+
+
+def moved(device: str) -> int:
+    """Bytes that the kernel has read from and written to a device."""
+    figures = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()
+    return 512 * (int(figures[2]) + int(figures[6]))
+
+
+def test_bytes_are_those_that_the_kernel_counts_while_block_size_and_range_change(loop_lun: str, aio: Drive) -> None:
+    lun = aio.lun(loop_lun, writable=True)
+    before = moved(loop_lun)
+    aio.create(0, lun, ceilings=(8, 262144), iops=-1.0, maxtags=8, fraction_read=0.5)
+    aio.go([0], 50 * MS)
+    for number, size in enumerate([65536, 512, 262144, 4096, 131072], 1):
+        aio.until(2 * number - 1)
+        aio.edit(number, [(0, fields(iops=-1.0, maxtags=1 + number, fraction_read=0.5, blocksize=size,
+                                     range=(number << 20, 64 << 20)))])  # fmt: skip
+    aio.engine.stop(12)
+    end = aio.finish()
+    assert aio.total(Count.ERRORS) == 0
+    assert 0 <= moved(loop_lun) - before - aio.total(Count.BYTES) <= end.caught * 131072
