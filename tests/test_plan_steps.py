@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
-from ivypy.master.plan.model import ALL, TOTAL_IOPS, Edit, Plan, Step
+from ivypy.master.plan.model import ALL, TOTAL_IOPS, Edit, Live, Plan, Step
 from ivypy.master.plan.parameters import OfStep, PlanParameters, Position
 from ivypy.master.plan.places import Place
 from ivypy.master.plan.steps import clause, with_edit
@@ -349,3 +350,11 @@ def test_a_plan_of_ten_thousand_lines_is_whole() -> None:
     assert len(made.steps) == 2001
     assert edits(made.steps[-1]) == [("all", ("all",), {"total_iops": 1999.0})]
     assert made.steps[-1].place.line == 10_003
+
+
+def test_what_live_edits_may_ask_for_is_declared_for_the_whole_plan() -> None:
+    made = plan("live: { maxtags: 64, blocksize: 1MiB, range: 50%..100% }\nsteps: [ go: one ]\n")
+    assert made.live == Live(64, 1 << 20, (Position(fraction=0.5), Position(fraction=1.0)))
+    assert "live edits may ask for\n  maxtags 64, blocksize 1MiB, range 50%..100%\n" in describe(made)
+    plain = plan("steps: [ go: one ]\n")
+    assert plain.live == Live() and "live edits" not in describe(plain)

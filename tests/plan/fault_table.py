@@ -596,4 +596,12 @@ FAULTS: list[tuple[str, str]] = [
         "steps: [ { go: { name: l, loop: { maxtags: [1, 2] } } }, { go: { name: l, loop: { maxtags: 2 } } } ]",
         "1:72: a step is called 'l+maxtags=2' already, in line 1",
     ),
+    (
+        "live: {}",
+        "1:7: live is empty; it needs maxtags, blocksize or range",
+    ),
+    (
+        "live: { iops: 5 }",
+        "1:9: unknown key 'iops' in live; it belongs in a workload or an edit's 'set'",
+    ),
 ]
