@@ -98,6 +98,17 @@ class Parameters:
             live=True,
         ),
     )
+    spread: int = field(
+        default=1,
+        metadata=about(
+            Unit.COUNT,
+            "How many workload threads of the host share its tags and its rate on each LUN, as far as there are "
+            "threads and tags: for a LUN that is faster than one core. Each has gaps of its own; a sequential "
+            "workload stays on one.",
+            low=1,
+            high=256,
+        ),
+    )
     seed: int = field(
         default=1,
         metadata=about(

@@ -5,6 +5,7 @@ after the other, by whoever awaits `obey`. Whatever the engine has to say comes 
 """
 
 import asyncio
+from array import array
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -33,7 +34,7 @@ from .engine._engine import Engine, now_ns
 from .link import Link
 from .pages import told
 from .step import Step
-from .workloads import Workloads, fields_of
+from .workloads import Workloads
 
 Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
 
@@ -168,7 +169,7 @@ class Driving:
             return
         self._edited = asyncio.get_running_loop().create_future()
         try:
-            self.engine.edit(command.edit, [(s.number, fields_of(s.parameters)) for s in command.settings])
+            self.engine.edit(command.edit, self._workloads.settings_of(command))
             _, effective_ns = await self._edited
         except ThreadDied as error:
             self._refuse(command, f"not every thread took it: {error}")
@@ -185,17 +186,18 @@ class Driving:
         if reason := self._workloads.check_go(command) or self._against_start(command):
             self._refuse(command, reason)
             return
-        order, classes = command.order.data, command.classes.data
+        order = self._workloads.order_of(command)
+        numbers, classes = array("I", order.engine).tobytes(), order.classes(array("I", command.classes.data))
         self._started = True
         try:
-            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, order, classes))
+            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, numbers, classes))
         except OSError as error:
             self._started = False
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
         self._workloads.gone()
         self._link.say(Ready(command.id))
-        self._step = Step(self.engine, self._link, self._cores, command)
+        self._step = Step(self.engine, self._link, self._cores, command, order)
         self.poll()
 
     def _against_start(self, command: Go) -> str | None:

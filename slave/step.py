@@ -13,6 +13,7 @@ from ..protocol.messages import Array, ArrayType, Continue, Fault, Go, Result, S
 from .cpu import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
 from .link import Link
+from .parts import Order
 
 MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000
@@ -21,9 +22,9 @@ PATIENCE_NS: Final = 500_000_000
 class Step:
     """Remembers when the next result is expected; `over` once `stopped` was said."""
 
-    def __init__(self, engine: Engine, link: Link, cores: tuple[int, ...], go: Go) -> None:
+    def __init__(self, engine: Engine, link: Link, cores: tuple[int, ...], go: Go, order: Order) -> None:
         self.over = False
-        self._engine, self._link = engine, link
+        self._engine, self._link, self._order = engine, link, order
         self._cpu = CpuMeter(cores)
         self._length_ns = go.length_ns
         self._next, self._next_start_ns = 0, go.start_ns  # the subinterval that is expected, and its start
@@ -60,7 +61,7 @@ class Step:
         self._watch.cancel()
 
     def _deliver(self, found: Collected) -> None:
-        self._link.say(result(found, self._cpu.busy()))
+        self._link.say(result(found, self._order, self._cpu.busy()))
         for placed in [k for k in self._placed if k <= found.subinterval]:
             del self._placed[placed]
         self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
@@ -83,7 +84,7 @@ class Step:
             self._watch_anew()
 
 
-def result(found: Collected, cpu: tuple[float, ...]) -> Result:
+def result(found: Collected, order: Order, cpu: tuple[float, ...]) -> Result:
     """What the engine collected, as it travels."""
     return Result(
         subinterval=found.subinterval,
@@ -92,12 +93,12 @@ def result(found: Collected, cpu: tuple[float, ...]) -> Result:
         last=found.last,
         collected_ns=now_ns(),
         cpu=cpu,
-        counts=Array(ArrayType.I64, found.counts),
+        counts=Array(ArrayType.I64, order.counts(found.counts)),
         moments=Array(ArrayType.U64, found.moments),
         spans=Array(ArrayType.U32, found.spans),
         buckets=Array(ArrayType.U32 if found.bucket_size == ArrayType.U32.size else ArrayType.U64, found.buckets),
         threads=Array(ArrayType.I64, found.threads),
-        faults=tuple(Fault(*fault) for fault in found.faults),
+        faults=tuple(Fault(*fault) for fault in order.faults(found.faults)),
         missing=tuple(found.missing),
     )
 

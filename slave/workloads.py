@@ -7,6 +7,7 @@ in between, or while it is written.
 """
 
 import errno
+import itertools
 import os
 import resource
 from array import array
@@ -20,11 +21,12 @@ from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadT
 from ..protocol.parameters import MAX, Parameters
 from . import checks
 from .blocks import ROOT
-from .deal import Load, Wanted, deal
+from .deal import Load, Wanted, deal, shares
 from .engine._engine import Engine
 from .gate import Surroundings, claim, judge
 from .host import aio_left
 from .pages import HUGE
+from .parts import FIRST_FURTHER, Order, Part, split, threads_wanted
 from .targets import NotDrivable, Target, target
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class OpenLun:
 class Instance:
     workload: WorkloadToCreate
     target: Target
-    thread: int
+    parts: tuple[Part, ...]  # at least one
     parameters: Parameters  # in force
 
     @property
@@ -64,6 +66,8 @@ class Workloads:
         self._nodes = tuple(nodes)
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._root = root
+        self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
+        self._freed: list[int] = []  # such numbers, to be used again
         self._instances: dict[int, Instance] = {}
         self._luns: dict[Key, OpenLun] = {}
 
@@ -76,8 +80,11 @@ class Workloads:
         """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
-        wanted = [Wanted(workload.ceiling, node) for workload, node in zip(workloads, nodes, strict=True)]
-        threads = [thread for (thread,) in deal(self._loads(), wanted)]
+        wanted = [
+            Wanted(workload.ceiling, node, threads_wanted(workload.parameters))
+            for workload, node in zip(workloads, nodes, strict=True)
+        ]
+        threads = deal(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
         if not refusals:
             refusals += self._open({(_real(t), w.consent): t for w, t in zip(workloads, targets, strict=True)})
@@ -90,7 +97,7 @@ class Workloads:
     @property
     def large_buffers(self) -> int:
         """Bytes of I/O buffers that are in areas as large as a huge page."""
-        areas = (buffers_of(instance.workload) for instance in self._instances.values())
+        areas = [buffers_of(one.workload, part) for one in self._instances.values() for part in one.parts]
         return sum(area for area in areas if area >= HUGE)
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
@@ -128,6 +135,20 @@ class Workloads:
             old = self._instances[setting.number]
             self._instances[setting.number] = replace(old, parameters=setting.parameters)
 
+    def settings_of(self, command: EditWorkloads) -> "list[tuple[int, Fields]]":
+        """What the engine is to be told for it."""
+        return [
+            (part.number, fields_of(parameters))
+            for setting in command.settings
+            for parts in [self._instances[setting.number].parts]
+            for part, parameters in zip(parts, split(setting.parameters, len(parts)), strict=True)
+        ]
+
+    def order_of(self, go: Go) -> Order:
+        """The engine's order behind that of a `go` that was checked."""
+        parts = {number: instance.parts for number, instance in self._instances.items()}
+        return Order.of(array("I", go.order.data), parts)
+
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""
         if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
@@ -147,6 +168,8 @@ class Workloads:
         targets, refusals = [], []
         for workload in workloads:
             name = workload.instance
+            if workload.number >= FIRST_FURTHER:
+                refusals.append(Refusal(name, f"its number is {workload.number}, and they end at {FIRST_FURTHER - 1}"))
             if workload.number in self._instances or counted[workload.number] > 1:
                 refusals.append(Refusal(name, f"its number {workload.number} is another instance's: number it anew"))
             try:
@@ -172,11 +195,12 @@ class Workloads:
             refusals = (f"it cannot be looked at: {error.strerror}",)
         return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
 
-    def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[int]) -> list[Refusal]:
+    def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
         rooms = [1 + load.tags for load in self._loads()]
-        for workload, thread in zip(workloads, threads, strict=True):
-            rooms[thread] += workload.ceiling
+        for workload, chosen in zip(workloads, threads, strict=True):
+            for thread, tags in zip(chosen, shares(workload.ceiling, len(chosen)), strict=True):
+                rooms[thread] += tags
         needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
         return self._against_tags(f"{len(workloads)} workload instances", needed)
 
@@ -216,33 +240,48 @@ class Workloads:
         return refusals
 
     def _place(
-        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[int]
+        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[tuple[int, ...]]
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
-        for workload, lun, thread in zip(workloads, targets, threads, strict=True):
-            key = (_real(lun), workload.consent)
-            opened = self._luns[key]
+        for place, (workload, lun, chosen) in enumerate(zip(workloads, targets, threads, strict=True)):
+            instance = Instance(workload, lun, (), workload.parameters)
+            self._luns[instance.lun].users += 1
+            self._instances[workload.number] = instance
             try:
-                self._engine.create(
-                    workload.number, opened.handle, thread, workload.ceiling, workload.blocksize_ceiling,
-                    fields_of(workload.parameters),
-                )  # fmt: skip
+                self._create_parts(workload, instance.lun, chosen)
             except OSError as error:
-                for created in workloads[: workloads.index(workload)]:
+                for created in workloads[: place + 1]:
                     self._forget(created.number)
                 return [Refusal(workload.instance, f"the engine cannot drive it: {error.strerror}")]
-            opened.users += 1
-            self._instances[workload.number] = Instance(workload, lun, thread, workload.parameters)
         return []
+
+    def _create_parts(self, workload: WorkloadToCreate, key: Key, threads: Sequence[int]) -> None:
+        """Raises OSError; the parts that were created are remembered."""
+        told = split(workload.parameters, len(threads))
+        ceilings = shares(workload.ceiling, len(threads))
+        for k, (thread, ceiling, parameters) in enumerate(zip(threads, ceilings, told, strict=True)):
+            number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
+            part = Part(number, thread, ceiling)
+            self._engine.create(
+                part.number, self._luns[key].handle, thread, ceiling, workload.blocksize_ceiling, fields_of(parameters)
+            )
+            old = self._instances[workload.number]
+            self._instances[workload.number] = replace(old, parts=(*old.parts, part))
 
     def _loads(self) -> list[Load]:
         loads = [Load(node=node) for node in self._nodes]
         for instance in self._instances.values():
-            loads[instance.thread] = loads[instance.thread].plus(instance.workload.ceiling)
+            for part in instance.parts:
+                loads[part.thread] = loads[part.thread].plus(part.ceiling)
         return loads
 
     def _forget(self, number: int) -> None:
-        self._engine.delete(number)
+        """Raises OSError for a part that the engine does not let go of; those that it did are forgotten."""
+        while parts := self._instances[number].parts:
+            self._engine.delete(parts[-1].number)
+            if len(parts) > 1:
+                self._freed.append(parts[-1].number)
+            self._instances[number] = replace(self._instances[number], parts=parts[:-1])
         self._luns[self._instances.pop(number).lun].users -= 1
 
     def _close_unused(self) -> None:
@@ -281,10 +320,10 @@ def too_many_files(luns: int) -> Refusal:
     return Refusal(f"{luns:,} LUNs", said)
 
 
-def buffers_of(workload: WorkloadToCreate) -> int:
-    """The size of an instance's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
+def buffers_of(workload: WorkloadToCreate, part: Part) -> int:
+    """The size of a part's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
     stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
-    return stride * workload.ceiling * (2 if workload.consent else 1)
+    return stride * part.ceiling * (2 if workload.consent else 1)
 
 
 def _real(lun: Target) -> str:

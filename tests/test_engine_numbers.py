@@ -57,7 +57,7 @@ def test_columns_are_those_of_the_protocol() -> None:
 
 
 def test_the_binding_takes_the_parameters_of_the_protocol() -> None:
-    assert set(_engine.Fields.__annotations__) == set(PARAMETERS)
+    assert set(_engine.Fields.__annotations__) == set(PARAMETERS) - {"spread"}  # the slave's own
 
 
 def moments_by_hand(values: list[int]) -> list[int]:
