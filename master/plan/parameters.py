@@ -61,6 +61,7 @@ class PlanParameters:
     maxtags: int = _DEFAULT.maxtags
     iops: Iops | OfStep = _DEFAULT.iops
     range: Span = WHOLE
+    spread: int = _DEFAULT.spread
     seed: int = _DEFAULT.seed
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
@@ -79,5 +80,6 @@ class PlanParameters:
             maxtags=self.maxtags,
             iops=iops,
             range=in_bytes(self.range, lun_size, self.blocksize),
+            spread=self.spread,
             seed=self.seed,
         )
