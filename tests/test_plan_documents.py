@@ -174,7 +174,7 @@ steps
       host={lab01,lab02}: maxtags 4
       host=lab03: maxtags 5
 2 steps, about 16m40s in all
-"""
+"""  # noqa: E501 - a line of the output
     )
 
 
