@@ -38,12 +38,18 @@ def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
         ([(200, "pass"), (100, "fail")], (None, 100)),
         ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "pass")], (200, 300)),
         ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "unclear")], (100, 300)),  # it did not come again
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "unclear, above")], (100, 200)),  # it nearly did
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (100, "unclear, above")], (None, 200)),
     ],
 )
 def test_a_later_answer_strikes_out_what_contradicts_it(
     answers: list[tuple[float, str]], expected_ends: tuple[float | None, float | None]
 ) -> None:
-    assert ends([probe(iops, answer) for iops, answer in answers]) == expected_ends
+    probes = []
+    for iops, answer in answers:
+        word, _, above = answer.partition(", ")
+        probes.append(replace(probe(iops, word), above=bool(above) or word == "fail"))
+    assert ends(probes) == expected_ends
 
 
 def test_the_expected_load_is_exact_for_a_queue() -> None:
@@ -207,6 +213,27 @@ def test_a_run_at_max_that_saw_too_much_does_not_end_the_search_downward() -> No
     _, found = trace.state.result()
     assert found.passed and found.failed
     assert found.passed.iops <= truth <= found.failed.iops
+
+
+def test_probes_that_were_spent_are_not_a_target_that_never_fails() -> None:
+    """Seeds at which the last fail, asked again, was unclear: the bracket stands, or its lack is said as it is."""
+    for seed in (1026, 1032, 1035):
+        trace = simulate(Plant(M, CAPACITY, noise(seed, 0.02, 0.8)), Find(Question(LATENCY, 4000)), 5000)
+        assert isinstance(trace.state, Find)
+        found = trace.state.result()[1]
+        assert found.passed and found.failed and found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
+
+
+def test_what_is_unclear_to_the_end_is_said_so() -> None:
+    state = Find(
+        Question(LATENCY, 4000),
+        capacity=1000.0,
+        most=3,
+        probes=(probe(500, "pass", 2000.0), probe(700, "unclear", 3990.0)),
+    )
+    measured, _ = state._result(99)
+    (finding,) = measured.findings
+    assert finding.reason is Reason.SEARCH_UNBOUNDED and "unclear above, and the probes were spent" in finding.detail
 
 
 def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:

@@ -15,7 +15,7 @@ from .focus import FEWEST_BEYOND, Focus
 from .interval import Interval
 from .phase import Phase
 from .probe import Probe, Question, probed
-from .search import Bracket, Limits, bracket, expected, next_load
+from .search import HIGHEST, Bracket, Limits, bracket, expected, next_load
 
 
 class Stage(StrEnum):
@@ -166,6 +166,9 @@ class Find:
             return nothing_measured(number, Finding(Reason.SEARCH_UNBOUNDED, detail)), detail
         passed = found.passed
         window = Measured(passed.first, passed.last, f":total_iops={passed.iops:.6g}")
+        if found.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
+            detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and the probes were spent"
+            return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         if found.failed is None:
             sure = "confirmed" if self.confirmed else "not confirmed: the probes were spent"
             detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"

@@ -51,6 +51,7 @@ class Probe:
     kept_up: bool
     first: int  # subintervals, both included
     last: int
+    above: bool = False  # its value is above the target, however surely
 
 
 def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: int) -> Probe | None:
@@ -68,7 +69,8 @@ def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: i
     achieved = sum(load.completed for load in loads) / sum(one.length_s for one in seen)
     value = worst.value if worst else None
     width = worst.half_width if worst and worst.half_width < inf else None
-    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number)
+    above = behind or (value is not None and value > question.target)
+    return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number, above)
 
 
 def _falls_behind(question: Question, seen: Sequence[Interval], backlog: int) -> bool:

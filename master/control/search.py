@@ -15,7 +15,7 @@ import numpy as np
 from .probe import Answer, Probe
 
 _LOWEST = 0.02  # of the IOPS at max: where "already fails at the lowest" is decided
-_HIGHEST = 0.98  # and "never fails": at max itself no load is kept up with
+HIGHEST = 0.98  # and "never fails": at max itself no load is kept up with
 _BESIDE = 0.4  # of the resolution: how far beside the expected load a probe is set
 _MARGIN = 0.05  # of the bracket: a probe keeps off its ends
 
@@ -48,8 +48,8 @@ def bracket(probes: Sequence[Probe]) -> Bracket:
     """Highest pass and lowest fail; a later answer strikes out earlier ones that it contradicts or fails to repeat."""
     standing: list[Probe] = []
     for probe in probes:
-        if probe.answer is Answer.UNCLEAR:  # an answer that does not come again at the same load was chance
-            standing = [one for one in standing if one.iops != probe.iops]
+        if probe.answer is Answer.UNCLEAR:  # an answer whose side does not come again at the same load was chance
+            standing = [one for one in standing if one.iops != probe.iops or one.above is probe.above]
             continue
         standing = [one for one in standing if not _contradict(one, probe)]
         standing.append(probe)
@@ -117,7 +117,7 @@ def next_load(probes: Sequence[Probe], target: float, limits: Limits) -> float |
 
 def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
     """Nothing has failed: by the curve, and after two passes to the highest load at once."""
-    top = _HIGHEST * limits.capacity
+    top = HIGHEST * limits.capacity
     if found.passed is None:
         unclear = len(probes)
         return max(limits.capacity * 0.5 ** (1 + unclear), min(limits.lowest, top))
