@@ -4,7 +4,7 @@ The root of the repository is this package: `ivypy.master` is the controller, `i
 test host, `ivypy.protocol` what they say to each other. `ivypy.Session` is a run under a program's command.
 """
 
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 
 if TYPE_CHECKING:
     from .master.session.session import Session
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Session", "__version__"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """`Session` brings the whole controller with it, and the version takes a look at what is installed: both are there
     when they are first asked for."""
     if name == "Session":
