@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from array import array
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -108,6 +109,44 @@ def test_two_steps_with_other_workloads(tmp_path: Path) -> None:
             slave.do(m.Stop, last=result.subinterval + 1)
             slave.until(m.Stopped)
             slave.do(m.DeleteWorkloads, numbers=(0,))
+
+
+def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None:
+    """Through the real slave and engine; what its buffers do not hold is refused, and the step goes on."""
+    with Client() as slave:
+        slave.prepare()
+        slave.make_file(tmp_path / "lun")
+        slave.create(tmp_path / "lun", replace(PACED, blocksize=65536), ceiling=8)
+        slave.do(m.EditWorkloads, edit=1, settings=(m.Setting(0, PACED),))  # between steps
+        slave.go(0)
+        slave.until(m.Result)
+        now = replace(PACED, blocksize=16384, maxtags=8, range=(65536, 131072))
+        slave.do(m.EditWorkloads, edit=2, settings=(m.Setting(0, now),))
+        slave.until(m.Result)
+        result = counts_of(slave.until(m.Result))
+        assert result[Count.EDIT] == 2 and result[Count.BYTES] == 16384 * result[Count.COMPLETED] > 0
+        for wrong, reason in (
+            ({"maxtags": 9}, "maxtags is 9, and its buffers were made for 8: create it anew"),
+            ({"blocksize": 131072}, "blocksize is 131072, and its buffers were made for 65536: create it anew"),
+            ({"range": (0, 2 << 20)}, f"range ends at 2,097,152, and {tmp_path}/lun at 1,048,576:"
+                                      " choose an end within it"),
+            ({"fraction_read": 0.5}, "it would write to a LUN that is opened read-only, since nobody agreed to writing"
+                                     " when it began"),
+        ):  # fmt: skip
+            ((_, said),) = slave.refused(
+                m.EditWorkloads,
+                edit=3,
+                settings=(m.Setting(0, replace(now, **wrong)),),
+            )
+            assert said == reason
+        assert counts_of(slave.until(m.Result))[Count.EDIT] == 2
+
+
+def counts_of(result: m.Result) -> list[int]:
+    """Of the only instance, by Count."""
+    counts = array("q", result.counts.data).tolist()
+    assert len(counts) == len(Count)
+    return counts
 
 
 def test_an_edit_says_when_every_thread_had_taken_it(tmp_path: Path) -> None:
@@ -287,6 +326,17 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
         slave.ask(m.Die)
         assert slave.gone() == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept0", "kept1"]
+
+
+def test_no_file_is_made_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.prepare("libaio")
+        made = (m.FileToCreate(str(tmp_path / "lun"), 1 << 20, 1, True),)
+        ((what, reason),) = slave.refused(m.ListLuns, blocks=False, globs=(), create=made, tags=10**9)
+        assert what == "the plan's workloads" and "raise it (sysctl -w fs.aio-max-nr=1048576)" in reason
+        assert list(tmp_path.iterdir()) == []
+        slave.do(m.ListLuns, blocks=False, globs=(), create=made, tags=10)
+        assert (tmp_path / "lun").exists()
 
 
 def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
