@@ -34,6 +34,12 @@ def test_even_gaps_do_not_drift_in_an_hour(iops: float) -> None:
     assert abs(count - 3600 * iops) <= 1 + 3600 * iops * 1e-12
 
 
+@pytest.mark.parametrize("drift_ppm", [0, 200, -35])
+@pytest.mark.parametrize("length_ns", [5 * S, S, 999_999_937, 100_000_001])
+def test_boundaries_do_not_drift_by_a_nanosecond_in_a_day(length_ns: int, drift_ppm: float) -> None:
+    assert int(run("day", length_ns, drift_ppm)) == 24 * HOUR // length_ns
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("iops", [100.0, 300_000.0])
 def test_gaps_of_random_independent_are_exponential(iops: float, seed: int) -> None:
