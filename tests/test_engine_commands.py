@@ -265,6 +265,23 @@ def test_more_tags_than_the_system_has_left_name_the_limit(image: Path) -> None:
         assert step.total(Count.ERRORS) == 0
 
 
+@pytest.mark.parametrize("backend", [way for way in [*BACKENDS, *SQPOLL] if way.startswith("io_uring")])
+def test_more_tags_than_a_ring_holds_name_the_limit(backend: str, image: Path) -> None:
+    for step in drive(backend):
+        lun = step.lun(image)
+        for number in range(9):
+            step.create(number, lun, maxtags=8192)
+        with pytest.raises(OSError, match=r"workload thread 0: an io_uring holds at most 65,535 I/Os") as error:
+            step.go(range(9), 100 * MS)
+        assert error.value.errno == errno.EOVERFLOW
+        for number in range(3, 9):
+            step.engine.delete(number)
+        step.go([1], 50 * MS)  # and nothing is the worse for it
+        step.engine.stop(0)
+        step.finish()
+        assert step.total(Count.ERRORS) == 0
+
+
 def test_a_file_without_direct_io_is_refused_with_its_path() -> None:
     path = "/proc/self/status"
     for step in drive("null"):

@@ -27,6 +27,12 @@ def aio(request: pytest.FixtureRequest) -> Iterator[Drive]:
     yield from drive(request.param)
 
 
+# What takes long, with one of them always, and with the others in the long tier.
+ONE_AND_LONG = pytest.mark.parametrize(
+    "aio", [way if way == "libaio" else pytest.param(way, marks=pytest.mark.long) for way in REAL], indirect=True
+)
+
+
 def merged(step: Drive, series: int) -> dict[int, int]:
     """The histogram of a series over all results and classes."""
     total: dict[int, int] = {}
@@ -59,7 +65,7 @@ def run(step: Drive, seconds: float) -> float:
     return step.total(Count.COMPLETED) / sum(result.raw.length_ns for result in step.results) * S
 
 
-@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
+@ONE_AND_LONG
 def test_a_paced_file_falls_due_exactly_and_is_submitted_in_time(aio: Drive, tmp_path: Path) -> None:
     path = tmp_path / "image"
     path.write_bytes(os.urandom(64 << 20))
@@ -224,7 +230,7 @@ def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[flo
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
+@ONE_AND_LONG
 def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Drive) -> None:
     """At least 20 s: the throttle dispenses in bursts of 100 ms."""
     launcher = ["sh", "-c", f'echo $$ > {throttled_lun.folder}/cgroup.procs; exec "$@"', "sh"]
@@ -236,7 +242,7 @@ def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Driv
 
 
 @pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.long), 16])
-@pytest.mark.parametrize("aio", ["libaio"], indirect=True)
+@ONE_AND_LONG
 def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:
     """5 ms in a FUSE below a loop device: mean and p99."""
     faulty_lun.tell(read_us=5000)
