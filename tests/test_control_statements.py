@@ -11,6 +11,7 @@ from tests.bench.control import (
     STILL,
     SUBJECTS,
     attained,
+    attained_all,
     controlled,
     measured,
     measured_all,
@@ -39,6 +40,14 @@ def test_runs_in_step_are_the_runs_one_by_one(kind: str, rho: float) -> None:
     assert measured_all(rho, kind, range(12)) == [measured(rho, kind, seed) for seed in range(12)]
 
 
+@pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
+@pytest.mark.parametrize("way", ["as fio", "no drift", "and hold"])
+@pytest.mark.parametrize(("shape", "rho"), [(STILL, 0.8), ("drift 1.2", 0.8), ("brown-out 8 to 30", 0.0)])
+def test_steady_runs_in_step_are_the_runs_one_by_one(rule: Rule, way: str, shape: str, rho: float) -> None:
+    how = (shape, rule, way, STEADY_LIMIT / 3, rho)
+    assert attained_all(*how, range(20)) == [attained(*how, seed) for seed in range(20)]
+
+
 def test_the_shortest_window_is_wrong_where_noise_is_correlated() -> None:
     covers = [measured_by_ivy(0.8, seed)[1] for seed in range(100)]
     assert np.mean(covers) < 0.8
@@ -61,12 +70,12 @@ def test_a_search_is_right_in_twelve_probes(name: str) -> None:
 @pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 def test_a_still_plant_is_steady(rule: Rule, rho: float) -> None:
-    got = [attained(STILL, rule, "and hold", STEADY_LIMIT / 4, rho, seed)[0] for seed in range(60)]
-    assert at_least(0.95, got)
+    got = attained_all(STILL, rule, "and hold", STEADY_LIMIT / 4, rho, range(500))
+    assert at_least(0.95, [there for there, _ in got])
 
 
 @pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
 @pytest.mark.parametrize("shape", [shape for shape in MOVING if shape != STILL])
 def test_a_moving_plant_is_not_steady(rule: Rule, shape: str) -> None:
-    got = [not attained(shape, rule, "and hold", STEADY_LIMIT / 4, 0.5, seed)[1] for seed in range(40)]
-    assert at_least(0.95, got)
+    got = attained_all(shape, rule, "and hold", STEADY_LIMIT / 4, 0.5, range(500))
+    assert at_least(0.95, [not false for _, false in got])

@@ -21,7 +21,7 @@ SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
 SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
 FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
 DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be told from noise of a quarter of it
-_DRIFT_PROBABILITY = 0.999  # it is looked at every subinterval
+DRIFT_PROBABILITY = 0.999  # it is looked at every subinterval
 
 
 class Rule(StrEnum):
@@ -139,7 +139,7 @@ def drift_bound(times_s: FLOATS, values: FLOATS) -> float:
         return inf
     found = line(times_s, values)
     error = found.error * sqrt(autocorrelation_time(found.residuals))
-    return abs(found.slope) + t_quantile(_DRIFT_PROBABILITY, len(values) - 2) * error
+    return abs(found.slope) + t_quantile(DRIFT_PROBABILITY, len(values) - 2) * error
 
 
 def _snia(lengths: FLOATS, values: FLOATS, mean: float, deviation: float, slope: float) -> Score:

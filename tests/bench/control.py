@@ -27,7 +27,7 @@ from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.probe import Question
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steer
-from tests.bench.lockstep import measured_together
+from tests.bench.lockstep import measured_together, steady_together
 from tests.control.plants import LATENCY, LENGTH_S, Curve, Plant, flat_then_wall, linear, load_for, mmc, noise, simulate
 from tests.control.rivals import IvyPid, half_width, ivy_measure
 
@@ -151,7 +151,7 @@ def measured(rho: float, kind: str, seed: int) -> Window:
 def measured_all(rho: float, kind: str, seeds: Sequence[int]) -> list[Window]:
     """The same of many seeds, in step with each other."""
     shape = np.array([SHAPES[kind](number) for number in range(1, LONGEST)])
-    values = 1000 * shape[:, None] * _factors(seeds, rho)[1:]
+    values = 1000 * shape[:, None] * _factors(seeds, rho, 0.05, LONGEST)[1:]
     found = []
     for one in measured_together(GOAL, values, LENGTH_S):
         assert one is not None
@@ -159,12 +159,12 @@ def measured_all(rho: float, kind: str, seeds: Sequence[int]) -> list[Window]:
     return found
 
 
-def _factors(seeds: Sequence[int], rho: float) -> NDArray[np.float64]:
-    """What `Noise` yields with each seed, a column a seed."""
-    shocks = np.array([np.random.default_rng(seed).standard_normal(LONGEST) for seed in seeds]).T
-    for number in range(1, LONGEST):
+def _factors(seeds: Sequence[int], rho: float, sd: float, n: int) -> NDArray[np.float64]:
+    """What `Noise` yields with each seed, shape (n, seeds)."""
+    shocks = np.array([np.random.default_rng(seed).standard_normal(n) for seed in seeds]).T
+    for number in range(1, n):
         shocks[number] = rho * shocks[number - 1] + (1 - rho**2) ** 0.5 * shocks[number]
-    return np.asarray(np.exp(0.05 * shocks - 0.05**2 / 2), dtype=np.float64)
+    return np.asarray(np.exp(sd * shocks - sd**2 / 2), dtype=np.float64)
 
 
 def _window(first: int, last: int, value: float, half_width: float) -> Window:
@@ -337,18 +337,36 @@ MOVING: dict[str, Callable[[int], float]] = {
 def attained(shape: str, rule: Rule, way: str, sd: float, rho: float, seed: int) -> tuple[bool, bool]:
     """(attained within ten windows, falsely: the noise-free mean moves more than the limit in the next window).
 
-    Where it is to hold, the next window is the one that was held.
+    Where it is to hold, the next window is the one that was held. One run, by the judge itself.
     """
-    mean = MOVING[shape]
-    plant = Plant(lambda iops: 1000.0, 1e5, noise(seed, sd, rho), mean, iops=1000.0)
+    plant = Plant(lambda iops: 1000.0, 1e5, noise(seed, sd, rho), MOVING[shape], iops=1000.0)
+    criterion, hold, most = _to_attain(rule, way)
+    trace = simulate(plant, Steady(criterion, hold=hold, timeout_s=1e9), most)
+    return _came_to(shape, trace.subintervals - 1 if trace.decisions[-1].done else None, hold)
+
+
+def attained_all(
+    shape: str, rule: Rule, way: str, sd: float, rho: float, seeds: Sequence[int]
+) -> list[tuple[bool, bool]]:
+    """The same of many seeds, in step with each other."""
+    criterion, hold, most = _to_attain(rule, way)
+    levels = 1000 * np.array([MOVING[shape](number) for number in range(most)])
+    values = levels[:, None] * _factors(seeds, rho, sd, most)
+    return [_came_to(shape, done, hold) for done in steady_together(criterion, hold, values, LENGTH_S)]
+
+
+def _to_attain(rule: Rule, way: str) -> tuple[Criterion, int, int]:
+    """(the criterion, subintervals to hold, how many there are in all)."""
     # A slope's limit is per second: such that a window at the limit moves by STEADY_LIMIT.
     limit = 100 * STEADY_LIMIT / (1 if rule is Rule.DEVIATION else STEADY_WINDOW * LENGTH_S)
-    criterion = Criterion(rule, LATENCY, STEADY_WINDOW, limit, no_drift=way != "as fio")
     hold = STEADY_WINDOW if way == "and hold" else 0
-    trace = simulate(plant, Steady(criterion, hold=hold, timeout_s=1e9), 10 * STEADY_WINDOW + hold)
-    if not trace.decisions[-1].done:
+    return Criterion(rule, LATENCY, STEADY_WINDOW, limit, no_drift=way != "as fio"), hold, 10 * STEADY_WINDOW + hold
+
+
+def _came_to(shape: str, done: int | None, hold: int) -> tuple[bool, bool]:
+    if done is None:
         return False, False
-    then = trace.subintervals - 1 - hold
+    mean, then = MOVING[shape], done - hold
     ahead = max(abs(mean(then + step) / mean(then) - 1) for step in range(1, STEADY_WINDOW + 1))
     return True, ahead > STEADY_LIMIT * (1 + 1e-9)
 
@@ -361,16 +379,17 @@ def steady_table(runs: Runs) -> Table:
     yield f"{'plant':22} {'rho':>4} " + " ".join(f"{f'{rule}, {way}':>19}" for rule, way in ways)
     worst = dict.fromkeys(ways, 0.0)
     for shape in MOVING:
-        for rho in (0.0, 0.5, 0.8) if shape == STILL else (0.0, 0.8):
+        for rho in (0.0, 0.5, 0.8):
             cells = []
             for rule, way in ways:
-                got = runs.each(partial(attained, shape, rule, way, sd, rho))
+                got = runs.together(partial(attained_all, shape, rule, way, sd, rho))
                 share = float(np.mean([not one[0] if shape == STILL else one[1] for one in got]))
                 worst[rule, way] = max(worst[rule, way], share)
                 cells.append(f"{'missed' if shape == 'still' else 'false'} {share:.1%}")
             yield f"{shape:22} {rho:4.1f} " + " ".join(f"{cell:>19}" for cell in cells)
-    for rule, way in ways:
-        yield promise(f"at most 5 % missed or false, {rule}, {way}", worst[rule, way], worst[rule, way] <= 0.05)
+    for rule in (Rule.DEVIATION, Rule.SLOPE):  # fio's rule, and one without hold, stand beside it
+        share = worst[rule, "and hold"]
+        yield promise(f"at most 5 % missed or false, {rule} and hold", share, share <= 0.05)
 
 
 TABLES = {"measure": measure_table, "pid": pid_table, "find": find_table, "steady": steady_table}

@@ -1,19 +1,22 @@
-"""Many measurements of one instance each, in step with each other: what `Measure` does, a column a run.
+"""Many runs of one instance each, in step with each other: what `Measure` and `Steady` do, a column a run.
 
-Rule: the statistics are control's own, which take many columns at once; only who stops when is written down again here,
-and a test holds it equal to `Measure`, run by run. So 2,000 runs cost as much as a hundred, one by one.
+Rule: the statistics are control's own where they take many columns at once; who stops when is written down again here,
+and tests hold it equal to `Measure` and `Steady`, run by run. So 2,000 runs cost as much as a hundred, one by one.
 """
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ivypy.master.control.columns import Columns
-from ivypy.master.control.correlation import FLOATS
+from ivypy.master.control.correlation import FLOATS, autocorrelation_times
+from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion, Rule
 from ivypy.master.control.estimate import estimates
 from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND, Goal
 from ivypy.master.control.trend import trend_probabilities
+from ivypy.master.rollup.statistics import t_quantile
 
 _DROPS = 10  # as in measure.py
 
@@ -73,3 +76,67 @@ def _starts(seen: FLOATS) -> FLOATS:
             break
     following = np.where(places > 0, np.minimum(places + 1, len(starts) - 1), places)
     return np.where(places >= 0, starts[following], -1)
+
+
+def steady_together(criterion: Criterion, hold: int, values: FLOATS, length_s: float) -> list[int | None]:
+    """The subinterval in which each column of `values` (n, runs) is done, or None.
+
+    `hold`: subintervals to hold after attaining, 0 for none; a steady state that is left begins anew behind that.
+    """
+    n, runs = values.shape
+    back = criterion.looks_back
+    plain, full = np.zeros((n, runs), bool), np.zeros((n, runs), bool)
+    for last in range(criterion.window - 1, n):
+        window = values[last + 1 - criterion.window : last + 1]
+        plain[last], allowed = _attains(criterion, window, length_s)
+        if not criterion.no_drift:
+            full[last] = plain[last]
+        elif last + 1 >= back:
+            drift = _drift(values[last + 1 - back : last + 1], length_s) * criterion.window * length_s
+            full[last] = plain[last] & (drift <= allowed)
+    return [_done(plain[:, run], full[:, run], criterion, hold) for run in range(runs)]
+
+
+def _attains(criterion: Criterion, window: FLOATS, length_s: float) -> tuple[NDArray[np.bool_], FLOATS]:
+    """(whether each column attains, what it may move by over one window more)."""
+    mean = np.clip(window.mean(axis=0), window.min(axis=0), window.max(axis=0))
+    unit = np.abs(mean) / 100 if criterion.relative else np.ones_like(mean)
+    whole_s = criterion.window * length_s
+    if criterion.rule is Rule.DEVIATION:
+        return np.abs(window - mean).max(axis=0) / unit <= criterion.limit, criterion.limit * unit
+    slope, _ = _lines(window, length_s)
+    return np.abs(slope) / unit <= criterion.limit, criterion.limit * unit * whole_s
+
+
+def _lines(values: FLOATS, length_s: float) -> tuple[FLOATS, FLOATS]:
+    """(slope per second, residuals) of each column's least-squares line."""
+    times = (np.arange(len(values)) - (len(values) - 1) / 2) * length_s
+    slope = times @ values / float(times @ times)
+    return slope, values - values.mean(axis=0) - slope * times[:, None]
+
+
+def _drift(values: FLOATS, length_s: float) -> FLOATS:
+    n = len(values)
+    times = (np.arange(n) - (n - 1) / 2) * length_s
+    slope, residuals = _lines(values, length_s)
+    error = np.sqrt((residuals**2).sum(axis=0) / (n - 2)) / sqrt(float(times @ times))
+    error *= np.sqrt(autocorrelation_times(residuals))
+    found: FLOATS = np.abs(slope) + t_quantile(DRIFT_PROBABILITY, n - 2) * error
+    return found
+
+
+def _done(plain: NDArray[np.bool_], full: NDArray[np.bool_], criterion: Criterion, hold: int) -> int | None:
+    """When one run is done: seeking by `full`, holding by `plain`, and by `full` once more at the end."""
+    begin, attained = 0, -1
+    for now in range(len(full)):
+        seen = now + 1 - begin
+        if attained < 0:
+            if full[now] and seen >= criterion.looks_back:
+                if not hold:
+                    return now
+                attained = now
+        elif not (full if now - attained >= hold else plain)[now]:
+            begin, attained = now + 1, -1
+        elif now - attained >= hold:
+            return now
+    return None
