@@ -33,6 +33,7 @@ from .changes import EditRefused
 from .desk import Desk, Running
 from .discover import Discovered, discover, prepare
 from .fleet import Fleet, Opener, connected
+from .hearing import remarks_told
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
@@ -139,7 +140,8 @@ class Run:
             return seen
         files = sum(file.count for file in plan.luns.create)
         self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        return await discover(plan, fleet, seen)
+        async with remarks_told(fleet, lambda host, text: self._event("remark", text, host)):
+            return await discover(plan, fleet, seen)
 
     def goes_on(self) -> bool:
         """Whether another step may begin; if not, why is said."""
@@ -243,10 +245,10 @@ class Run:
         """An instant of the controller's clock, now if None, as UTC."""
         return self._clock.utc_ns(self._now_ns() if at_ns is None else at_ns)
 
-    def _event(self, kind: str, text: str) -> None:
+    def _event(self, kind: str, text: str, host: str = "") -> None:
         utc_ns = self._utc_ns()
-        self._recorder.event(Event(utc_ns, kind, text))
-        self._watcher.show(Remark(utc(utc_ns), "", text))
+        self._recorder.event(Event(utc_ns, kind, text, host=host))
+        self._watcher.show(Remark(utc(utc_ns), host, text))
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:
         if fleet.interrupted.is_set() and self._presses.count:

@@ -1,0 +1,39 @@
+"""What hosts remark between steps is told when it comes: how far the creation of files is, for instance.
+
+Rule: everything else that they say unasked waits in the inbox, in its order, for the step that follows.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from ...protocol.messages import Remark
+from ..hosts.driver import Driver, Event
+from .fleet import Fleet
+
+
+@asynccontextmanager
+async def remarks_told(fleet: Fleet, tell: Callable[[str, str], None]) -> AsyncIterator[None]:
+    """While the block runs; `tell` gets host and text."""
+    waiting: list[tuple[Driver, Event]] = []
+
+    def take(driver: Driver, event: Event) -> None:
+        if isinstance(event, Remark):
+            tell(driver.name, event.text)
+        else:
+            waiting.append((driver, event))
+
+    async def listen() -> None:
+        while True:
+            take(*await fleet.inbox.get())
+
+    listening = asyncio.create_task(listen())
+    try:
+        yield
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        while not fleet.inbox.empty():
+            take(*fleet.inbox.get_nowait())
+        for one in waiting:
+            fleet.inbox.put_nowait(one)
