@@ -235,12 +235,9 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
 
 def test_tables_of_the_session(run: Path) -> None:
     host = table(run / "hosts.csv")[0]
-    assert (host["host"], host["hostname"], host["cores"], host["backends"]) == (
-        "h1",
-        "machine, one",
-        "2",
-        "libaio null",
-    )
+    assert [host[name] for name in ("host", "hostname", "cores", "backends", "io_uring")] == [
+        "h1", "machine, one", "2", "libaio null", "iopoll sqpoll",
+    ]  # fmt: skip
     lun = table(run / "luns.csv")[1]
     assert (lun["host"], lun["vendor"], lun["remarks"]) == ("h2", 'A "B", C', "a remark; another")
     workload = table(run / "workloads.csv")[3]

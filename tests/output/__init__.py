@@ -82,7 +82,7 @@ def record(merged: Interval, settings: Settings, phase: str, timed: bool = True)
 
 HELLO = Hello(
     Role.SLAVE, 1, "0.1.0", "abc", "machine, one", 17, "3.11.7", "6.1", "glibc 2.36", "x86_64", (0, 1), "tsc",
-    ("libaio", "null"), 65536,
+    ("libaio", "null"), 65536, ("iopoll", "sqpoll"),
 )  # fmt: skip
 LUN = Lun("/dev/sd0", "block", 1 << 30, 512, {"vendor": 'A "B", C', "port": "1:A"}, (), ("a remark", "another"))
 
