@@ -45,32 +45,11 @@ def new_target(words: Sequence[str], rollups: Rollups, state: State) -> NewTarge
     steered = held(state)
     if steered is None:
         raise EditRefused(["the step has no control: pid, so nothing in it has a target"])
-    amounts = [word.partition("=")[2].strip() for word in words if _is_target(word)]
-    said = [f"target is given {len(amounts)} times; remove all but one"] if len(amounts) > 1 else []
-    selected: dict[int, RollupInstance] = {}
-    types = [kind.name for kind in rollups.types]
-    for word in words:
-        name = word.partition("=")[0].strip()
-        try:
-            if _is_target(word):
-                continue
-            if name in CHANGES:
-                said.append(f"{name} and target stand in one edit; make it two: a target is not a setting of hosts")
-            elif name not in types:
-                raise ValueError(f"{name!r} is no rollup type of the plan{suggestion(name, types)}")
-            else:
-                selected |= {one.row: one for one in instances_of(word, rollups)}
-        except ValueError as error:
-            said.append(str(error))
-    if len(words) == len(amounts):
-        said.append("the edit does not say where; name instances, for example all=all or 'host={h1,h2}'")
-    if said:
-        raise EditRefused(said)
+    selected, amount = _read(words, rollups)
     focus, present = steered.steer.focus, steered.steer.targets
-    kind = rollups.type(focus.rollup)
     try:
-        names = _whole(kind.instances, list(selected.values()))
-        targets = {name: _amount(focus.metric, amounts[0], present[name]) for name in names}
+        names = _whole(rollups.type(focus.rollup).instances, selected)
+        targets = {name: _amount(focus.metric, amount, present[name]) for name in names}
         if faults := steered.steer.refuses(targets):
             raise ValueError("\n".join(f"{focus.rollup}: {text}" for text in faults))
     except ValueError as error:
@@ -82,6 +61,30 @@ def new_target(words: Sequence[str], rollups: Rollups, state: State) -> NewTarge
         for name, target in changed.items()
     ]
     return NewTarget(changed, ", ".join(pairs))
+
+
+def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance], str]:
+    """(what the clauses name, the amount). Raises EditRefused."""
+    amounts = [word.partition("=")[2].strip() for word in words if _is_target(word)]
+    said = [f"target is given {len(amounts)} times; remove all but one"] if len(amounts) > 1 else []
+    selected: dict[int, RollupInstance] = {}
+    types = [kind.name for kind in rollups.types]
+    for word in words:
+        name = word.partition("=")[0].strip()
+        if name in CHANGES:
+            said.append(f"{name} and target stand in one edit; make it two: a target is not a setting of hosts")
+        elif name not in types and not _is_target(word):
+            said.append(f"{name!r} is no rollup type of the plan{suggestion(name, types)}")
+        elif name in types:
+            try:
+                selected |= {one.row: one for one in instances_of(word, rollups)}
+            except ValueError as error:
+                said.append(str(error))
+    if len(words) == len(amounts):
+        said.append("the edit does not say where; name instances, for example all=all or 'host={h1,h2}'")
+    if said:
+        raise EditRefused(said)
+    return list(selected.values()), amounts[0]
 
 
 def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstance]) -> list[str]:
