@@ -129,7 +129,7 @@ CPU: Final = (
     Column("host", "", "as the plan names it"),
     Column("cpu_busy_percent", "%", "mean over the cores"),
     Column("busiest_core", "", "its number"),
-    Column("busiest_core_percent", "%", "of that one"),
+    Column("busiest_core_percent", "%", "of that one; with `spin` a core is busy while its thread waits, too"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
     Column("subinterval", "", "whose results were merged"),

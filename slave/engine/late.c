@@ -3,20 +3,12 @@
  * A completion is stamped when it is found, so whatever keeps the thread from looking lengthens service times. Two things
  * do: other work between two looks, and having no core. Time in the submit call is neither: it is the kernel at work on
  * I/Os. In a sleep the kernel looks for us, and wakes the thread; then it may wait for a core, and only the kernel knows
- * for how long. It is asked for one sleep in a millisecond, which stands for those since the one before.
+ * for how long. It is asked for one sleep in LATE_WATCH_NS, which stands for those since the one before.
  * Rule: counted by completion, so that it compares with service times.
  */
 #include "clock.h"
 #include "queued.h"
 #include "thread.h"
-
-#define WATCH_NS NS_PER_MS /* a reading in so much time; and a gap as long as this was no work of ours */
-
-static void count(struct thread *t, uint64_t late_ns, uint64_t completions)
-{
-    t->running->harvest_late[bucket_of(late_ns)] += completions;
-    t->running->figures.harvest_late += late_ns * completions;
-}
 
 /* Since the last reading. */
 static uint64_t without_core(struct thread *t)
@@ -32,32 +24,23 @@ void late_sleeps(struct thread *t, uint64_t now_ns)
     t->watched = now_ns >= t->watch_ns && atomic_load_explicit(&t->in_flight, memory_order_relaxed) > 0;
     if (!t->watched)
         return;
-    t->watch_ns = now_ns + WATCH_NS;
+    t->watch_ns = now_ns + LATE_WATCH_NS;
     without_core(t);
 }
 
-static void slept(struct thread *t, uint32_t found)
+void late_slept(struct thread *t, uint32_t found)
 {
     t->unwatched += found;
     if (!t->watched || found == 0)
         return;
-    count(t, without_core(t), t->unwatched);
+    late_count(t, without_core(t), t->unwatched);
     t->unwatched = 0;
 }
 
-void late_looked(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t in_submit_ns, enum rest how)
+/* Perhaps in the submit call, which then is not the kernel's work alone. */
+void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns)
 {
-    uint64_t gap_ns = now_ns - t->last_look_ns, late_ns = gap_ns - in_submit_ns;
+    uint64_t without_ns = earlier(without_core(t), gap_ns), late_ns = gap_ns - in_submit_ns;
 
-    if (how == REST_ASLEEP) {
-        slept(t, found);
-        return;
-    }
-    if (found == 0)
-        return;
-    if (gap_ns >= WATCH_NS) { /* put aside, perhaps in the submit call */
-        uint64_t without_ns = earlier(without_core(t), gap_ns);
-        late_ns = without_ns > late_ns ? without_ns : late_ns;
-    }
-    count(t, late_ns, found);
+    late_count(t, without_ns > late_ns ? without_ns : late_ns, found);
 }

@@ -176,9 +176,12 @@ int rest_until_needed(struct thread *t, uint64_t now_ns, enum rest *how);
 /* The sleep ended by its timer. */
 void rest_rang(struct thread *t, uint64_t now_ns);
 
-/* late.c: how late a look was for the completions that it found. Told after each look, and before a sleep. */
-void late_looked(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t in_submit_ns, enum rest how);
+/* late.c: a sleep is about to begin; it ended, with so many completions; a look came so long after the one before that
+ * the thread may have been put aside. */
+#define LATE_WATCH_NS NS_PER_MS
 void late_sleeps(struct thread *t, uint64_t now_ns);
+void late_slept(struct thread *t, uint32_t found);
+void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns);
 
 /* submit.c */
 void submit_enqueue(struct thread *t, struct instance *i);
@@ -239,6 +242,13 @@ static inline struct instance *list_take(struct instance_list *list)
     if (i)
         list->first = i->next_waiting;
     return i;
+}
+
+/* So many completions were looked for so late. */
+static inline void late_count(struct thread *t, uint64_t late_ns, uint64_t completions)
+{
+    t->running->harvest_late[bucket_of(late_ns)] += completions;
+    t->running->figures.harvest_late += late_ns * completions;
 }
 
 static inline void record(struct thread *t, const struct instance *i, uint32_t series, uint64_t ns, uint32_t bytes)
