@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.slave.deal import shares
 from ivypy.slave.parts import FIRST_FURTHER, Order, Part, split, threads_wanted
 from ivypy.slave.workloads import Workloads
 from tests.slave.client import Client, u32
@@ -44,6 +45,15 @@ def test_shares_of_a_rate_are_all_of_it(iops: float, maxtags: int, parts: int) -
     made = split(Parameters(iops=iops, maxtags=maxtags), parts)
     assert sum(float(one.iops) for one in made) == pytest.approx(iops)
     assert sum(one.maxtags for one in made if one.iops) == maxtags or iops < 1e-300
+
+
+@given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 16))
+def test_tags_that_fit_an_instances_buffers_fit_those_of_each_part(one: int, other: int, parts: int) -> None:
+    """So that an edit of a running instance, up to its ceiling, is never refused by the engine."""
+    maxtags, ceiling = sorted((one, other))
+    parts = min(parts, ceiling)  # as instances are dealt
+    told = split(Parameters(maxtags=maxtags), parts)
+    assert all(part.maxtags <= room for part, room in zip(told, shares(ceiling, parts), strict=True))
 
 
 def test_a_sequential_stream_stays_on_one_thread() -> None:
