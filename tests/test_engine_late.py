@@ -1,10 +1,6 @@
 """Late harvests: what a thread without a core finds late is counted, whether it slept or worked."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,9 +8,7 @@ import pytest
 from ivypy.protocol.counters import SERVICE, Count, Moment, ThreadCount
 from ivypy.slave.engine._engine import Engine
 from tests.engine import MS, REAL, Drive
-
-HOGS = 3
-HOG = "import os; os.sched_setaffinity(0, {{{}}}); print(flush=True)\nwhile True: pass"
+from tests.hogs import wanted_core
 
 
 @pytest.fixture
@@ -22,20 +16,6 @@ def image(tmp_path: Path) -> Path:
     path = tmp_path / "image"
     path.write_bytes(os.urandom(16 << 20))  # what was never written is read without the disk
     return path
-
-
-@contextmanager
-def wanted_core(core: int) -> Iterator[None]:
-    """So many others want that core all the time."""
-    with ExitStack() as stack:
-        for _ in range(HOGS):
-            hog = stack.enter_context(
-                subprocess.Popen([sys.executable, "-c", HOG.format(core)], stdout=subprocess.PIPE)
-            )
-            stack.callback(hog.kill)
-            assert hog.stdout is not None
-            hog.stdout.readline()
-        yield
 
 
 @pytest.mark.slow
