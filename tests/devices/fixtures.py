@@ -36,6 +36,12 @@ def faulty_lun() -> Iterator[devices.FaultFs]:
 
 
 @pytest.fixture
+def queue_lun() -> Iterator[devices.FaultFs]:
+    """A faulty one that does four I/Os at once, and the others after them."""
+    yield from _or_skip(devices.faultfs(threads=4))
+
+
+@pytest.fixture
 def throttled_lun(loop_lun: str) -> Iterator[devices.Throttle]:
     """A loop device, and a cgroup that may do 1,000 I/Os per second on it; who joins leaves it at the end."""
     yield from _or_skip(devices.throttle(loop_lun, 1000))
