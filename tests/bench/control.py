@@ -27,7 +27,7 @@ from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.probe import Question
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steer
-from tests.bench.lockstep import measured_together, steady_together
+from tests.bench.parts.lockstep import measured_together, steady_together
 from tests.control.plants import LATENCY, LENGTH_S, Curve, Plant, flat_then_wall, linear, load_for, mmc, noise, simulate
 from tests.control.rivals import IvyPid, half_width, ivy_measure
 
