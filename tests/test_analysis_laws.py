@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from ivypy.master.analysis.layout import FIO_3, IVYPY, Layout
 from ivypy.protocol.histogram import bucket_of
 from tests.analysis import Ran, log, row, run
 from tests.analysis.table import Row, table
+
+pytestmark = pytest.mark.slow
 
 PERIOD = 500  # ms; intervals of a second are whole periods, so that where a row is cut depends on nothing
 Io = tuple[int, int]  # completion in ms, bucket

@@ -56,6 +56,7 @@ def lines(draw: st.DrawFn) -> str:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(lines(), max_size=4).map("".join))
 @settings(max_examples=100, deadline=None)
 def test_histogram_rows_are_read_as_python_reads_them(text: str) -> None:
@@ -168,6 +169,7 @@ def in_c(
     return {(low + int(q), int(b)): float(cells[q, b]) for q, b in zip(*np.nonzero(cells), strict=True)}
 
 
+@pytest.mark.slow
 @given(records(), st.sampled_from([50, 700, 1000]), st.booleans())
 @settings(max_examples=60, deadline=None)
 def test_records_are_spread_as_the_formulas_say(

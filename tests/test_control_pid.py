@@ -109,6 +109,7 @@ def test_a_change_of_gain_is_bumpless() -> None:
     assert loop_of(state).iops == pytest.approx(before)
 
 
+@pytest.mark.slow
 def test_gains_do_not_step_for_ever_on_noise() -> None:
     """The ancestor's defect 15: 2,000 subintervals of correlated noise at the target end with few steps."""
     for seed in range(5):

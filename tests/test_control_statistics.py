@@ -96,6 +96,7 @@ def test_interval_of_independent_values_equals_scipys() -> None:
     assert got.half_width / 2 == pytest.approx((high - low) / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.8])
 def test_interval_covers_the_truth_as_often_as_it_says(rho: float) -> None:
     hits = [
@@ -119,6 +120,7 @@ def test_nothing_measured_has_no_estimate() -> None:
     assert estimate([Sample(0.0, 0.0, np.zeros(BUCKETS, dtype=np.uint64))] * 5, 0.99) is None
 
 
+@pytest.mark.slow
 def test_no_change_is_no_trend_and_noise_rarely_is() -> None:
     assert trend_probability(np.full(30, 3.0)) == 1.0
     for rho, most in ((0.0, 0.02), (0.5, 0.04), (0.8, 0.06)):

@@ -7,7 +7,8 @@ import pytest
 
 from tests.engine import BACKENDS, SQPOLL, run
 
-LENGTHY = {"hung", "held_thread", "stuck_thread"}
+pytestmark = pytest.mark.slow
+
 SCENARIOS = [
     "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
     "refused",  # the submit call refuses one I/O
@@ -33,20 +34,14 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-def marked(scenario: str, sanitizer: str) -> object:
-    slow = sanitizer == "tsan" or scenario in LENGTHY
-    return pytest.param(scenario, sanitizer, marks=[pytest.mark.slow] if slow else [])
-
-
-@pytest.mark.parametrize(
-    ("scenario", "sanitizer"), [marked(scenario, sanitizer) for sanitizer in ("asan", "tsan") for scenario in SCENARIOS]
-)
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
     run("faults", scenario, image, sanitizer=sanitizer)
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
-@pytest.mark.parametrize("sanitizer", ["asan", pytest.param("tsan", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
     """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""
     run("life", backend, image, 40, sanitizer=sanitizer)

@@ -12,6 +12,8 @@ from scipy import stats
 
 from tests.engine import S, run
 
+pytestmark = pytest.mark.slow
+
 HOUR = 3600 * S
 
 

@@ -18,6 +18,8 @@ from ivypy.master.hosts.gate import LoginGate
 from ivypy.master.hosts.spec import HostSpec
 from tests.hosts import ask, connected, fault, line, local, opened, stand_in
 
+pytestmark = pytest.mark.slow
+
 OLD = bootstrap.OLD_S + 60
 
 

@@ -17,6 +17,8 @@ from ivypy.master.hosts.bundle import Bundle, compiled, pack
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.hosts import STAND_IN, ask, connected, fault, local, opened, script, stand_in
 
+pytestmark = pytest.mark.slow
+
 INSTALL = "install Python 3.11 or newer there, or name it with python:"
 
 

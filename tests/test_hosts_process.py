@@ -17,6 +17,8 @@ from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.hosts import ask, line, local, opened, stand_in, until_dead
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_local_slave_says_hello_and_answers(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:

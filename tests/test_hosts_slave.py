@@ -13,6 +13,8 @@ from ivypy.protocol.messages import Hello, Role
 from tests.hosts import connected, line, local, until_dead
 from tests.lab import Lab
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def bundle() -> Bundle:

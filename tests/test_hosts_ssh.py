@@ -23,6 +23,8 @@ from ivypy.master.hosts.pipe import Pipe, PipeLost
 from tests.hosts import ask, fault, line, opened, script, stand_in, until_dead
 from tests.lab import Lab, LabHost, Sshd, run
 
+pytestmark = pytest.mark.slow
+
 USER = getpass.getuser()
 
 
@@ -79,7 +81,6 @@ async def test_the_bundle_is_sent_once_and_stays(lab: Lab) -> None:
     assert (lab.hosts[1].folder / "cache" / bundle.hash / "once.py").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("at_a_time", "all_get_in"), [(2, True), (12, False)])
 async def test_the_gate_keeps_within_what_sshd_takes(host: LabHost, at_a_time: int, all_get_in: bool) -> None:
     """An sshd that refuses whoever is the fifth that has not proved itself: as much room beside us as in real life."""
@@ -93,7 +94,6 @@ async def test_the_gate_keeps_within_what_sshd_takes(host: LabHost, at_a_time: i
     assert all("closed the connection during the login" in text for text in refused)
 
 
-@pytest.mark.slow
 async def test_megabytes_go_both_ways_at_once(host: LabHost) -> None:
     size = 8 << 20
     async with opened(host.spec()) as pipe:
@@ -112,7 +112,6 @@ async def test_megabytes_go_both_ways_at_once(host: LabHost) -> None:
         assert await line(pipe) == "taken"
 
 
-@pytest.mark.slow
 async def test_every_byte_value_goes_through_unchanged(host: LabHost) -> None:
     every = bytes(byte for byte in range(256) if byte != ord("\n"))
     async with opened(host.spec()) as pipe:
@@ -144,7 +143,6 @@ async def test_a_login_scripts_noise_is_skipped(host: LabHost, tmp_path: Path) -
     assert "<- (skipped) You have mail." in log
 
 
-@pytest.mark.slow
 async def test_a_banner_is_logged(host: LabHost, tmp_path: Path) -> None:
     (tmp_path / "banner").write_text("Authorized use only.\n")
     log: list[str] = []
@@ -167,14 +165,12 @@ def agent(host: LabHost, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     process.communicate()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("agent")
 async def test_an_agent_holds_the_key(host: LabHost) -> None:
     async with opened(host.spec(identity=None)) as pipe:
         assert await ask(pipe, "say yes") == "yes"
 
 
-@pytest.mark.slow
 async def test_the_users_ssh_configuration_is_honoured(host: LabHost, home: Path) -> None:
     sshd = host.sshds[0]
     (home / ".ssh" / "config").write_text(
@@ -187,7 +183,6 @@ async def test_the_users_ssh_configuration_is_honoured(host: LabHost, home: Path
         assert await ask(pipe, "say yes") == "yes"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hashed", [False, True])
 async def test_the_users_own_known_hosts_serve_where_none_are_named(host: LabHost, home: Path, hashed: bool) -> None:
     known_hosts = home / ".ssh" / "known_hosts"
@@ -353,7 +348,6 @@ async def test_a_host_key_of_another_kind_than_the_known_one(host: LabHost, tmp_
     )
 
 
-@pytest.mark.slow
 async def test_the_kind_of_key_that_is_known_is_asked_for_first(host: LabHost, tmp_path: Path) -> None:
     run("ssh-keygen", "-q", "-t", "rsa", "-N", "", "-f", str(tmp_path / "rsa"))
     with host.sshd(f"HostKey {tmp_path}/rsa") as sshd:
@@ -411,7 +405,6 @@ async def test_a_python_that_the_login_shell_does_not_find(host: LabHost) -> Non
     assert found.remedy == "install Python 3.11 or newer there, or name it with python:"
 
 
-@pytest.mark.slow
 async def test_words_with_spaces_and_quotes_reach_the_host_as_they_are(host: LabHost, tmp_path: Path) -> None:
     cache = tmp_path / 'it\'s a "cache" $HOME'
     async with opened(host.spec(cache_dir=str(cache))):
@@ -419,7 +412,6 @@ async def test_words_with_spaces_and_quotes_reach_the_host_as_they_are(host: Lab
     assert cache.is_dir()
 
 
-@pytest.mark.slow
 async def test_a_session_that_is_not_given(host: LabHost) -> None:
     with host.sshd("MaxSessions 0") as sshd:
         found = await fault(sshd.spec())
@@ -427,7 +419,6 @@ async def test_a_session_that_is_not_given(host: LabHost) -> None:
     assert found.remedy == "its sshd log says why (MaxSessions, the user's shell)"
 
 
-@pytest.mark.slow
 async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, tmp_path: Path) -> None:
     killer = script(tmp_path / "python3", "kill -9 $(ps -o ppid= $PPID) $PPID")  # the shell, the session or the sshd
     with host.sshd() as sshd:
@@ -448,7 +439,6 @@ async def test_an_end_that_should_not_be_says_how_and_why(host: LabHost) -> None
             assert str(lost.value).startswith(reason)
 
 
-@pytest.mark.slow
 async def test_an_end_in_peace_is_the_end_of_the_stream(host: LabHost) -> None:
     async with opened(host.spec()) as pipe:
         await pipe.write(b"exit 0\n")
@@ -482,7 +472,6 @@ async def test_closing_ends_the_slave(host: LabHost) -> None:
     until_dead(far)
 
 
-@pytest.mark.slow
 async def test_closing_does_not_wait_for_a_slave_that_stays(host: LabHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssh, "GRACE_S", 0.2)
     async with opened(host.spec()) as pipe:
@@ -493,7 +482,6 @@ async def test_closing_does_not_wait_for_a_slave_that_stays(host: LabHost, monke
     far.kill()
 
 
-@pytest.mark.slow
 async def test_closing_drains_a_slave_that_is_writing(host: LabHost) -> None:
     async with opened(host.spec()) as pipe:
         far = await far_process(pipe)
@@ -503,7 +491,6 @@ async def test_closing_drains_a_slave_that_is_writing(host: LabHost) -> None:
         until_dead(far)
 
 
-@pytest.mark.slow
 async def test_a_pulled_cable_is_noticed_within_seconds(namespaces: Lab) -> None:
     host = namespaces.hosts[1]
     async with opened(host.spec()) as pipe:
@@ -515,7 +502,6 @@ async def test_a_pulled_cable_is_noticed_within_seconds(namespaces: Lab) -> None
                 await pipe.close()
 
 
-@pytest.mark.slow
 async def test_a_cable_that_is_pulled_for_a_moment_does_no_harm(namespaces: Lab) -> None:
     async with opened(namespaces.hosts[1].spec()) as pipe:
         with namespaces.hosts[1].unplugged():

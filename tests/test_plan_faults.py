@@ -148,6 +148,7 @@ def test_a_fault_found_later_is_told_like_any_other() -> None:
     assert [str(fault.place) for fault in both.faults] == ["p.yaml:1:1", "p.yaml:3:14"]
 
 
+@pytest.mark.slow
 def test_deep_and_wide_texts_end_in_a_fault_and_not_in_a_crash() -> None:
     billion_laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{name}: &{name} [{','.join(['*' + before] * 10)}]\n"

@@ -341,6 +341,7 @@ def test_the_plans_parameters_are_those_of_the_table() -> None:
     assert PlanParameters().absolute(1 << 30, "max") == Parameters()
 
 
+@pytest.mark.slow
 def test_a_plan_of_ten_thousand_lines_is_whole() -> None:
     text = "rollups: [ host, workload ]\nsteps:\n" + "".join(
         f"- go: {{ name: s{i}, warmup: 30s }}\n- edit:\n    rollup: all=all\n    set:\n      total_iops: {i}\n"

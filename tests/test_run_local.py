@@ -12,6 +12,8 @@ import pytest
 
 from tests.runs import ROOT, ivypy, run, start, written
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("-D", "size=16MiB", "-D", "subinterval=0.5s", "-D", "warmup=0.5s", "-D", "measure=3s")
 
 PLAN = """\
@@ -32,7 +34,6 @@ def slaves_of(pid: int) -> list[psutil.Process]:
     return psutil.Process(pid).children(recursive=True)
 
 
-@pytest.mark.slow
 def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
     done = run(ROOT / "configs" / "first.yaml", tmp_path / "runs", *QUICK, "-D", f"path={tmp_path / 'data'}")
     assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
@@ -45,7 +46,6 @@ def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
     assert float(half["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
 
 
-@pytest.mark.slow
 def test_rows_add_up(tmp_path: Path) -> None:
     done = run(a_plan(tmp_path), tmp_path / "runs")
     rows = done.rows("step0000.one/all/all.csv")
@@ -59,7 +59,6 @@ def test_rows_add_up(tmp_path: Path) -> None:
     assert counted == int(summary["overall_service_count"])
 
 
-@pytest.mark.slow
 def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None
@@ -82,7 +81,6 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.slow
 def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
     process = start(plan, tmp_path / "runs")
@@ -100,7 +98,6 @@ def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
 
 
-@pytest.mark.slow
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None
@@ -120,7 +117,6 @@ def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Pat
     assert len(rows) >= 2 and all(row["overall_iops"] for row in rows)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "changed, code, says",
     [
@@ -146,7 +142,6 @@ def test_bad_input_is_told_with_its_place(tmp_path: Path, changed: tuple[str, st
     assert "Traceback" not in done.err
 
 
-@pytest.mark.slow
 def test_a_file_that_is_there_is_not_overwritten_without_consent(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_bytes(b"x" * (16 << 20))

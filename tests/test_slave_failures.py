@@ -18,6 +18,8 @@ from ivypy.slave.obey import Exit, Slave
 from tests.slave.client import u32
 from tests.slave.fake_engine import FakeEngine, collected
 
+pytestmark = pytest.mark.slow
+
 
 class Conversation:
     """A slave in this process, over real pipes, with an engine whose every word the test decides."""

@@ -21,6 +21,8 @@ from ivypy.slave.workloads import Workloads
 from tests.slave.client import Client, u32
 from tests.slave.fake_engine import FakeEngine
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("iops", "maxtags", "parts", "told"),

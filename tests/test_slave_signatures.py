@@ -78,6 +78,7 @@ def test_a_gpt_is_named_and_its_protective_mbr_is_not() -> None:
     assert found(ends(data)) == ("GPT partition table",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("maker", "name"),
     [
