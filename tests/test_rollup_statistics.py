@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -17,6 +17,7 @@ from ivypy.master.rollup.statistics import (
 )
 
 
+@example(9415831.87890625, 0.95)
 @given(
     st.floats(0.5, 1e7),
     st.sampled_from([0.55, 0.6, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995, 0.99999]),

@@ -25,7 +25,7 @@ CONFIDENCE: Final = 0.95
 def t_quantile(probability: float, df: float) -> float:
     """The value that Student's t with `df` (any real > 0) degrees of freedom stays below with `probability`.
 
-    Newton's method on the tail, kept within a bracket; relative error below 1e-10. Raises ValueError for a
+    Newton's method on the tail, kept within a bracket; relative error below 1e-9. Raises ValueError for a
     probability outside (0, 1) and for df <= 0.
     """
     if not 0.0 < probability < 1.0 or not df > 0.0:
@@ -54,7 +54,8 @@ def t_tail(t: float, df: float) -> float:
     """The probability that Student's t is above `t` > 0: half the incomplete beta function I_x(df/2, 1/2)."""
     whole = df + t * t
     x, rest, a = df / whole, t * t / whole, 0.5 * df  # rest is 1 - x, without its cancellation
-    front = math.exp(_log_gamma_step(a) + a * math.log(x) + 0.5 * math.log(rest)) / math.sqrt(math.pi)
+    log_x = -math.log1p(t * t / df)  # times a: a rounding error of x itself would be millions of times larger
+    front = math.exp(_log_gamma_step(a) + a * log_x + 0.5 * math.log(rest)) / math.sqrt(math.pi)
     if x < (a + 1.0) / (a + 2.5):
         return 0.5 * front * _beta_fraction(x, a, 0.5) / a
     return 0.5 - 0.5 * front * _beta_fraction(rest, 0.5, a) / 0.5
