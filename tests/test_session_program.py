@@ -185,7 +185,9 @@ def test_importing_ivypy_is_light() -> None:
 def test_the_example_runs(tmp_path: Path) -> None:
     words = [str(ROOT / "docs" / "examples" / "knee.py"), str(tmp_path / "data"), str(tmp_path / "runs"), "2"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "at most" in done.stdout and "results are in" in done.stdout
     (folder,) = (tmp_path / "runs").iterdir()
-    assert done.stdout.endswith(f"results are in {folder}\n")
+    if done.returncode == 1:  # this machine stood still in the two seconds of the maximum
+        assert done.stderr.startswith(f"there is no maximum to go by, see {folder}: "), done.stderr
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "at most" in done.stdout and done.stdout.endswith(f"results are in {folder}\n")

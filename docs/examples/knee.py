@@ -22,10 +22,13 @@ defaults: { subinterval: 1s, warmup: 2s, measure: "${seconds}s" }
 LONGEST_US = 5_000.0  # the response time, 99th percentile, that is still good enough
 
 
-async def main(path: str, root: str, seconds: str) -> None:
+async def main(path: str, root: str, seconds: str) -> str | None:
+    """What kept it from an answer, if anything did."""
     best = None
     async with ivypy.Session(PLAN, root=root, defines={"path": path, "seconds": seconds}) as session:
         most = await session.go("max", warmup="1s")
+        if most.verdict == "invalid":  # then no step may refer to it
+            return f"there is no maximum to go by, see {session.folder}: {'; '.join(most.reasons)}"
         print(f"at most {most['all=all']['overall_iops']:,.0f} IOPS")
         for percent in (25, 50, 75, 90, 95):
             await session.edit("all=all", total_iops=f"{percent}% of step max")
@@ -37,8 +40,9 @@ async def main(path: str, root: str, seconds: str) -> None:
             best = percent
     print(f"good up to {best} % of max" if best else "not even the lowest load is good")
     print(f"results are in {session.folder}")
+    return None
 
 
 if __name__ == "__main__":
     words = [*sys.argv[1:], "runs", "20"]
-    asyncio.run(main(*words[:3]))
+    sys.exit(asyncio.run(main(*words[:3])))
