@@ -6,14 +6,11 @@ row) cannot be had from here, see tail.py. The block size is that of the I/O tha
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from ._rows import parse_histograms
 from .align import Aligner
+from .histogram_rows import HistogramRows
 from .lines import line_of_row
-from .read_text import Parsed, Reading
+from .read_text import Reading
 from .records import NS_PER_MS, Clock, Records
-from .streams import CHUNK
 
 
 def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
@@ -21,24 +18,15 @@ def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
 
     `split_late`: see align.py; without, a record is a row.
     """
-    source = reading.source
-    columns = source.layout.buckets
-    # A row has `columns` cells of at least two characters, and a cell is an entry at most.
-    most_rows, most_entries = CHUNK // (2 * columns) + 1, CHUNK // 2 + columns
-    stamps, sizes = np.empty(most_rows, np.int64), np.empty(most_rows, np.int64)
-    directions, first = np.empty(most_rows, np.uint8), np.empty(most_rows + 1, np.int64)
-    buckets, counts = np.empty(most_entries, np.uint16), np.empty(most_entries, np.uint64)
-
-    def parse(text: memoryview) -> Parsed:
-        return parse_histograms(text, source.lead, columns, stamps, directions, sizes, first, buckets, counts)
-
+    source, into = reading.source, HistogramRows(reading.source)
     period_ms = source.period_ns / NS_PER_MS if source.period_ns else None
     aligner = Aligner(period_ms, source.epoch, split_late=split_late)
     clock = Clock(source.start_ns, source.drift)
-    for text, (rows, entries, *_) in reading.parse(parse):
+    for text, (rows, entries, *_) in reading.parse(into.parse):
         records, backwards = aligner.records(
-            stamps[:rows], directions[:rows], first[: rows + 1], buckets[:entries], counts[:entries], clock
-        )
+            into.stamps[:rows], into.directions[:rows], into.first[: rows + 1], into.buckets[:entries],
+            into.counts[:entries], clock,
+        )  # fmt: skip
         if len(records):
             yield records
         if backwards:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .._rows import parse_histograms, parse_latencies
+from .._rows import parse_latencies
 from ..detect import Hints, detect
 from ..faults import Fault, LogError
+from ..histogram_rows import HistogramRows
 from ..read_text import Parsed, Reading
 from ..records import Directions, Floats, Ints
 from ..source import Format, Source
@@ -66,21 +67,15 @@ def histogram_sources(paths: Sequence[Path], hints: Hints) -> list[Source]:
 
 def read_rows(source: Source) -> Rows:
     """All rows of a log, dense. LogError where a line is none."""
-    columns = source.layout.buckets
-    most_rows, most_entries = CHUNK // (2 * columns) + 1, CHUNK // 2 + columns
-    stamps, sizes = np.empty(most_rows, np.int64), np.empty(most_rows, np.int64)
-    directions, first = np.empty(most_rows, np.uint8), np.empty(most_rows + 1, np.int64)
-    buckets, counts = np.empty(most_entries, np.uint16), np.empty(most_entries, np.uint64)
-
-    def parse(text: memoryview) -> Parsed:
-        return parse_histograms(text, source.lead, columns, stamps, directions, sizes, first, buckets, counts)
-
+    columns, into = source.layout.buckets, HistogramRows(source)
     reading = Reading(source)
     parts: list[Rows] = []
-    for _, (rows, entries, *_) in reading.parse(parse):
+    for _, (rows, entries, *_) in reading.parse(into.parse):
         dense = np.zeros((rows, columns))
-        dense[np.repeat(np.arange(rows), np.diff(first[: rows + 1])), buckets[:entries]] = counts[:entries]
-        parts.append(Rows(source, stamps[:rows].copy(), directions[:rows].copy(), sizes[:rows].copy(), dense))
+        row_of = np.repeat(np.arange(rows), np.diff(into.first[: rows + 1]))
+        dense[row_of, into.buckets[:entries]] = into.counts[:entries]
+        stamps, directions, sizes = into.stamps[:rows].copy(), into.directions[:rows].copy(), into.sizes[:rows].copy()
+        parts.append(Rows(source, stamps, directions, sizes, dense))
     if not parts:
         reading.fault("holds no records")
     if reading.faults:
