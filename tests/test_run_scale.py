@@ -8,26 +8,16 @@ import pytest
 
 from ivypy.master.output.stored import Stored
 from ivypy.protocol.counters import Count
+from tests.bench.scale import PLAN
 from tests.runs import run, written
 
 LUNS = 1000
 SUBINTERVALS = 6
-PLAN = """
-name: scale
-luns: {{ create: {{ path: "{folder}/lun{{}}", size: 64KiB, count: {luns} }} }}
-workloads:
-  steady: {{ iops: 4, maxtags: 2 }}
-  independent: {{ iops: 4, iosequencer: random_independent }}
-  sequential: {{ iops: 4, iosequencer: sequential, fraction_read: 0% }}
-rollups: [ workload ]
-defaults: {{ subinterval: 1s, warmup: 0, measure: {subintervals}s }}
-steps: [ go: one ]
-"""
 
 
 @pytest.mark.long
 def test_a_thousand_luns_with_three_workloads_each(tmp_path: Path) -> None:
-    plan = written(tmp_path, PLAN.format(folder=tmp_path, luns=LUNS, subintervals=SUBINTERVALS))
+    plan = written(tmp_path, PLAN.format(folder=tmp_path, luns=LUNS, each=4, subinterval=1, seconds=SUBINTERVALS))
     done = run(plan, tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
     assert Counter(row["workload"] for row in done.rows("workloads.csv")) == dict.fromkeys(

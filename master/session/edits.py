@@ -26,7 +26,7 @@ from .placement import Placement
 from .settings import Key, Measured, NotMeasured, shares
 
 EDITABLE: Final = (*sorted(LIVE), TOTAL_IOPS)
-_RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
+RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
 _FACTOR: Final = re.compile(r"\d+(\.\d*)?|\.\d+")
 MOST_SAID: Final = 5  # pairs of values that are spelled out
 
@@ -123,7 +123,7 @@ def _change(name: str, value: str) -> Change:
     if name not in EDITABLE:
         live = listed(list(EDITABLE))
         raise ValueError(f"{name} cannot change while a step runs ({live} can); give it in the plan, before a step")
-    relative = _RELATIVE.fullmatch(value)
+    relative = RELATIVE.fullmatch(value)
     try:
         if relative is not None and name == "range":
             raise ValueError(f"{value!r} is no place in a LUN; write both, for example 0%..50%")
@@ -157,7 +157,7 @@ def factor_of(value: str) -> float:
 
 
 def is_relative(value: str) -> bool:
-    return _RELATIVE.fullmatch(value.strip()) is not None
+    return RELATIVE.fullmatch(value.strip()) is not None
 
 
 def altered(

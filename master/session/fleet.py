@@ -9,7 +9,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from ...protocol.messages import MOST_IN_A_LIST, PROTOCOL_VERSION, Command, Die, Hello, Lun, Luns, Role, Saying
+from ...protocol.messages import (
+    MOST_IN_A_LIST,
+    PROTOCOL_VERSION,
+    Command,
+    Die,
+    Hello,
+    ListLuns,
+    Lun,
+    Luns,
+    Role,
+    Saying,
+)
 from ..errors import HostFault, HostsError
 from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
 from ..hosts.errors import HostUnusable
@@ -63,8 +74,6 @@ async def ask_in_parts(
 
 async def luns_of(driver: Driver, **listing: Any) -> list[Lun]:
     """Ask a host for its LUNs."""
-    from ...protocol.messages import ListLuns
-
     answer = await driver.ask(ListLuns, **listing)
     return [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
 

@@ -5,7 +5,6 @@ control moves the load by itself, from the next subinterval on. The clauses must
 type that is controlled: half of one has no target of its own.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,10 +16,9 @@ from ..plan.fields import CHANGES
 from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
 from .changes import EditRefused
-from .edits import factor_of, instances_of
+from .edits import RELATIVE, factor_of, instances_of
 
 TARGET: Final = "target"
-_RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstanc
 
 def _amount(metric: str, text: str, present: float) -> float:
     """Absolute, or relative to what is in force."""
-    relative = _RELATIVE.fullmatch(text)
+    relative = RELATIVE.fullmatch(text)
     try:
         if relative is None:
             amount = parse_amount(metric, text)
