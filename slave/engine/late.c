@@ -25,7 +25,7 @@ void late_sleeps(struct thread *t, uint64_t now_ns)
     if (!t->watched)
         return;
     t->watch_ns = now_ns + LATE_WATCH_NS;
-    without_core(t);
+    t->queued_ns = queued_ns(t->queued);
 }
 
 void late_slept(struct thread *t, uint32_t found)
