@@ -13,6 +13,7 @@ from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
 from ivypy.master.rollup.workers import Workers, late_us
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol.histogram import LIMIT_NS, bucket_of
 from ivypy.protocol.messages import ArrayType
 from ivypy.protocol.parameters import Iops, Parameters
 from tests.rollup import instance, merger_of
@@ -67,6 +68,11 @@ def test_lateness_adds_over_subintervals_threads_and_hosts(figures: list[tuple[i
     completed = sum(n for n, _, _ in figures)
     assert mean == pytest.approx(sum(n * late for n, late, _ in figures) / max(completed, 1) / 1e3)
     assert p99 <= max((late for n, _, late in figures if n), default=0) / 1e3 * (1 + 1 / 128)
+
+
+@pytest.mark.parametrize("p99", [0, 1, 127, 128, 10**6, LIMIT_NS - 1, LIMIT_NS, 2**62])
+def test_a_p99_stands_in_the_bucket_of_latencies(p99: int) -> None:
+    assert workers_of(table({ThreadCount.COMPLETED: 3, P99: p99})).seen().p99s == {bucket_of(p99): 3}
 
 
 def test_one_bad_subinterval_is_not_the_p99_of_all() -> None:

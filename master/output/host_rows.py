@@ -1,10 +1,10 @@
 """Rows about hosts and their threads: cpu.csv, interlock.csv, threads.csv, clock.csv.
 
 Rule: a row per host and subinterval (threads.csv: per thread), durations as they were counted, in the unit of the
-column's name.
+column's name. A thousand hosts are many numbers, so each table is made of columns, for all hosts in one go.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -12,11 +12,15 @@ import numpy as np
 
 from ...protocol.counters import ThreadCount
 from ...protocol.messages import Result
+from ..rollup.merged import Floats, Ints
 from ..rollup.unpack import threads_of
-from .records import HostTiming, SubintervalRecord, Timing
+from .records import HostTiming, SubintervalRecord
 from .table import cells, number_cells
 
 Row = Sequence[Any]
+
+_SHORT: Final = "%.5g"
+_NS: Final = "%.15g"  # of whole nanoseconds, in whatever unit: every digit
 
 _TIMES: Final = (
     ThreadCount.DISPATCH, ThreadCount.SWITCHOVER, ThreadCount.LATENESS_P50, ThreadCount.LATENESS_P99,
@@ -31,91 +35,110 @@ def core_numbers(cores: Mapping[str, Sequence[int]]) -> list[int]:
     return sorted({core for host in cores.values() for core in host})
 
 
-def cpu_rows(record: SubintervalRecord, cores: Mapping[str, Sequence[int]]) -> Iterator[Row]:
+def cpu_rows(record: SubintervalRecord, cores: Mapping[str, Sequence[int]]) -> str:
     """`cores`: per host, the numbers of the cores in the order in which it reports them (`hello.cores`)."""
     numbers = core_numbers(cores)
-    for host, result in record.interval.results.items():
-        busy = dict(zip(cores.get(host, ()), result.cpu, strict=False))
-        start: list[Any] = [record.interval.subinterval, host]
-        if busy:
-            busiest = max(busy, key=lambda core: busy[core])
-            start += [_short(sum(busy.values()) / len(busy)), busiest, _short(busy[busiest])]
-        else:
-            start += [None, None, None]
-        yield [*start, *(_short(busy[core]) if core in busy else None for core in numbers)]
-
-
-def interlock_rows(record: SubintervalRecord) -> Iterator[Row]:
-    """The controller's side and the worst of each host's threads."""
-    for host, result in record.interval.results.items():
-        timing = record.timing.hosts.get(host)
-        yield [record.interval.subinterval, host, *_controller(record.timing, timing), *_worst(result)]
-
-
-def _controller(timing: Timing, host: HostTiming | None) -> list[Any]:
-    acknowledged = host.acknowledgement_ns if host else None
-    return [
-        _ms(host.send_up_ns) if host else None,
-        _ms(timing.barrier_1_ns),
-        _ms(timing.processing_ns),
-        None if acknowledged is None else _ms(acknowledged),
-        _ms(timing.barrier_2_ns),
-        _ms(timing.left_ns),
+    column = {core: place for place, core in enumerate(numbers)}
+    results = record.interval.results
+    busy = np.full((len(results), len(numbers) + 1), np.nan)  # no core is in the last column
+    for row, (host, result) in enumerate(results.items()):
+        places = [column[core] for core, _ in zip(cores.get(host, ()), result.cpu, strict=False)]
+        busy[row, places] = result.cpu[: len(places)]
+    known = ~np.isnan(busy)
+    told = known.any(axis=1)
+    mean = np.divide(np.nansum(busy, axis=1), known.sum(axis=1), out=np.full(len(busy), np.nan), where=told)
+    busiest = np.where(known, busy, -1.0).argmax(axis=1)
+    columns = [
+        (_SHORT, mean),
+        ("%.9g", np.where(told, np.array([*numbers, np.nan])[busiest], np.nan)),
+        (_SHORT, busy[np.arange(len(busy)), busiest]),
+        *((_SHORT, busy[:, place]) for place in range(len(numbers))),
     ]
+    return _host_lines(record, results, columns)
 
 
-def _worst(result: Result) -> list[Any]:
-    threads = threads_of(result)
-    collected = _ms(result.collected_ns - result.start_ns - result.length_ns)
-    if not len(threads):
-        return [collected, 0, len(result.missing), *([None] * 9)]
-    worst = threads.max(axis=0)
+def interlock_rows(record: SubintervalRecord) -> str:
+    """The controller's side and the worst of each host's threads."""
+    results, timing = record.interval.results, record.timing
+    own = [timing.hosts.get(host) for host in results]
+    columns = [
+        (_NS, _of(own, lambda host: host.send_up_ns) / 1e6),
+        *((_NS, np.full(len(own), ns / 1e6)) for ns in (timing.barrier_1_ns, timing.processing_ns)),
+        (_NS, _of(own, lambda host: host.acknowledgement_ns) / 1e6),
+        *((_NS, np.full(len(own), ns / 1e6)) for ns in (timing.barrier_2_ns, timing.left_ns)),
+        *_worst(list(results.values())),
+    ]
+    return _host_lines(record, results, columns)
+
+
+def _worst(results: Sequence[Result]) -> list[tuple[str, Floats]]:
+    """Columns of interlock.csv from collected_ms on; blank where a host has no threads."""
+    table, counts = _threads(results)
+    some = counts > 0
+    starts = (counts.cumsum() - counts)[some]
+    ends_ns = np.array([result.start_ns + result.length_ns for result in results], np.int64)
+    lengths_ns = np.array([result.length_ns for result in results], np.int64)
+    missing = np.array([len(result.missing) for result in results])
+
+    def over(ufunc: np.ufunc, figures: Ints) -> Floats:
+        """Of each host's threads; nan where it has none."""
+        found = np.full(len(counts), np.nan)
+        if len(starts):
+            found[some] = ufunc.reduceat(figures, starts)
+        return found
+
     return [
-        collected,
-        len(threads),
-        int((threads[:, ThreadCount.SWAPPED] == 0).sum()),
-        int(threads[:, ThreadCount.OVERRUNS].sum()),
-        *(_us(int(worst[column])) for column in _TIMES[:7]),
-        _short(100 * int(worst[ThreadCount.IN_SUBMIT]) / result.length_ns),
+        (_NS, (np.array([result.collected_ns for result in results], np.int64) - ends_ns) / 1e6),
+        ("%d", counts),
+        ("%d", np.where(some, over(np.add, (table[:, ThreadCount.SWAPPED] == 0).astype(int)), missing)),
+        ("%.9g", over(np.add, table[:, ThreadCount.OVERRUNS])),
+        *((_NS, over(np.maximum, table[:, time]) / 1e3) for time in _TIMES[:7]),
+        (_SHORT, 100 * over(np.maximum, table[:, ThreadCount.IN_SUBMIT]) / lengths_ns),
     ]
 
 
 def thread_rows(record: SubintervalRecord) -> str:
-    """Every thread's figures as CSV lines, times in microseconds; many thousands, so formatted as one table."""
-    threads = {host: threads_of(result) for host, result in record.interval.results.items()}
-    starts = [
-        f"{record.interval.subinterval},{start},{number}"
-        for start, figures in zip(map(_cell, threads), threads.values(), strict=True)
-        for number in range(len(figures))
-    ]
-    if not starts:
-        return ""
-    table = np.concatenate(list(threads.values()))
+    """Every thread's figures, times in microseconds."""
+    results = record.interval.results
+    table, counts = _threads(list(results.values()))
     rows = number_cells([("%.9g", table[:, c] / 1e3) if c in _TIMES else ("%d", table[:, c]) for c in ThreadCount])
+    starts = [
+        f"{record.interval.subinterval},{_cell(host)},{number}"
+        for host, count in zip(results, counts.tolist(), strict=True)
+        for number in range(count)
+    ]
     return "".join(f"{start},{row}\n" for start, row in zip(starts, rows, strict=True))
+
+
+def clock_rows(record: SubintervalRecord) -> str:
+    """Where each host's clock stood."""
+    hosts = list(record.timing.hosts.values())
+    columns = [
+        (_NS, _of(hosts, lambda host: host.offset_ns) / 1e3),
+        (_NS, _of(hosts, lambda host: host.error_bound_ns) / 1e3),
+        (_SHORT, _of(hosts, lambda host: host.rate_ppm)),
+        (_NS, _of(hosts, lambda host: host.start_skew_ns) / 1e3),
+        (_NS, _of(hosts, lambda host: host.boundary_skew_ns) / 1e3),
+    ]
+    return _host_lines(record, record.timing.hosts, columns)
+
+
+def _of(hosts: Iterable[HostTiming | None], figure: Callable[[HostTiming], float | None]) -> Floats:
+    """One figure of every host; nan where it is not known."""
+    return np.array([np.nan if host is None else figure(host) for host in hosts], np.float64)
+
+
+def _threads(results: Sequence[Result]) -> tuple[Ints, Ints]:
+    """The threads of all hosts, shape (threads, ThreadCount), and how many each host has."""
+    tables = [threads_of(result) for result in results]
+    return np.concatenate([np.zeros((0, len(ThreadCount)), np.int64), *tables]), np.array([len(t) for t in tables], int)
+
+
+def _host_lines(record: SubintervalRecord, hosts: Iterable[str], columns: Sequence[tuple[str, Floats]]) -> str:
+    start, rows = f"{record.interval.subinterval},", number_cells(columns)
+    return "".join(f"{start}{_cell(host)},{row}\n" for host, row in zip(hosts, rows, strict=True))
 
 
 @cache
 def _cell(text: str) -> str:
     return cells([text])
-
-
-def clock_rows(record: SubintervalRecord) -> Iterator[Row]:
-    """Where each host's clock stood."""
-    for host, timing in record.timing.hosts.items():
-        yield [
-            record.interval.subinterval, host, _us(timing.offset_ns), _us(timing.error_bound_ns),
-            _short(timing.rate_ppm), _us(timing.start_skew_ns), _us(timing.boundary_skew_ns),
-        ]  # fmt: skip
-
-
-def _ms(ns: int) -> float:
-    return ns / 1e6
-
-
-def _us(ns: int) -> float:
-    return ns / 1e3
-
-
-def _short(value: float) -> str:
-    return f"{value:.5g}"

@@ -71,10 +71,10 @@ class StepFolder:
         self._base.subinterval(self._number, record.phase, record.start_utc_ns, record.interval)
         self._append_instances(record)
         cpu = [*names(CPU), *(f"core_{number}" for number in core_numbers(self._cores))]
-        self._append("cpu.csv", cpu, cpu_rows(record, self._cores))
-        self._append("interlock.csv", names(INTERLOCK), interlock_rows(record))
+        self._append_text("cpu.csv", cpu, cpu_rows(record, self._cores))
+        self._append_text("interlock.csv", names(INTERLOCK), interlock_rows(record))
         self._append_text("threads.csv", names(THREADS), thread_rows(record))
-        self._append("clock.csv", names(CLOCK), clock_rows(record))
+        self._append_text("clock.csv", names(CLOCK), clock_rows(record))
 
     def late(self, host: str, result: Result) -> None:
         """A result that came after barrier 1: kept as its line of the protocol, never merged."""

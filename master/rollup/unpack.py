@@ -4,6 +4,7 @@ Rule: whatever passes here can be merged without looking again: sizes, types, bu
 count is the sum of its buckets.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> U
         if packed.type is not kind:
             raise wrong(f"{name} is of type {packed.type}, not {kind}")
         found = np.frombuffer(packed.data, "<" + kind)
-        if len(found) != np.prod(shape):
+        if len(found) != math.prod(shape):
             raise wrong(f"{name} has {len(found)} numbers, not {' x '.join(map(str, shape))}")
         return found.reshape(shape)
 

@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import ThreadCount
-from ...protocol.histogram import bucket_of, lower_edges
+from ...protocol.histogram import lower_edges
 from .merged import Ints
 
 # Without `spin`, a thread is awake without need for a quarter of its time at most.
 SPINS_FROM: Final = 0.3
-_SUMS: Final = [ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.COMPLETED]
-_EDGES: Final = lower_edges()
+_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.COMPLETED)
+_USED: Final = np.array([*_SUMS, ThreadCount.HARVEST_LATE_P99])
+_EDGES: Final = np.array(lower_edges())
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +40,19 @@ class Workers:
     def __init__(self) -> None:
         self._length_ns = 0
         self._sums = np.zeros((0, len(_SUMS)), np.int64)
-        self._p99s: Counter[int] = Counter()
+        self._p99s: dict[int, int] = {}
 
     def add(self, threads: Ints, length_ns: int) -> None:
         """`threads`: (threads, ThreadCount) of one result."""
         if len(threads) > len(self._sums):
             self._sums = np.pad(self._sums, ((0, len(threads) - len(self._sums)), (0, 0)))
-        self._sums[: len(threads)] += threads[:, _SUMS]
+        used = threads[:, _USED]
+        self._sums[: len(threads)] += used[:, :-1]
         self._length_ns += length_ns
-        for p99, completed in threads[:, [ThreadCount.HARVEST_LATE_P99, ThreadCount.COMPLETED]].tolist():
+        buckets = _EDGES[:-1].searchsorted(used[:, -1], "right") - 1
+        for bucket, completed in zip(buckets.tolist(), used[:, -2].tolist(), strict=True):
             if completed:
-                self._p99s[bucket_of(p99)] += completed
+                self._p99s[bucket] = self._p99s.get(bucket, 0) + completed
 
     def seen(self) -> Seen:
         cpu, spun, late, completed = self._sums.T
@@ -77,4 +80,4 @@ def late_us(seen: Iterable[Seen]) -> tuple[float, float]:
         below += p99s[bucket]
         if 2 * below >= completed:
             break
-    return late_ns / completed / 1e3, (_EDGES[bucket] + _EDGES[bucket + 1] - 1) / 2e3
+    return late_ns / completed / 1e3, float(_EDGES[bucket] + _EDGES[bucket + 1] - 1) / 2e3
