@@ -33,9 +33,14 @@ class Finished:
 
 
 def only_late(reasons: str) -> bool:
-    """Whether nothing but a busy test machine speaks against a row: late I/Os, late answers, and it says so."""
+    """Whether nothing but a busy test machine speaks against a row: late I/Os, late answers, and it says so.
+
+    So late that the load is not reached, too, where it is the generator that was.
+    """
     words = {reason.split(" (")[0] for reason in reasons.split("; ") if reason}
     late = {"generator_late", "generator_lateness", "harvest_late", "harvest_lateness"}
+    if "generator_late" in words:
+        words.discard("target_not_reached")
     return words <= late | {"host_limit", "too_few_subintervals", "clock_uncertain"}
 
 

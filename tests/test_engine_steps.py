@@ -169,10 +169,11 @@ def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Dri
     assert [result.counts[1, Count.EDIT] for result in step.results] == [0, 0, 0, 0]
     assert [round(result.counts[0, Count.DUE] / 100) for result in step.results[2:]] == [8, 8]
     assert [round(result.counts[1, Count.DUE] / 20) for result in step.results] == [10, 10, 10, 10]
-    end = step.start_ns + 400 * MS
-    expected = (taken - step.start_ns - 200 * MS) * 1000 / S + (end - taken) * 4000 / S
-    assert abs(step.results[1].counts[0, Count.DUE] - expected) <= 2
-    assert step.results[2].series(SERVICE + Kind.RANDOM_WRITE) == step.results[2].counts[0, Count.COMPLETED] > 0
+    begin, end = step.start_ns + 200 * MS, step.start_ns + 400 * MS
+    least = (taken - begin) * 1000 / S + (end - taken) * 4000 / S  # a thread put aside says it later than it acts
+    assert least - 2 <= step.results[1].counts[0, Count.DUE] <= (end - begin) * 4000 / S + 2
+    after = [(row.series(SERVICE + Kind.RANDOM_WRITE), row.counts[0, Count.COMPLETED]) for row in step.results[2:]]
+    assert all(writes == completed for writes, completed in after) and any(writes for writes, _ in after)
 
 
 def test_bytes_are_counted_by_each_ios_own_size_across_a_change(step: Drive, image: Path) -> None:
