@@ -4,10 +4,12 @@ Rule: a file is written only by the process that made it, from nothing (O_EXCL),
 its exit, unless it is to be kept. Made files carry the extended attribute `user.ivypy`: "making", and "made" once they
 are whole. What already stands at a path is used as it is, if it was made by ivypy, is whole and has exactly the size
 asked for; everything else there is somebody's, and refused. (A file of one's own that may be overwritten is named
-under the plan's `files`, where the user has to agree to it.)
+under the plan's `files`, where the user has to agree to it.) A file that is made or used so is locked (flock) until
+the process ends, however it ends: no other run drives it meanwhile, or finds it removed.
 """
 
 import errno
+import fcntl
 import os
 import threading
 import time
@@ -24,6 +26,10 @@ MARK: Final = "user.ivypy"
 MAKING, MADE = b"making", b"made"
 SYNC_EVERY: Final = 64 << 20  # bytes: so that no fsync takes long, and little memory is dirty
 REPORT_EVERY_S: Final = 10.0
+IN_USE: Final = (
+    "it is in use by another ivypy run, or by another host of this one: choose another path ({host} in it becomes the"
+    " host's name), or wait"
+)
 
 
 class Cancelled(Exception):
@@ -65,10 +71,11 @@ def wanted(asked: FileToCreate) -> list[Wanted]:
 
 
 class Files:
-    """Remembers the files that this process made, so that it can remove them; thread-safe enough for one maker."""
+    """Remembers the files that this process made or has for itself; thread-safe enough for one maker."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[os.stat_result, bool]] = {}  # path -> (what it is, whether it is kept)
+        self._locks: dict[str, int] = {}  # path -> the open file that holds its lock; the end of the process closes it
         self._cancelled = threading.Event()
 
     def make(self, files: Sequence[Wanted], tell: Callable[[str], None]) -> None:
@@ -114,7 +121,7 @@ class Files:
             reason = _against(file)
             if reason is None:
                 missing.append(file)
-            elif reason:
+            elif reason := reason or self._lock_there(file.path):
                 refusals.append(Refusal(file.path, reason))
         counted = Counter(file.path for file in files)
         refusals += [
@@ -124,27 +131,40 @@ class Files:
         ]
         return missing, refusals
 
+    def _lock_there(self, path: str) -> str:
+        """Have for ourselves a whole file that is there; why that cannot be, or ""."""
+        if path in self._locks:
+            return ""
+        try:
+            fd = _opened(path)
+        except OSError as error:
+            return f"it cannot be opened: {error.strerror}"
+        if _lock(fd) and _is_at(path, fd):  # whoever had it may have removed it between our looks
+            self._locks[path] = fd
+            return ""
+        os.close(fd)
+        return IN_USE
+
     def _write(self, file: Wanted, report: "_Progress") -> None:
         fd = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole
-            _mark(fd, MAKING)
-            unsynced = 0
-            for piece in pieces(file.size):
-                if self._cancelled.is_set():
-                    raise Cancelled
-                _write_all(fd, piece)
-                report.add(len(piece))
-                unsynced += len(piece)
-                if unsynced >= SYNC_EVERY:
-                    os.fdatasync(fd)
-                    unsynced = 0
-            _mark(fd, MADE)
-            os.fsync(fd)
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-            self._made[file.path] = (os.fstat(fd), file.keep)
-        finally:
-            os.close(fd)
+        self._locks[file.path] = fd
+        self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole
+        _lock(fd)  # nobody else can have it: it has not been marked as made
+        _mark(fd, MAKING)
+        unsynced = 0
+        for piece in pieces(file.size):
+            if self._cancelled.is_set():
+                raise Cancelled
+            _write_all(fd, piece)
+            report.add(len(piece))
+            unsynced += len(piece)
+            if unsynced >= SYNC_EVERY:
+                os.fdatasync(fd)
+                unsynced = 0
+        _mark(fd, MADE)
+        os.fsync(fd)
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        self._made[file.path] = (os.fstat(fd), file.keep)
 
     def _remove(self, paths: Iterable[str]) -> None:
         for path in list(paths):
@@ -155,6 +175,8 @@ class Files:
                     os.unlink(path)
             except OSError:
                 pass  # gone already
+            if (fd := self._locks.pop(path, None)) is not None:
+                os.close(fd)
 
 
 def made_by_ivypy(path: str) -> bool:
@@ -207,6 +229,36 @@ def _short_of_space(files: Sequence[Wanted]) -> Iterable[Refusal]:
                 f"{_counted(len(group))}, {of_bytes(needed)}, {be} to be created, and {folder} has"
                 f" {roughly(free)} free: free some, or ask for less",
             )
+
+
+def _opened(path: str) -> int:
+    """For writing, where that may be: some network filesystems lock nothing else. Raises OSError."""
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, os.O_RDWR | flags)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+    return os.open(path, os.O_RDONLY | flags)
+
+
+def _lock(fd: int) -> bool:
+    """Whether the file is ours alone from now on. Where the filesystem knows no locks, it has to be taken as that."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def _is_at(path: str, fd: int) -> bool:
+    """Whether an open file still stands at its path."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except OSError:
+        return False
 
 
 def _marked(path: str) -> bytes:

@@ -22,6 +22,13 @@ def quiet(text: str) -> None:
     """Whom nobody listens to."""
 
 
+def ended(made: Files) -> None:
+    """What the end of its process does."""
+    made.remove()
+    for fd in made._locks.values():
+        os.close(fd)
+
+
 @pytest.fixture
 def marked(shm: Path) -> Path:
     """A folder whose filesystem has user attributes."""
@@ -61,15 +68,68 @@ def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
 
 
 def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
-    Files().make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    ended(first)
     before = (marked / "a").read_bytes()
     said: list[str] = []
     again = Files()
     again.make([Wanted(f"{marked}/a", MIB, False)], said.append)
     assert (marked / "a").read_bytes() == before
     assert said == [f"{marked}/a is used as it is: ivypy made it before, with exactly 1 MiB"]
-    again.remove()
+    ended(again)
     assert (marked / "a").exists(), "only who made a file removes it"
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marked: Path) -> None:
+    def want(files: Files) -> None:
+        files.make([Wanted(f"{marked}/b", MIB, False), Wanted(f"{marked}/a", MIB, False)], quiet)
+
+    first, second, third = Files(), Files(), Files()
+    first.make([Wanted(f"{marked}/a", MIB, keep)], quiet)
+    for other in (second, third):
+        with pytest.raises(CannotMake) as raised:
+            want(other)
+        assert raised.value.refusals == (Refusal(f"{marked}/a", files.IN_USE),)
+        assert not (marked / "b").exists(), "nothing else was made either"
+        other.remove()
+        assert (marked / "a").exists(), "it is not theirs"
+    ended(first)
+    assert (marked / "a").exists() is keep
+    want(second)  # what was kept is used as it is, and that is a use as well
+    with pytest.raises(CannotMake):
+        want(third)
+    second.make([Wanted(f"{marked}/a", MIB, False)], quiet)  # its own
+    ended(second)
+
+
+def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that made it ended between the two looks."""
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, False)], quiet)
+    opened = files._opened
+
+    def late(path: str) -> int:
+        fd = opened(path)
+        ended(first)
+        return fd
+
+    monkeypatch.setattr(files, "_opened", late)
+    with pytest.raises(CannotMake, match="it is in use by another ivypy run"):
+        Files().make([Wanted(f"{marked}/a", MIB, False)], quiet)
+
+
+def test_where_there_are_no_locks_a_file_is_used_without(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlockable(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", unlockable)
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    Files().make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    first.remove()
+    assert (marked / "a").exists()
 
 
 def somebodys(path: Path) -> None:

@@ -19,6 +19,7 @@ from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.slave.engine._engine import now_ns
+from ivypy.slave.files import made_by_ivypy
 from tests.slave.client import Client, u32
 
 pytestmark = pytest.mark.slow
@@ -326,6 +327,32 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
         slave.ask(m.Die)
         assert slave.gone() == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept0", "kept1"]
+
+
+def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(shm: Path) -> None:
+    path = shm / "lun"
+
+    def refused(slave: Client) -> str:
+        made = (m.FileToCreate(str(path), 1 << 20, 1, False),)
+        ((what, reason),) = slave.refused(m.ListLuns, blocks=False, globs=(), create=made, tags=0)
+        assert what == str(path)
+        return reason
+
+    with Client() as second:
+        second.hear()
+        with Client() as first:
+            first.prepare()
+            first.make_file(path)
+            if not made_by_ivypy(str(path)):
+                pytest.skip("the filesystem of /dev/shm has no user attributes")
+            first.create(path, PACED, PACED)  # two workloads of its own may share it
+            assert refused(second).startswith("it is in use by another ivypy run")
+            first.process.kill()
+            first.process.wait()
+        second.make_file(path)
+        second.ask(m.Die)
+        assert second.gone() == 0
+    assert path.exists(), "the killed one made it, so nobody removes it"
 
 
 def test_no_file_is_made_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class HostDoc(Access):
 
 
 class CreateDoc(Section):
-    """Files that ivypy makes: every byte is written once, then they are LUNs."""
+    """Files that ivypy makes: every byte is written once, then they are LUNs, each of one run at a time."""
 
     path: Annotated[str, ABSOLUTE] = Field(
         description="Absolute; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
