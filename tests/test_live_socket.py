@@ -66,7 +66,7 @@ CLOSED = Subinterval(
     "one",
     Phase.RUN,
     3,
-    None,
+    "mixed",
     10.0,
     None,
     FIGURES,

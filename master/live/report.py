@@ -4,7 +4,7 @@ Rule: a watcher only shows. It never asks the session anything, and a run withou
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ..control.phase import Phase
 from ..verdicts import Finding, Verdict
@@ -45,11 +45,11 @@ class Steadiness:
 class Subinterval:
     """One closed subinterval of `all=all`."""
 
-    utc: str
+    utc: str  # of its end
     step: str
     phase: Phase
     number: int
-    target_iops: float | None  # None: max
+    target_iops: float | Literal["max", "mixed"]  # mixed: some at max and some paced; the CSV has a blank
     iops: float | None
     mib_per_s: float | None
     service: Latency

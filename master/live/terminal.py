@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..verdicts import Verdict
 from .report import Remark, Report, RunEnds, StepBegins, StepEnds, Subinterval
-from .text import TextLines, duration
+from .text import TextLines, duration, place
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.INVALID: "red"}
 
@@ -47,7 +47,7 @@ class Terminal:
         if self._task is not None:
             self._progress.remove_task(self._task)
         self._task = self._progress.add_task(
-            escape(f"step {report.number + 1} of {report.of_steps} {report.name}"),
+            escape(f"{place(report)}: {report.name}"),
             total=max(report.planned_s, 0.001),
             remaining="",
         )

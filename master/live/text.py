@@ -42,7 +42,7 @@ def _latency(latency: Latency, wide: int) -> str:
 
 
 def subinterval_line(report: Subinterval) -> str:
-    target = "max" if report.target_iops is None else count(report.target_iops)
+    target = report.target_iops if isinstance(report.target_iops, str) else count(report.target_iops)
     cpu = "-" if report.busy_percent is None else f"{report.busy_percent:.0f}/{report.busiest_percent or 0:.0f}"
     line = (
         f"{report.utc[11:19]}  {report.phase:9} {report.number:>4} {target:>9} {count(report.iops):>10}"
@@ -54,9 +54,14 @@ def subinterval_line(report: Subinterval) -> str:
     return line + (f"  {report.say}" if report.say else "")
 
 
+def place(step: StepBegins) -> str:
+    """Which of the run's steps it is, numbered as its folder is."""
+    return f"step {step.number} of 0..{step.of_steps - 1}"
+
+
 def step_line(report: StepBegins) -> str:
     about = f", about {duration(report.planned_s)}" if report.planned_s else ""
-    return f"step {report.number} of 0..{report.of_steps - 1}: {report.name}{about}"
+    return f"{place(report)}: {report.name}{about}"
 
 
 def remark_line(report: Remark) -> str:
@@ -98,11 +103,9 @@ def standing_lines(standing: Standing) -> list[str]:
     if step is None:
         lines.append("no step has begun")
     elif not standing.running:
-        lines.append(f"between steps, after step {step.number} of 0..{step.of_steps - 1}")
+        lines.append(f"between steps, after {place(step)}")
     else:
-        lines.append(
-            f"step {step.number} of 0..{step.of_steps - 1}: {step.name}{', paused' if standing.paused else ''}"
-        )
+        lines.append(f"{place(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
             lines += [HEADER, subinterval_line(last)]
             left, all_left = duration(last.step_remaining_s), duration(last.run_remaining_s)

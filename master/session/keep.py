@@ -6,7 +6,7 @@ chose another window afterwards, it is summed again from histograms.sqlite. Eith
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -86,7 +86,7 @@ class StepKeeper:
         self._window: Window | None = None
         self._window_first = 0
         self._before: Interval | None = None
-        self._starts: list[tuple[int, int]] = []  # UTC of each subinterval's start and end
+        self._times: list[tuple[int, int]] = []  # UTC of each subinterval's start and end
         self._running = 0
         self.taken: list[Taken] = []
         self.outside: list[Outside] = []
@@ -94,7 +94,7 @@ class StepKeeper:
     async def closed(self, closed: Closed) -> None:
         start_utc_ns = self._clock.utc_ns(closed.start_ns)
         length_ns = round(self._step.subinterval_s * 1e9)
-        self._starts.append((start_utc_ns, start_utc_ns + length_ns))
+        self._times.append((start_utc_ns, start_utc_ns + _real_length_ns(closed.interval)))
         self._running = closed.number + 1
         settings = self._settings_of(closed)
         early = [m for m in closed.decision.measured if m.last < closed.number]
@@ -113,7 +113,7 @@ class StepKeeper:
         for alert in closed.decision.alerts:
             self._alarms.ring(alert)
         self._judge_controller(closed, length_ns)
-        self._watcher.show(self._line(closed, settings, figures, start_utc_ns))
+        self._watcher.show(self._line(closed, settings, figures))
 
     async def ended(self) -> None:
         """The step has ended: nothing of it goes on."""
@@ -166,7 +166,7 @@ class StepKeeper:
             summed = await self._recorder.summed(measured.first, measured.last)
         measurement = summed.measurement()
         settings = self._settings_at(measured.last)
-        start, end = self._starts[measured.first][0], self._starts[measured.last][1]
+        start, end = self._times[measured.first][0], self._times[measured.last][1]
         self.taken.append(Taken(measured, measurement, settings, start, end))
         why = "; ".join(str(finding) for finding in measured.findings) or say or "as planned"
         hosts = len(measurement.hosts)
@@ -186,17 +186,16 @@ class StepKeeper:
                 words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
                 self.outside.append(Outside(Finding(Reason.CLOCK_UNCERTAIN, words), host))
 
-    def _line(self, closed: Closed, settings: Settings, figures: Figures, start_utc_ns: int) -> Subinterval:
+    def _line(self, closed: Closed, settings: Settings, figures: Figures) -> Subinterval:
         presence = closed.interval.merged.presence
         step = self._step
         remaining_s = max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
-        target = settings.iops[ALL_ROW]
         return Subinterval(
-            utc=utc(start_utc_ns + round(step.subinterval_s * 1e9)),
+            utc=utc(self._times[closed.number][1]),
             step=step.name,
             phase=closed.phase,
             number=closed.number,
-            target_iops=float(target) if target not in ("", MAX) else None,
+            target_iops=_target(settings.iops[ALL_ROW]),
             iops=number(figures, "overall_iops"),
             mib_per_s=number(figures, "overall_mib_per_s"),
             service=latency(figures, "overall_service_us"),
@@ -211,6 +210,18 @@ class StepKeeper:
             run_remaining_s=self._run_remaining_s(remaining_s),
             steady=steadiness(closed.decision.steady),
         )
+
+
+def _real_length_ns(closed: Interval) -> int:
+    """As `length_s` of `all` says it: less than was planned where a halt cut the subinterval short."""
+    return round(float(closed.merged.presence.length_s[ALL_ROW]) * 1e9)
+
+
+def _target(setting: str) -> float | Literal["max", "mixed"]:
+    """What is shown of `iops_setting`, which is blank where some are paced and some are not."""
+    if setting == MAX:
+        return "max"
+    return float(setting) if setting else "mixed"
 
 
 def steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:

@@ -45,6 +45,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._skipping.now
 
+    def work(self, seconds: float) -> None:
+        """As if the present task had needed the processor for so long."""
+        self._skipping.now += seconds
+
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         self._skipping.threads_busy += 1
         future = super().run_in_executor(executor, func, *args)

@@ -1,0 +1,99 @@
+"""What a person sees of a run: the console's lines, the bar, and the table at the end."""
+
+import asyncio
+import io
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.control.decide import State, decide
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.interval import Interval
+from ivypy.master.live.report import RunEnds, StepBegins, Subinterval
+from ivypy.master.live.terminal import Terminal
+from ivypy.master.live.text import subinterval_line
+from ivypy.master.session import step as cycle
+from ivypy.master.session.run import Run
+from tests.live import PLAN, Staged, hosts, stage
+from tests.simulated.loop import SimulatedLoop
+
+pytestmark = pytest.mark.slow
+
+
+async def nobody(run: Run, staged: Staged) -> None:
+    """Nobody does anything while it runs."""
+
+
+def subintervals(staged: Staged) -> list[Subinterval]:
+    return [report for report in staged.eyes.seen if isinstance(report, Subinterval)]
+
+
+def seconds(utc: str) -> float:
+    return datetime.fromisoformat(utc).timestamp()
+
+
+def test_a_subinterval_that_was_cut_short_is_shown_with_its_own_end(tmp_path: Path) -> None:
+    """Halted 2 s into 5 s: the line is not of a time that has not come."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.3)  # 0.3 s before the start, two whole subintervals, and 2 s
+        run.desk.stop("me")
+
+    staged = stage(tmp_path, visit)
+    *_, whole, cut = subintervals(staged)
+    assert seconds(cut.utc) - seconds(whole.utc) == pytest.approx(2.0, abs=0.1)
+    (halted,) = [row["utc"] for row in staged.rows("events.csv") if row["kind"] == "halt"]
+    assert seconds(cut.utc) <= seconds(halted) + 0.01
+
+
+@pytest.mark.parametrize(
+    ("oltp", "scan", "target", "shown"),
+    [("200", "max", "mixed", "mixed"), ("max", "max", "max", "max"), ("200", "100", 1800.0, "1,800")],
+)
+def test_the_target_is_a_number_max_or_mixed(
+    tmp_path: Path, oltp: str, scan: str, target: float | str, shown: str
+) -> None:
+    text = PLAN.replace("iops: 1000", f"iops: {oltp}").replace("iops: 100 }", f"iops: {scan} }}")
+    for report in subintervals(stage(tmp_path, nobody, text)):
+        assert report.target_iops == target
+        assert subinterval_line(report).split()[3] == shown
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_step_has_one_number_on_the_bar_and_in_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    terminal = Terminal(screen)
+    terminal.show(StepBegins(1, "half", 3, 60.0))
+    terminal.show(RunEnds("/f", (), 0, "words"))
+    said = [
+        line.rsplit("step ", 1)[1] for line in screen.getvalue().replace("\r", "\n").splitlines() if "step " in line
+    ]
+    assert len(said) >= 2, "a line, and the bar"
+    assert all(line.startswith("1 of 0..2: half") for line in said if not line.startswith("  "))
+
+
+def test_the_controllers_own_work_is_told_once_where_it_is_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deciding takes 2.6 s of 5 s in two subintervals: one remark, one finding, and no lost subinterval."""
+
+    def slow(state: State, interval: Interval) -> tuple[State, Decision]:
+        if interval.number in (2, 3):
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SimulatedLoop)
+            loop.work(2.6)
+        return decide(state, interval)
+
+    monkeypatch.setattr(cycle, "decide", slow)
+    staged = stage(tmp_path, nobody, slaves=hosts())
+    said = "the controller's own work took 2.60 s of 5 s in subinterval 2"
+    assert [text for text in staged.eyes.remarks() if "own work" in text] == [said]
+    assert staged.events("late_controller") == [said]
+    assert [str(finding) for finding in staged.step.findings] == ["late_controller (2.60 s of 5 s in subinterval 2)"]
+    assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
