@@ -70,8 +70,12 @@ def at(path: str, root: Path = ROOT) -> BlockDevice | None:
     status = os.stat(path)
     if not stat.S_ISBLK(status.st_mode):
         raise ValueError(f"{path} is no block device")
-    number = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
-    link = root / "sys/dev/block" / number
+    return numbered(status.st_rdev, root)
+
+
+def numbered(number: int, root: Path = ROOT) -> BlockDevice | None:
+    """The block device with this st_rdev; None where it has no size or sysfs does not know it."""
+    link = root / "sys/dev/block" / f"{os.major(number)}:{os.minor(number)}"
     return describe(link.resolve(), root) if link.exists() else None
 
 

@@ -2,8 +2,9 @@
 
 Rule: signed or held is never written. First the evidence is gathered (`of_block`, `of_file`), then judged: a pure
 function from evidence to sentences, each with its remedy. What cannot be read cannot be cleared, so it is refused. The
-controller shows these sentences before a run; the slave gathers and judges anew right before it opens a LUN for
-writing, since a device may have been mounted in between.
+controller shows these sentences before a run; the slave gathers and judges anew before it opens a LUN for writing,
+since a device may have been mounted in between. It holds the LUN first (`hold`), so that nobody mounts it behind the
+look, and looks at and opens what it holds (`through`), whatever its path may name by then.
 """
 
 import errno
@@ -107,8 +108,11 @@ def judge(seen: Evidence) -> tuple[str, ...]:
     return tuple(found)
 
 
-def of_block(device: BlockDevice, around: Surroundings) -> Evidence:
-    """Look at a block device. Opens it read-only for a moment; may block where the device does."""
+def of_block(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
+    """Look at a block device. Opens it read-only for a moment; may block where the device does.
+
+    `held`: our own hold on it, if there is one; it is looked at through that, and its claim speaks against nothing.
+    """
     names = [(device.path, device.number)]
     for name in device.partitions:
         major, _, minor = first_line(device.folder / name / "dev").partition(":")
@@ -117,7 +121,7 @@ def of_block(device: BlockDevice, around: Surroundings) -> Evidence:
     for path, number in names:
         mounted += [(path, point) for point in around.points.get(number, ())]
         swap += [path for entry in around.swaps if _device(entry) == number]
-    ends, unreadable = read_ends(device.path)
+    ends, unreadable = read_ends(through(held) if held >= 0 else device.path)
     return Evidence(
         device.path,
         mounted=tuple(dict.fromkeys(mounted)),
@@ -125,18 +129,18 @@ def of_block(device: BlockDevice, around: Surroundings) -> Evidence:
         partitions=device.partitions,
         holders=device.holders,
         read_only=device.path if first_line(device.folder / "ro") == "1" else "",
-        claimed=is_claimed(device.path),
+        claimed=held < 0 and is_claimed(device.path),
         signatures=signatures.found(ends) if ends else (),
         unreadable=unreadable,
     )
 
 
-def of_file(path: str, around: Surroundings) -> Evidence:
-    """Look at a regular file, through links. Raises OSError where it is not there."""
-    real = os.path.realpath(path)
-    status = os.stat(real)
+def of_file(path: str, around: Surroundings, held: int = -1) -> Evidence:
+    """Look at a regular file, through links, or at that which is `held`. Raises OSError where it is not there."""
+    real = os.path.realpath(through(held) if held >= 0 else path)
+    status = os.fstat(held) if held >= 0 else os.stat(real)
     mount = mount_of(real, around.mounts)
-    ends, unreadable = read_ends(real)
+    ends, unreadable = read_ends(through(held) if held >= 0 else real)
     return Evidence(
         path,
         swap=tuple(entry for entry in around.swaps if _is_file(entry, real, status)),
@@ -146,6 +150,29 @@ def of_file(path: str, around: Surroundings) -> Evidence:
         signatures=signatures.found(ends) if ends else (),
         unreadable=unreadable,
     )
+
+
+def hold(path: str) -> int:
+    """An open file of the block device or regular file at `path`; of a block device it is a claim.
+
+    Raises OSError: EBUSY where someone else has a claim, ENOTBLK where it is neither; that is not opened, since opening
+    alone makes some things act (a watchdog, a tape).
+    """
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        mode = os.fstat(place).st_mode
+        if stat.S_ISBLK(mode):
+            return claim(through(place))
+        if stat.S_ISREG(mode):
+            return os.open(through(place), os.O_RDONLY | os.O_CLOEXEC)
+        raise OSError(errno.ENOTBLK, os.strerror(errno.ENOTBLK))
+    finally:
+        os.close(place)
+
+
+def through(held: int) -> str:
+    """The path that opens anew what this descriptor holds, and nothing else."""
+    return f"/proc/self/fd/{held}"
 
 
 def claim(path: str) -> int:

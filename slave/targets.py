@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .blocks import ROOT, BlockDevice, at, numa_node
+from .blocks import ROOT, BlockDevice, numa_node, numbered
 from .gate import Evidence, Surroundings, of_block, of_file
 from .kernel import number_in
 from .mounts import mount_of
@@ -17,6 +17,9 @@ from .mounts import mount_of
 # O_DIRECT's unit for a file whose filesystem is on no single block device. Larger than some need (NFS needs none),
 # but btrfs, which needs this, would quietly take smaller I/Os through its page cache.
 FILE_BLOCK: Final = 4096
+
+
+What = tuple[str, int, int]  # a LUN, by whatever path: its kind; a device's number, or where a file and which one it is
 
 
 class NotDrivable(Exception):
@@ -32,11 +35,12 @@ class Target:
     filesystem: str  # of a file: its type; else ""
     mount: str  # of a file: where that is mounted
     device: BlockDevice | None  # of a block device
+    what: What
     node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
 
-    def evidence(self, around: Surroundings) -> Evidence:
+    def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
         """What speaks against writing to it; see the gate."""
-        return of_block(self.device, around) if self.device else of_file(self.path, around)
+        return of_block(self.device, around, held) if self.device else of_file(self.path, around, held)
 
 
 def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
@@ -46,19 +50,28 @@ def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
     except OSError as error:
         raise NotDrivable(f"there is nothing to drive ({error.strerror}): check the path") from None
     if stat.S_ISBLK(status.st_mode):
-        device = at(path, root)
+        device = numbered(status.st_rdev, root)
         if device is None:
             raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
-        return Target(path, "block", device.size, device.block, "", "", device, numa_node(device.disk))
+        node = numa_node(device.disk)
+        return Target(path, "block", device.size, device.block, "", "", device, what_is(status), node)
     if stat.S_ISREG(status.st_mode):
         if status.st_size == 0:
             raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
         mount = mount_of(os.path.realpath(path), around.mounts)
         filesystem, point = (mount.filesystem, mount.point) if mount else ("", "")
         disk = disk_below(status.st_dev, root)
-        return Target(path, "file", status.st_size, file_block(disk), filesystem, point, None, numa_node(disk))
+        block, node = file_block(disk), numa_node(disk)
+        return Target(path, "file", status.st_size, block, filesystem, point, None, what_is(status), node)
     what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
     raise NotDrivable(f"it is {what}")
+
+
+def what_is(status: os.stat_result) -> What:
+    """Which block device or file it is; for as long as it is held open, no other is the same."""
+    if stat.S_ISBLK(status.st_mode):
+        return "block", status.st_rdev, 0
+    return "file", status.st_dev, status.st_ino
 
 
 def disk_below(device: int, root: Path = ROOT) -> Path:

@@ -1,9 +1,10 @@
 """The workload instances of this host: which there are, which LUNs they have open, which thread drives each.
 
 Rule: a list is created whole or not at all, and every reason against it is told at once. A LUN is opened once per
-consent: read-only unless the user agreed to writing, so that the kernel enforces it. Before it is opened for writing
-the gate judges it anew, behind an exclusive claim, which is kept as long as the LUN is open: nobody mounts it
-in between, or while it is written.
+consent: read-only unless the user agreed to writing, so that the kernel enforces it. One that is to be written is held
+first (a block device by an exclusive claim), then judged anew by the gate, then opened through that hold, which is
+kept as long as the LUN is open. So nobody mounts a device behind the look or while it is written, and what is written
+is what was judged, whatever its path names by then. A file cannot be claimed: it is judged once more when it is open.
 """
 
 import errno
@@ -23,24 +24,24 @@ from . import checks
 from .blocks import ROOT
 from .deal import Load, Wanted, deal, shares
 from .engine._engine import Engine
-from .gate import Surroundings, claim, judge
+from .gate import Evidence, Surroundings, hold, judge, through
 from .host import aio_left
 from .pages import HUGE
 from .parts import FIRST_FURTHER, Order, Part, split, threads_wanted
-from .targets import NotDrivable, Target, target
+from .targets import NotDrivable, Target, What, target, what_is
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
 
 PAGE: Final = 4096
 
-Key = tuple[str, bool]  # a LUN's real path, and whether it may be written
+Key = tuple[What, bool]  # a LUN, and whether it may be written
 
 
 @dataclass(slots=True)
 class OpenLun:
-    handle: int  # the engine's
-    claim: int  # a file descriptor, or -1
+    handle: int = -1  # the engine's; -1: it is only held, to be judged and then opened
+    held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     users: int = 0  # instances
 
 
@@ -53,7 +54,7 @@ class Instance:
 
     @property
     def lun(self) -> Key:
-        return _real(self.target), self.workload.consent
+        return self.target.what, self.workload.consent
 
 
 class Workloads:
@@ -87,7 +88,7 @@ class Workloads:
         threads = deal(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
         if not refusals:
-            refusals += self._open({(_real(t), w.consent): t for w, t in zip(workloads, targets, strict=True)})
+            refusals += self._open({(t.what, w.consent): t for w, t in zip(workloads, targets, strict=True)})
         if not refusals:
             refusals += self._place(workloads, targets, threads)
         if refusals:
@@ -161,6 +162,9 @@ class Workloads:
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[Target], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
+        barred = self._hold(workloads)
+        if any(error.errno == errno.EMFILE for error in barred.values()):
+            return [], [too_many_files(len({workload.lun for workload in workloads}))]
         around = Surroundings.read(self._root)
         counted = Counter(workload.number for workload in workloads)
         seen: dict[str, Target] = {}
@@ -180,20 +184,45 @@ class Workloads:
             seen[workload.lun] = lun
             targets.append(lun)
             reasons = checks.of_workload(workload, lun)
-            if workload.consent and (_real(lun), True) not in self._luns:
+            if workload.consent and not self._is_open((lun.what, True)):
                 if lun.path not in gated:
-                    gated[lun.path] = self._gate(lun, around)
+                    gated[lun.path] = self._gate(lun, around, barred.get(lun.path))
                 reasons += gated[lun.path]
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
 
-    def _gate(self, lun: Target, around: Surroundings) -> tuple[str, ...]:
-        """Why a LUN must not be written, whatever the controller says."""
+    def _hold(self, workloads: Sequence[WorkloadToCreate]) -> dict[str, OSError]:
+        """Hold the LUNs that are to be written and are not held yet; by its path, why one cannot be."""
+        barred: dict[str, OSError] = {}
+        for path in dict.fromkeys(workload.lun for workload in workloads if workload.consent):
+            try:
+                if (what_is(os.stat(path)), True) in self._luns:
+                    continue
+                held = hold(path)
+            except OSError as error:
+                barred[path] = error
+                continue
+            lun = OpenLun(held=held)
+            if self._luns.setdefault((what_is(os.fstat(held)), True), lun) is not lun:
+                os.close(held)
+        return barred
+
+    def _gate(self, lun: Target, around: Surroundings, barred: OSError | None = None) -> tuple[str, ...]:
+        """Why a LUN must not be written, whatever the controller says. `barred`: why it could not be held."""
+        ours = self._luns.get((lun.what, True))
         try:
-            refusals = judge(lun.evidence(around))
+            if ours is not None:
+                refusals = judge(lun.evidence(around, ours.held))
+            elif barred is not None:
+                refusals = judge(_of_barred(lun.evidence(around), barred))
+            else:
+                refusals = ("its path became another's while it was looked at: see who changes it, and try again",)
         except OSError as error:
             refusals = (f"it cannot be looked at: {error.strerror}",)
         return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
+
+    def _is_open(self, key: Key) -> bool:
+        return key in self._luns and self._luns[key].handle >= 0
 
     def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
@@ -223,21 +252,24 @@ class Workloads:
     def _open(self, wanted: dict[Key, Target]) -> list[Refusal]:
         """Open the LUNs that are not open yet; what cannot be opened is refused."""
         refusals: list[Refusal] = []
-        for key, lun in wanted.items():
-            if key in self._luns:
-                continue
-            held = -1
+        opened = {key: lun for key, lun in wanted.items() if not self._is_open(key)}
+        for key, lun in opened.items():
             try:
-                if key[1] and lun.kind == "block":
-                    held = claim(lun.path)
-                self._luns[key] = OpenLun(self._engine.open_lun(lun.path, key[1]), held)
+                if key[1]:
+                    ours = self._luns[key]
+                    ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
+                else:
+                    self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
-                if held >= 0:
-                    os.close(held)
                 if error.errno == errno.EMFILE:
                     return [*refusals, too_many_files(len(wanted))]
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
-        return refusals
+        return refusals + self._look_again([lun for key, lun in opened.items() if key[1] and lun.kind == "file"])
+
+    def _look_again(self, files: Sequence[Target]) -> list[Refusal]:
+        """What came to stand against writing these files, which nothing keeps others from, since they were judged."""
+        around = Surroundings.read(self._root)
+        return [Refusal(file.path, reason) for file in files for reason in self._gate(file, around)]
 
     def _place(
         self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[tuple[int, ...]]
@@ -288,9 +320,10 @@ class Workloads:
         for key, lun in list(self._luns.items()):
             if lun.users == 0:
                 del self._luns[key]
-                self._engine.close_lun(lun.handle)
-                if lun.claim >= 0:
-                    os.close(lun.claim)
+                if lun.handle >= 0:
+                    self._engine.close_lun(lun.handle)
+                if lun.held >= 0:
+                    os.close(lun.held)
 
     def _unknown(self, numbers: Sequence[int] | Counter[int]) -> list[Refusal]:
         return [Refusal(self._name(n), "there is no such instance") for n in numbers if n not in self._instances]
@@ -314,7 +347,7 @@ def fields_of(parameters: Parameters) -> "Fields":
 
 
 def too_many_files(luns: int) -> Refusal:
-    """A LUN takes a descriptor, a block device that is written another one."""
+    """A LUN takes a descriptor, one that is written another one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     said = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
     return Refusal(f"{luns:,} LUNs", said)
@@ -326,9 +359,11 @@ def buffers_of(workload: WorkloadToCreate, part: Part) -> int:
     return stride * part.ceiling * (2 if workload.consent else 1)
 
 
-def _real(lun: Target) -> str:
-    """One name for a LUN that has several."""
-    return os.path.realpath(lun.path)
+def _of_barred(seen: Evidence, error: OSError) -> Evidence:
+    """The evidence against a LUN that could not be held: that alone is enough."""
+    if error.errno == errno.EBUSY:
+        return replace(seen, claimed=True)
+    return replace(seen, unreadable=str(error.strerror))
 
 
 def _why_not_opened(error: OSError, lun: Target) -> str:

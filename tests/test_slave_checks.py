@@ -9,8 +9,8 @@ from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.slave.checks import of_edit, of_order, of_workload
 from ivypy.slave.targets import Target
 
-DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", None)
-FILE = Target("/d/f", "file", 1 << 20, 512, "ext4", "/d", None)
+DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", None, ("block", 8 << 8, 0))
+FILE = Target("/d/f", "file", 1 << 20, 512, "ext4", "/d", None, ("file", 1, 2))
 WRITE = Parameters(fraction_read=0.0)
 
 

@@ -3,7 +3,8 @@
 import errno
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.slave import workloads as workloads_module
+from ivypy.slave.blocks import ROOT
 from ivypy.slave.engine import _engine
 from ivypy.slave.gate import Surroundings
 from ivypy.slave.targets import target
@@ -232,15 +234,156 @@ def test_parameters_as_the_engine_takes_them() -> None:
     assert fields_of(Parameters(iops=5))["iops"] == 5.0
 
 
+def opened(path: str) -> list[int]:
+    """How this process has it open: the access modes, and whether O_DIRECT."""
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        if os.path.exists(f"/proc/self/fd/{fd}") and os.readlink(f"/proc/self/fd/{fd}") == path:
+            flags = re.search(r"^flags:\s*(\d+)", Path(f"/proc/self/fdinfo/{fd}").read_text(), re.MULTILINE)
+            assert flags is not None
+            found.append(int(flags[1], 8) & (os.O_ACCMODE | os.O_DIRECT))
+    return sorted(found)
+
+
+HELD, WRITTEN = os.O_RDONLY, os.O_RDWR | os.O_DIRECT  # what a LUN that may be written is opened for
+
+
+@pytest.fixture
+def real() -> Iterator[Workloads]:
+    engine = _engine.Engine("null", [-1])
+    yield Workloads(engine, "null", [None])
+    assert engine.close(5.0) == []
+
+
+def between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have it done once the LUNs were judged, and before they are opened."""
+
+    def left() -> int:
+        act()
+        return 1 << 20
+
+    monkeypatch.setattr(workloads_module, "aio_left", left)
+
+
+def before_the_look(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have it done when the machine is about to be looked at."""
+    read = Surroundings.read
+
+    def acted(root: Path = ROOT) -> Surroundings:
+        act()
+        return read(root)
+
+    monkeypatch.setattr(Surroundings, "read", acted)
+
+
+class TestWhatIsWrittenIsWhatWasJudged:
+    """Whatever others do between the look and the opening, with the real engine."""
+
+    @pytest.fixture
+    def another(self, tmp_path: Path) -> str:
+        (tmp_path / "another").write_bytes(os.urandom(1 << 20))
+        return str(tmp_path / "another")
+
+    def test_a_file_whose_path_becomes_anothers(
+        self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def swap() -> None:
+            os.rename(file, file + ".old")
+            os.symlink(another, file)
+
+        between(monkeypatch, swap)
+        assert real.create(on(file, WRITE, consent=True)) == []
+        assert opened(another) == []
+        assert opened(file + ".old") == [HELD, WRITTEN]
+        assert real.delete([0]) == []
+        assert opened(file + ".old") == []
+
+    def test_a_file_whose_path_becomes_anothers_before_it_is_looked_at(
+        self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        before_the_look(monkeypatch, lambda: os.replace(another, file))
+        assert real.create(on(file, WRITE, consent=True)) == [
+            m.Refusal(
+                f"h+{file}+w0",
+                f"{file} must not be written: its path became another's while it was looked at:"
+                " see who changes it, and try again",
+            )
+        ]
+        assert opened(file) == []
+
+    def test_a_file_that_is_signed_behind_the_look(
+        self, real: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def sign() -> None:
+            with open(file, "r+b") as there:
+                there.write(b"XFSB")
+
+        between(monkeypatch, sign)
+        ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(on(file, WRITE, consent=True))]
+        assert what == file
+        assert why.startswith(f"{file} must not be written: it has the signature of xfs")
+        assert opened(file) == []
+
+    @needs_loops
+    def test_nobody_makes_a_filesystem_on_a_device_behind_the_look(
+        self, real: Workloads, loop: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        need("mkfs.ext4")
+        made = []
+        make = ["mkfs.ext4", "-q", loop]
+        between(monkeypatch, lambda: made.append(subprocess.run(make, capture_output=True, check=False).returncode))
+        assert real.create(on(loop, WRITE, consent=True)) == []
+        assert made
+        assert made[0] != 0
+        assert real.delete([0]) == []
+        run(*make)
+        assert len(real.create(on(loop, WRITE, consent=True))) == 1
+
+    @needs_loops
+    def test_a_link_that_becomes_another_devices(
+        self, real: Workloads, loop: str, shm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        link, new = tmp_path / "link", tmp_path / "new"
+        with loop_device(shm) as other:
+            link.symlink_to(loop)
+            new.symlink_to(other)
+            between(monkeypatch, lambda: new.replace(link))
+            assert real.create(on(str(link), WRITE, consent=True)) == []
+            assert opened(other) == []
+            assert opened(loop) == [HELD, WRITTEN]
+            assert real.delete([0]) == [], "though its path is another's by now"
+            assert opened(loop) == []
+
+    @needs_loops
+    def test_a_file_that_becomes_a_device_is_none(
+        self, real: Workloads, file: str, loop: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def swap() -> None:
+            os.rename(file, file + ".old")
+            os.symlink(loop, file)
+
+        between(monkeypatch, swap)
+        assert real.create(on(file, WRITE, consent=True)) == []
+        assert opened(loop) == []
+        assert real.delete([0]) == []
+
+    def test_what_is_no_lun_is_not_even_opened(self, real: Workloads, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")  # to open it for reading is to wait for a writer
+        assert real.create(on(str(tmp_path / "pipe"), WRITE, consent=True)) == [
+            m.Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
+        ]
+
+    def test_two_names_of_a_file_are_held_once(self, real: Workloads, file: str, tmp_path: Path) -> None:
+        (tmp_path / "link").symlink_to("lun")
+        both = [*on(file, WRITE, consent=True), *on(str(tmp_path / "link"), WRITE, consent=True, first=1)]
+        assert real.create(both) == []
+        assert opened(file) == [HELD, WRITTEN]
+        assert real.delete([0, 1]) == []
+
+
 @needs_loops
 class TestConsent:
     """On real devices, with the real engine."""
-
-    @pytest.fixture
-    def real(self) -> Iterator[Workloads]:
-        engine = _engine.Engine("null", [-1])
-        yield Workloads(engine, "null", [None])
-        assert engine.close(5.0) == []
 
     def test_without_it_a_mounted_device_may_be_read_and_with_it_is_refused(
         self, real: Workloads, loop: str, shm: Path
@@ -278,21 +421,10 @@ class TestConsent:
         assert other.create(on(loop, WRITE, consent=True, first=1)) == []
         assert other.delete([0, 1]) == []
 
-    def test_the_kernel_itself_keeps_a_lun_without_consent_from_being_written(self, loop: str) -> None:
-        engine = _engine.Engine("null", [-1])
-        try:
-            real = Workloads(engine, "null", [None])
-            assert real.create(on(loop, Parameters())) == []
-            flags = [
-                int(line.split()[1], 8)
-                for fd in os.listdir("/proc/self/fd")
-                if os.path.exists(f"/proc/self/fd/{fd}") and os.readlink(f"/proc/self/fd/{fd}") == loop
-                for line in Path(f"/proc/self/fdinfo/{fd}").read_text().splitlines()
-                if line.startswith("flags:")
-            ]
-            assert [f & (os.O_ACCMODE | os.O_DIRECT) for f in flags] == [os.O_RDONLY | os.O_DIRECT]
-        finally:
-            engine.close(5.0)
+    def test_the_kernel_itself_keeps_a_lun_without_consent_from_being_written(self, real: Workloads, loop: str) -> None:
+        assert real.create(on(loop, Parameters())) == []
+        assert opened(loop) == [os.O_RDONLY | os.O_DIRECT]
+        assert real.delete([0]) == []
 
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:

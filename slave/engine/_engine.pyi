@@ -62,8 +62,8 @@ class Engine:
         LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
     def spin(self, on: bool) -> None:
         """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
-    def open_lun(self, path: str, writable: bool) -> int:
-        """Open with O_DIRECT, read-only unless `writable`; a handle for `create`."""
+    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
+        """Open with O_DIRECT, read-only unless `writable`; a handle for `create`. `name`: in messages, for the path."""
     def close_lun(self, lun: int) -> None: ...
     def create(
         self, number: int, lun: int, thread: int, ceiling: int, blocksize_ceiling: int, parameters: Fields

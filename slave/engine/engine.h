@@ -81,7 +81,7 @@ int engine_use(struct engine *e, const struct backend *backend, uint32_t options
 /* Whether threads stay awake while something will fall due. */
 int engine_spin(struct engine *e, bool spin);
 
-int engine_open_lun(struct engine *e, const char *path, bool writable); /* the handle, or -errno */
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable); /* the handle, or -errno */
 int engine_close_lun(struct engine *e, uint32_t lun);
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters);

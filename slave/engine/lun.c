@@ -147,9 +147,9 @@ static int inspect(struct lun *lun)
     return result;
 }
 
-int lun_open(struct lun *lun, const char *path, bool writable)
+int lun_open(struct lun *lun, const char *path, const char *name, bool writable)
 {
-    *lun = (struct lun){.path = strdup(path), .writable = writable};
+    *lun = (struct lun){.path = strdup(name), .writable = writable};
     if (!lun->path)
         return -ENOMEM;
     lun->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);

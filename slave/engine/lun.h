@@ -35,7 +35,7 @@ struct lun {
 };
 
 /* 0 or -errno: ENOTBLK where it is neither block device nor file. */
-int lun_open(struct lun *lun, const char *path, bool writable);
+int lun_open(struct lun *lun, const char *path, const char *name, bool writable);
 void lun_close(struct lun *lun);
 
 /* How many requests of the queue one I/O of `blocksize` bytes takes; 1 where there is no queue. */

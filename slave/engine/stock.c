@@ -30,7 +30,7 @@ static uint32_t queue_id(const struct engine *e, const struct lun *lun)
     return e->lun_count;
 }
 
-int engine_open_lun(struct engine *e, const char *path, bool writable)
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable)
 {
     struct lun *lun = calloc(1, sizeof *lun);
 
@@ -42,7 +42,7 @@ int engine_open_lun(struct engine *e, const char *path, bool writable)
     struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
     if (luns)
         e->luns = luns;
-    int result = lun && luns ? lun_open(lun, path, writable) : -ENOMEM;
+    int result = lun && luns ? lun_open(lun, path, name, writable) : -ENOMEM;
     if (result != 0) {
         free(lun);
         if (result == -ENOTBLK)

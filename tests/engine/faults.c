@@ -129,7 +129,7 @@ static const char *path;
 
 static struct lun *open_lun(uint32_t *handle)
 {
-    int result = engine_open_lun(engine, path, true);
+    int result = engine_open_lun(engine, path, path, true);
 
     CHECK(result >= 0);
     *handle = (uint32_t)result;

@@ -149,7 +149,7 @@ int main(int count, char **words)
     const struct backend *backend = backend_named(words[1]);
     CHECK(engine_open(&engine, backend, cpus, THREADS) == 0);
     CHECK_EQUAL(engine_use(engine, backend, options_of(option)), 0);
-    int lun = engine_open_lun(engine, words[2], true);
+    int lun = engine_open_lun(engine, words[2], words[2], true);
     CHECK(lun >= 0);
     for (uint32_t n = 0; n < INSTANCES; n++) {
         struct parameters parameters = parameters_of(n, n == 0 ? -1.0 : 3000.0, 4096u << n % 2);

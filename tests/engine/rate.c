@@ -13,7 +13,7 @@ int main(int count, char **words)
     uint32_t tags = (uint32_t)atoi(words[2]);
     struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 1.0, .maxtags = tags, .blocksize = 4096}};
     CHECK_EQUAL(engine_open(&e, &backend_null, &cpu, 1), 0);
-    int lun = engine_open_lun(e, words[1], false);
+    int lun = engine_open_lun(e, words[1], words[1], false);
     CHECK(lun >= 0);
     CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &p), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);

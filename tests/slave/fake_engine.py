@@ -59,8 +59,8 @@ class FakeEngine:
         if on:
             self._do("spin")
 
-    def open_lun(self, path: str, writable: bool) -> int:
-        self._do("open_lun", path, "rw" if writable else "ro")
+    def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
+        self._do("open_lun", name or path, "rw" if writable else "ro")
         self._luns += 1
         return self._luns - 1
 

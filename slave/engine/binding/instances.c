@@ -5,17 +5,17 @@
 
 PyObject *method_open_lun(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"path", "writable", NULL};
-    const char *path;
+    static char *names[] = {"path", "writable", "name", NULL};
+    const char *path, *name = NULL;
     int writable, handle;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sp", names, &path, &writable))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sp|z", names, &path, &writable, &name))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    handle = engine_open_lun(engine_of(self), path, writable != 0);
+    handle = engine_open_lun(engine_of(self), path, name ? name : path, writable != 0);
     Py_END_ALLOW_THREADS
     if (handle < 0)
-        return raise_error(handle, engine_why(engine_of(self)), path);
+        return raise_error(handle, engine_why(engine_of(self)), name ? name : path);
     return PyLong_FromLong(handle);
 }
 
