@@ -71,7 +71,7 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--window", "1s"], "window is 1 subintervals; it must be at least two"),
+        (["--window", "1s"], "window is 1 subinterval; it must be at least two"),
         (["--metric", "iops"], "it has no column iops; it has second, overall_iops"),
         (["--limit", "5ms"], "'5ms' is not an IOPS setting"),
         (["--criterion", "latency", "--latency", "p98"], "there is no metric overall_service_us_p98"),

@@ -299,7 +299,7 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
 @pytest.mark.parametrize(
     ("search", "fault"),
     [
-        (Find(Question(LATENCY, 0)), "target is 0"),
+        (Find(Question(LATENCY, 0)), "target is 0 us"),
         (Find(Question(LATENCY, 1), resolution=0), "resolution is 0"),
         (Find(Question(LATENCY, 1), most=3), "probes is 3"),
         (Find(Question(LATENCY, 1)), ""),

@@ -205,7 +205,7 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
     ],
 )
 def test_a_range_that_cannot_serve_says_why(given: Range, fault: str) -> None:
-    found = given.faults(2000)
+    found = given.faults(2000, "overall_response_us_mean")
     assert fault in found[0] if fault else not found
 
 

@@ -66,7 +66,7 @@ def test_each_instance_that_missed_is_named() -> None:
     decisions = drive(watched(), lambda number: {"host=a": 50.0, "host=b": 150.0, "host=c": 160.0})
     details = [finding.detail for finding in decisions[-1].measured[0].findings]
     assert len(details) == 2
-    assert "150 of host=b" in details[0]
+    assert "at most 100 us: 150 us of host=b" in details[0]
 
 
 def test_a_blank_metric_does_not_meet_its_threshold() -> None:

@@ -247,7 +247,7 @@ class TestStages:
         assert len(decisions) == 10
         (finding,) = decisions[-1].measured[0].findings
         assert finding.reason is Reason.STEADY_NOT_REACHED
-        assert "all is at" in finding.detail
+        assert finding.detail == "deviation of overall_iops within 1%; all is at 17.65%"
 
     def test_every_instance_must_be_steady(self) -> None:
         values = [{"host=a": 100.0, "host=b": 10.0 * n if n < 8 else 100.0} for n in range(30)]

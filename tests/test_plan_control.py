@@ -4,7 +4,7 @@ import pytest
 
 from ivypy.master.control import criteria, estimate, measure, planned, steady
 from ivypy.master.plan import demands as d
-from ivypy.master.plan.amounts import format_amount, parse_amount
+from ivypy.master.plan.amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
@@ -53,6 +53,25 @@ def test_an_amount_has_the_unit_of_its_metric(metric: str, text: str, amount: fl
 def test_an_amount_without_its_unit_is_refused(metric: str, text: str, remedy: str) -> None:
     with pytest.raises(ValueError, match=remedy):
         parse_amount(metric, text)
+
+
+@pytest.mark.parametrize(
+    ("metric", "amount", "words"),
+    [
+        (P99, 1.0, "1 us"),
+        (P99, 83.21537, "83.2154 us"),
+        (P99, 999.0, "999 us"),
+        (P99, 100_000.0, "100 ms"),
+        (P99, 2_500_000.0, "2.5 s"),
+        (P99, 0.0, "0 us"),
+        (P99, -1500.0, "-1.5 ms"),
+        ("read_mib_per_s", 412.0, "412 MiB/s"),
+        ("cpu_busy_percent", 80.0, "80 %"),
+        ("overall_iops", 5000.0, "5000"),
+    ],
+)
+def test_an_amount_in_words_says_its_unit(metric: str, amount: float, words: str) -> None:
+    assert amount_in_words(metric, amount) == words
 
 
 def test_the_plans_words_are_controls_words() -> None:
@@ -162,7 +181,7 @@ FAULTS = [
         "measure: { ",
         "measure has a time, so it ends then and accuracy means nothing",
     ),
-    ("measure: { metric: overall_iops, accuracy: 0% }", "accuracy: ", "accuracy is 0.0000%; it must be above 0"),
+    ("measure: { metric: overall_iops, accuracy: 0% }", "accuracy: ", "accuracy is 0%; it must be above 0"),
     (
         "measure: { metric: overall_iops, timeout: 90s }",
         "timeout: ",
@@ -174,7 +193,7 @@ FAULTS = [
         "'short' is not known here; did you mean 'shortest'?",
     ),
     ("measure: 60s, steady: { criterion: iops }", "measure: 60s, ", "steady and measure both say when"),
-    ("steady: { criterion: iops, window: 5s }", "window: ", "window is 1 subintervals; it must be at least two"),
+    ("steady: { criterion: iops, window: 5s }", "window: ", "window is 1 subinterval; it must be at least two"),
     ("steady: { criterion: snia, window: 30s }", "window: ", "snia has five rounds, so it must be a multiple of five"),
     ("steady: { criterion: iops, latency: p99 }", "criterion: iops, ", "iops does not look at latency; remove this"),
     ("steady: { criterion: iops, metric: overall_iops }", "criterion: iops, ", "iops names its metric itself"),
@@ -201,12 +220,12 @@ FAULTS = [
     (
         f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, low_target: 2ms }} }}",
         "target: ",
-        "it must be above low_target",
+        "target is 1 ms; it must be above low_target, 2 ms",
     ),
     (
         f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, high_target: 900us }} }}",
         "target: ",
-        "it must be below high_target",
+        "target is 1 ms; it must be below high_target, 900 us",
     ),
     (
         "control: { pid: { metric: overall_iops, target: 500, auto: true } }",
@@ -223,7 +242,7 @@ FAULTS = [
     ("staircase: { start: 10, steps: 5 }", "start: 10, ", "steps are counted from start to end; add end"),
     ("staircase: { start: 10, step: 0 }", "step: ", "step is 0; it must be above 0"),
     (f"find: {{ metric: {P99}, target: 1 }}", "target: ", "target: '1' has no unit; write 1us for microseconds"),
-    (f"find: {{ metric: {P99}, target: 0 }}", "target: ", "target is 0; it must be above 0"),
+    (f"find: {{ metric: {P99}, target: 0 }}", "target: ", "target is 0 us; it must be above 0"),
     (
         f"find: {{ metric: {P99}, target: 1ms }}, measure: 5s",
         "1ms }, ",
@@ -316,5 +335,5 @@ steps:
         (1, "there is no metric overall_iopz"),
         (1, "unknown key 'lease' in defaults"),
         (3, "there is no metric overal_iops"),
-        (4, "target is 0"),
+        (4, "target is 0 us"),
     ]

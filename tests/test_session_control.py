@@ -97,7 +97,8 @@ def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, go, steady(), iops="500")
     assert outcome.code is ExitCode.SLO_MISSED
     (summary,) = outcome.rows("summary.all.csv")
-    assert summary["reasons"].count("slo_missed") == 1 and "at most 400" in summary["reasons"]
+    assert summary["reasons"].count("slo_missed") == 1
+    assert f"slo_missed ({P99} at most 400 us: 501.76 us of all)" in summary["reasons"]
     assert {row["broken"] for row in table(outcome, "slo.csv")} == {"true", "false"}
 
 
@@ -110,13 +111,15 @@ def test_a_hopeless_step_is_given_up(tmp_path: Path) -> None:
 
 def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
     said = tmp_path / "said"
-    script = f"'echo $IVYPY_STEP $IVYPY_INSTANCE $IVYPY_SUBINTERVAL >> {said}; exit 3'"
+    script = f"'echo $IVYPY_STEP $IVYPY_INSTANCE $IVYPY_SUBINTERVAL $IVYPY_THRESHOLD, $IVYPY_VALUE >> {said}; exit 3'"
     go = f"slo: {{ metric: {P99}, at_most: 400us, on_break: {{ command: [sh, -c, {script}], every: 20s }} }}"
     outcome = controlled(tmp_path / "runs", go, steady(), iops="500")
-    assert said.read_text() == "it all 1\nit all 5\n"
+    told = f"{P99} at most 400 us, 501.7595"
+    assert said.read_text() == f"it all 1 {told}\nit all 5 {told}\n"
     events = [(row["kind"], row["text"]) for row in outcome.rows("events.csv")]
     assert events.count(("on_break", "sh ended with 3")) == 2
-    assert len([kind for kind, _ in events if kind == "slo_broken"]) == 2
+    shown = [text for kind, text in events if kind == "slo_broken"]
+    assert shown == [f"{P99} at most 400 us: 501.76 us of all in subinterval {at}" for at in (1, 5)]
 
 
 # Steady state.

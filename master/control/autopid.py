@@ -10,6 +10,7 @@ itself. A target that an end shows to be out of reach is said at once, not chase
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..plan.amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Row
 from .focus import FEWEST_BEYOND, Focus, Sample, value_of
@@ -105,6 +106,10 @@ class AutoPid:
         self, at_low: Mapping[str, float | None], since: int, rows: tuple[Row, ...]
     ) -> "tuple[Pid | Unreachable, Orders]":
         """The controller over what was found, or why there can be none."""
+
+        def shown(value: float, digits: int = 4) -> str:
+            return amount_in_words(self.focus.metric, value, digits)
+
         loops: dict[str, Loop] = {}
         faults = []
         for name in self.instances:
@@ -112,18 +117,17 @@ class AutoPid:
             least = self.low[name]
             if low is not None and low >= self.target:
                 share = least / most
-                faults.append(f"{name} is at {low:.4g} already at {share:.0%} of its maximum, {least:.6g} IOPS")
+                faults.append(f"{name} is at {shown(low)} already at {share:.0%} of its maximum, {least:.6g} IOPS")
             elif high is not None and high <= self.target:
-                faults.append(f"{name} is only at {high:.4g} at its maximum, {most:.6g} IOPS")
+                faults.append(f"{name} is only at {shown(high)} at its maximum, {most:.6g} IOPS")
             elif most <= 0:
                 faults.append(f"{name} did no I/O at max")
             else:
                 ends = Range(least, HIGH_SHARE * most, low, high)
                 loops[name] = loop_in(ends, self.target, self.rules)
         if faults:
-            state = Unreachable(
-                self.focus, self.targets, since, f"{self.focus.metric} cannot be {self.target:g}: {'; '.join(faults)}"
-            )
+            why = f"{self.focus.metric} cannot be {shown(self.target, 6)}: {'; '.join(faults)}"
+            state = Unreachable(self.focus, self.targets, since, why)
             return state, Orders(rows=rows, measurable=since, say=state.why)
         pid = Pid(self.focus, loops, self.rules, warmup=1, since=since)
         return pid, Orders(pid.opening(), rows, say="range found")

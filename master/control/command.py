@@ -94,15 +94,16 @@ def _fitted(criterion: "Criterion", named: "Named", window_s: float) -> "Criteri
 
 
 def _sentence(named: "Named", criterion: "Criterion", attained: "Attained | None") -> str:
+    from ..plan.amounts import amount_in_words
+
     series = named.series
     if attained is None:
         end_s = series.starts_s[-1] + series.lengths_s[-1]
         return f"{named.name}: not steady in {end_s:g} s: {criterion} over {criterion.window} values"
     begin_s, got = series.starts_s[attained.first], attained.score
-    unit = "%" if criterion.relative else ""
     return (
-        f"{named.name}: steady after {attained.second:g} s: {criterion}: {got.value:.4g}{unit} from {begin_s:g} s on, "
-        f"mean {got.mean:.6g}"
+        f"{named.name}: steady after {attained.second:g} s: {criterion}: {criterion.in_words(got.value, 4)} "
+        f"from {begin_s:g} s on, mean {amount_in_words(criterion.focus.metric, got.mean)}"
     )
 
 

@@ -11,6 +11,7 @@ from math import inf, sqrt
 
 import numpy as np
 
+from ..plan.amounts import amount_in_words
 from ..rollup.statistics import t_quantile
 from .correlation import FLOATS, autocorrelation_time
 from .focus import Focus
@@ -56,19 +57,27 @@ class Criterion:
         """What is wrong with the numbers, a sentence each."""
         found = []
         if self.window < 2:
-            found.append(f"window is {self.window} subintervals; it must be at least two")
+            found.append(f"window is {_subintervals(self.window)}; it must be at least two")
         if self.rule is Rule.SNIA and self.window % SNIA_ROUNDS:
             found.append(
-                f"window is {self.window} subintervals; snia has five rounds, so it must be a multiple of five"
+                f"window is {_subintervals(self.window)}; snia has five rounds, so it must be a multiple of five"
             )
         if self.limit < 0 or (self.rule is Rule.T and self.limit == 0):
-            found.append(f"limit is {self.limit:g}; it must be {'above' if self.rule is Rule.T else 'at least'} 0")
+            least = "above" if self.rule is Rule.T else "at least"
+            found.append(f"limit is {self.in_words(self.limit)}; it must be {least} 0")
         return found
 
     def __str__(self) -> str:
-        unit = "%" if self.relative else ""
-        per = "/s" if self.rule is Rule.SLOPE else ""
-        return f"{self.rule} of {self.focus.metric} within {self.limit:g}{unit}{per}"
+        return f"{self.rule} of {self.focus.metric} within {self.in_words(self.limit)}"
+
+    def in_words(self, value: float, digits: int = 6) -> str:
+        """A score, or the limit, with its unit."""
+        size = f"{value:.{digits}g}%" if self.relative else amount_in_words(self.focus.metric, value, digits)
+        return f"{size}/s" if self.rule is Rule.SLOPE else size
+
+
+def _subintervals(count: int) -> str:
+    return f"{count} subinterval{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,10 @@ class Row:
 class Alert:
     """A threshold is broken now; the plan's `on_break` command is to be run."""
 
-    threshold: str  # "overall_response_us_p99 at most 1000"
+    threshold: str  # "overall_response_us_p99 at most 1 ms"
     instance: str
-    value: float
+    value: float  # in the metric's unit
+    shown: str  # the same for people: "1.2 ms"
     subinterval: int
 
 

@@ -9,6 +9,8 @@ The highest pass is the measurement; the bracket and every probe are rows of fin
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ..plan.amounts import amount_in_words
+from ..plan.units import format_fraction
 from ..verdicts import Finding, Reason
 from .decision import Cell, Decision, Edit, Measured, Row, nothing_measured
 from .focus import FEWEST_BEYOND, Focus
@@ -48,12 +50,16 @@ class Find:
         """What is wrong with the numbers, a sentence each."""
         found = []
         if not self.question.target > 0:
-            found.append(f"target is {self.question.target:g}; it must be above 0")
+            found.append(f"target is {self._target}; it must be above 0")
         if not self.resolution > 0:
-            found.append(f"resolution is {self.resolution:.4%}; it must be above 0")
+            found.append(f"resolution is {format_fraction(self.resolution)}; it must be above 0")
         if self.most < 4:
             found.append(f"probes is {self.most}; a bracket takes at least 4 (max, a pass, a fail, and the fail again)")
         return found
+
+    @property
+    def _target(self) -> str:
+        return amount_in_words(self.question.focus.metric, self.question.target)
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -158,7 +164,7 @@ class Find:
     def _result(self, number: int) -> tuple[Measured, str]:
         """The highest pass is the measurement; findings say what is wrong with the bracket."""
         wanted, found = self.result()
-        name = f"{self.question.focus.metric} <= {self.question.target:g}"
+        name = f"{self.question.focus.metric} <= {self._target}"
         if found.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
             fails = found.failed is not None

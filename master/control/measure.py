@@ -13,6 +13,7 @@ from math import ceil, inf
 
 import numpy as np
 
+from ..plan.units import format_fraction
 from ..verdicts import Finding, Reason
 from .columns import Columns, columns, sums_of
 from .correlation import FLOATS
@@ -51,9 +52,9 @@ class Goal:
         """What is wrong with the numbers, a sentence each."""
         found = []
         if not self.accuracy > 0:
-            found.append(f"accuracy is {self.accuracy:.4%}; it must be above 0")
+            found.append(f"accuracy is {format_fraction(self.accuracy)}; it must be above 0")
         if not 0 < self.confidence < 1:
-            found.append(f"confidence is {self.confidence:.4%}; it must be between 0 and 100%")
+            found.append(f"confidence is {format_fraction(self.confidence)}; it must be between 0 and 100%")
         fewest = FEWEST_EFFECTIVE * subinterval_s if self.window is Window.LONGEST else 2 * subinterval_s
         least = max(self.min_s, fewest)
         if self.timeout_s < least:

@@ -18,6 +18,7 @@ from math import copysign, exp, log
 
 import numpy as np
 
+from ..plan.amounts import amount_in_words
 from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Row
@@ -63,8 +64,9 @@ class Range:
     high_target: float | None = None
     max_iops: float | None = None  # the most it may be set to; None: high_iops
 
-    def faults(self, target: float) -> list[str]:
-        """What keeps this range from serving `target`, a sentence each."""
+    def faults(self, target: float, metric: str) -> list[str]:
+        """What keeps this range from serving `target` of `metric`, a sentence each."""
+        wanted = amount_in_words(metric, target)
         found = []
         if not 0 < self.low_iops < self.high_iops:
             found.append(
@@ -73,9 +75,11 @@ class Range:
         if self.max_iops is not None and self.max_iops < self.high_iops:
             found.append(f"max_iops is {self.max_iops:g}; it must be at least high_iops, {self.high_iops:g}")
         if self.low_target is not None and self.low_target >= target:
-            found.append(f"target is {target:g}; it must be above low_target, {self.low_target:g}")
+            low = amount_in_words(metric, self.low_target)
+            found.append(f"target is {wanted}; it must be above low_target, {low}")
         if self.high_target is not None and self.high_target <= target:
-            found.append(f"target is {target:g}; it must be below high_target, {self.high_target:g}")
+            high = amount_in_words(metric, self.high_target)
+            found.append(f"target is {wanted}; it must be below high_target, {high}")
         return found
 
     def start(self, target: float) -> float:
@@ -153,7 +157,11 @@ class Pid:
 
     def refuses(self, targets: Mapping[str, float]) -> list[str]:
         """Why instances cannot have these targets, a sentence each."""
-        return [f"{name}: {text}" for name, target in targets.items() for text in self.loops[name].range.faults(target)]
+        return [
+            f"{name}: {text}"
+            for name, target in targets.items()
+            for text in self.loops[name].range.faults(target, self.focus.metric)
+        ]
 
     def retargeted(self, targets: Mapping[str, float], number: int) -> "Pid":
         """The same loops, some with other targets since subinterval `number`; gains may rise again there."""

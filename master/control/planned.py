@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ..plan.amounts import amount_in_words
 from ..plan.demands import Accurate, Calibration, Climbed, Found, Held, Level, Steadied, Threshold
 from ..plan.document import Path
 from ..plan.model import ALL, Step
@@ -74,7 +75,7 @@ def _load_faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[
             path: Path = ("control", "pid")
             yield from _unseen(path, held.metric, held.rollup, rollups, controls=True)
             if held.target <= 0:
-                yield (*path, "target"), f"target is {held.target:g}; it must be above 0"
+                yield (*path, "target"), f"target is {amount_in_words(held.metric, held.target)}; it must be above 0"
             yield from _range_faults(path, held, step)
         case Climbed() as climbed:
             if stairs := _stairs(climbed, _only_numbers):
@@ -96,12 +97,12 @@ def _range_faults(path: Path, held: Held, step: Step) -> Iterator[tuple[Path, st
         value = getattr(ends, key)
         if value is not None and value <= 0:
             known = False
-            yield (*path, key), f"{key} is {value:g}; it must be above 0"
+            yield (*path, key), f"{key} is {amount_in_words(held.metric, value)}; it must be above 0"
     low, high = (_only_numbers(level, "") for level in (ends.low_iops, ends.high_iops))
     if known:  # loads that refer to a step are not known yet: any two will do to judge the targets
         both = not math.isnan(low + high)
         found = Range(low if both else 1, high if both else 2, ends.low_target, ends.high_target)
-        yield from _at(path, found.faults(held.target))
+        yield from _at(path, found.faults(held.target, held.metric))
     if held.metric in samples.FOCUS_METRICS:
         yield from _at(path, _unseeable(held, low, step))
 
@@ -211,7 +212,7 @@ def _steer(held: Held, step: Step, known: Known) -> Pid | AutoPid:
         return AutoPid(focus, held.target, names)
     ranges = {name: _range(held.calibration, held.rollup, name, known) for name in names}
     for name, found in ranges.items():
-        sentences = found.faults(held.target) + _unseeable(held, found.low_iops, step)
+        sentences = found.faults(held.target, held.metric) + _unseeable(held, found.low_iops, step)
         _refuse([f"{held.rollup}={name}: {text}" for text in sentences])
     return pid(focus, held.target, ranges, Rules(), warmup=max(1, step.warmup_subintervals))
 

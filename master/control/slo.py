@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..plan.amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .columns import columns_of
 from .decide import State
@@ -33,7 +34,11 @@ class Threshold:
     every_s: float = 60.0  # between two alerts
 
     def __str__(self) -> str:
-        return f"{self.focus.metric} at most {self.at_most:g}"
+        return f"{self.focus.metric} at most {self.in_words(self.at_most)}"
+
+    def in_words(self, value: float, digits: int = 6) -> str:
+        """A value of its metric, with the unit."""
+        return amount_in_words(self.focus.metric, value, digits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ class Watched:
             for instance in window[-1].samples[threshold.focus] if window else ():
                 value = value_of(_samples(window, threshold, instance), threshold.focus.fraction)
                 if value is None or value > threshold.at_most:
-                    shown = "blank" if value is None else f"{value:.6g}"
+                    shown = "blank" if value is None else threshold.in_words(value)
                     missed.append(Finding(Reason.SLO_MISSED, f"{threshold}: {shown} of {instance}"))
         return replace(measured, findings=(*measured.findings, *missed))
 
@@ -89,7 +94,8 @@ class Watched:
             got = estimates(columns_of(rows, threshold.focus.fraction), _CERTAIN)
             for place in np.flatnonzero(got.values - got.half_widths > threshold.at_most):
                 shown, width, instance = got.values[place], got.half_widths[place], list(rows[-1])[place]
-                why = f"{threshold}: {shown:.6g} +/- {width:.2g} of {instance}, given up early"
+                found = f"{threshold.in_words(shown)} +/- {threshold.in_words(width, 2)}"
+                why = f"{threshold}: {found} of {instance}, given up early"
                 return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
         return None
 
@@ -103,7 +109,7 @@ class Watched:
                 continue
             if place not in last or interval.end_s - last[place] >= threshold.every_s:
                 last[place] = interval.end_s
-                alerts.append(Alert(str(threshold), instance, value, interval.number))
+                alerts.append(Alert(str(threshold), instance, value, threshold.in_words(value), interval.number))
         return tuple(alerts), tuple(last.items())
 
     def _row(self, interval: Interval, threshold: Threshold) -> Row:

@@ -187,7 +187,7 @@ class Steady:
         elif standing.score is None:
             why = "no complete window"
         else:
-            why = f"{self.criterion}; {standing.instance} is at {standing.score.value:.4g}"
+            why = f"{self.criterion}; {standing.instance} is at {self.criterion.in_words(standing.score.value, 4)}"
         return Measured(first, now, findings=(Finding(Reason.STEADY_NOT_REACHED, why),))
 
     def _cells(self, interval: Interval, stage: Stage, standing: Standing) -> dict[str, Cell]:
@@ -226,7 +226,8 @@ class Steady:
     def _say(self, stage: Stage, standing: Standing) -> str:
         if standing.score is None:
             return f"{stage}: {len(self.parts)} of {self.criterion.window} subintervals for a window"
-        return f"{stage}: {self.criterion}; now {standing.score.value:.4g} ({standing.instance})"
+        now = self.criterion.in_words(standing.score.value, 4)
+        return f"{stage}: {self.criterion}; now {now} ({standing.instance})"
 
 
 def _distance(got: Score, criterion: Criterion) -> float:

@@ -5,7 +5,11 @@ percentage. An amount is kept in the unit that the metric's column has. Whether 
 here.
 """
 
+from typing import Final
+
 from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_iops
+
+_SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 
 
 def parse_amount(metric: str, text: str) -> float:
@@ -28,6 +32,15 @@ def format_amount(metric: str, amount: float) -> str:
         return format_duration(round(amount * 1e-6, 15))
     number = format_number(amount)
     return f"{number}MiB/s" if metric.endswith("_mib_per_s") else f"{number}%" if "_percent" in metric else number
+
+
+def amount_in_words(metric: str, amount: float, digits: int = 6) -> str:
+    """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; IOPS are a number alone."""
+    if "_us_" in metric:
+        factor, unit = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
+        return f"{amount / factor:.{digits}g} {unit}"
+    unit = " MiB/s" if metric.endswith("_mib_per_s") else " %" if metric.endswith("_percent") else ""
+    return f"{amount:.{digits}g}{unit}"
 
 
 def _microseconds(text: str) -> float:

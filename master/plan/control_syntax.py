@@ -164,7 +164,8 @@ class OnBreakDoc(Section):
 
     command: Annotated[tuple[str, ...], _COMMAND] = Field(
         description="Words, or one line of them; run without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
-        "IVYPY_VALUE, IVYPY_STEP and IVYPY_SUBINTERVAL in its environment."
+        "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
+        "environment."
     )
     every: Annotated[float, duration_field(1.0)] = about("At most once in so long.", 60.0)
 

@@ -30,7 +30,7 @@ class Alarms:
 
     def ring(self, alert: Alert) -> None:
         """Say that a threshold is broken, and start its command if it has one."""
-        seen = f"{alert.value:.6g} of {alert.instance} in subinterval {alert.subinterval}"
+        seen = f"{alert.shown} of {alert.instance} in subinterval {alert.subinterval}"
         self._say("", "slo_broken", f"{alert.threshold}: {seen}")
         command = self._commands[alert.threshold]
         if command:
