@@ -19,7 +19,8 @@ class Verdict(StrEnum):
     def sentence(self) -> str:
         return {
             Verdict.VALID: "Nothing that ivypy watches speaks against the number.",
-            Verdict.PARTIAL: "True, but of less than was asked for: a host or device was missing for part of the time.",
+            Verdict.PARTIAL: "True, but of less than was asked for: a host or device was missing for part of the time, "
+            "or it was cut short.",
             Verdict.INVALID: "Not a measurement of what was asked for; the reasons say why.",
         }[self]
 
@@ -84,8 +85,12 @@ class Reason(Enum):
         Weight.PARTIAL,
         "The set of hosts changed in the measurement, which began again with those that were left.",
     )
-    SHORTENED = Weight.PARTIAL, "The measurement was cut short (Ctrl-C, halt)."
-    INTERRUPTED = Weight.INVALID, "The step was interrupted before its measurement was complete."
+    SHORTENED = (
+        Weight.PARTIAL,
+        "The measurement was cut short (Ctrl-C, `ivypy stop`, an error, no host left): it is of the complete "
+        "subintervals until then.",
+    )
+    INTERRUPTED = Weight.INVALID, "The step, or the tread, was cut short before a subinterval of it was measured."
     CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
     LATE_CONTROLLER = Weight.NOTE, "The controller's own work took more than half a subinterval."
     QUEUE_DEPTH_LIMITED = (
@@ -102,9 +107,13 @@ class Reason(Enum):
     )
     ACCURACY_NOT_REACHED = (
         Weight.INVALID,
-        "The measurement timed out before it was as accurate as asked; the window is the best that was seen.",
+        "The measurement timed out, or was cut short, before it was as accurate as asked; the window is the best that "
+        "was seen.",
     )
-    STEADY_NOT_REACHED = Weight.INVALID, "The step timed out before a steady state was attained, or before it had held."
+    STEADY_NOT_REACHED = (
+        Weight.INVALID,
+        "The step timed out, or was cut short, before a steady state was attained, or before it had held.",
+    )
     STEADY_LOST = Weight.INVALID, "A steady state was attained and then left: the step's end is not like its beginning."
     STEADY_LEFT = Weight.NOTE, "The steady state was left during the measurement; the plan asked to note it and go on."
     STEADY_RESTARTED = Weight.NOTE, "A steady state was attained, lost while it was to hold, and attained again."

@@ -179,9 +179,17 @@ def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
     assert outcome.code is ExitCode.INTERRUPTED
     assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
     rows = outcome.rows("step0000.max/all/all.csv")
-    assert len(rows) == 5 and float(rows[-1]["length_s"]) < 5.0
-    summary = outcome.rows("summary.all.csv")
-    assert len(summary) == 1 and summary[0]["verdict"] == "invalid" and "interrupted" in summary[0]["reasons"]
+    assert [row["phase"] for row in rows] == ["warmup", *["run"] * 3, "tail"] and float(rows[-1]["length_s"]) < 5.0
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["verdict"] == "partial"
+    assert summary["reasons"] == "too_few_subintervals (3); shortened (3 of 6 subintervals)"
+    assert float(summary["length_s"]) == pytest.approx(15, abs=0.01) and summary["end_utc"]
+    counted = sum(float(row["overall_service_count"]) for row in rows if row["phase"] == "run")
+    assert float(summary["overall_service_count"]) == counted and float(summary["overall_iops"]) > 0
+    (window,) = outcome.rows("step0000.max/windows.csv")
+    assert (window["first_subinterval"], window["last_subinterval"]) == ("1", "3")
+    assert window["why"] == "shortened (3 of 6 subintervals)"
+    assert outcome.rows("step0000.max/all/all.histogram.csv")
     ends = outcome.watching.seen[-1]
     assert isinstance(ends, RunEnds) and ends.exit_code == 130
 

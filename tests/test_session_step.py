@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ivypy.master.control.decide import State
+from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.interval import Interval as Seen
 from ivypy.master.control.phase import Phase
@@ -31,11 +32,15 @@ class Notebook:
     """Keeps what a step yields."""
 
     kept: list[Closed] = field(default_factory=list)
+    cut: list[Measured] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
     async def closed(self, closed: Closed) -> None:
         self.kept.append(closed)
+
+    async def cut_short(self, measured: Measured) -> None:
+        self.cut.append(measured)
 
     def late(self, host: str, result: m.Result) -> None:
         self.apart.append((host, result.subinterval))
@@ -62,7 +67,8 @@ class Outcome:
     seconds: float
 
     def reasons(self) -> list[Reason]:
-        return [outside.finding.reason for outside in self.ended.findings]
+        own = [finding for measured in self.ended.measured for finding in measured.findings]
+        return [finding.reason for finding in (*(outside.finding for outside in self.ended.findings), *own)]
 
 
 PARAMETERS = Parameters(iops=1000.0, maxtags=4)
@@ -196,6 +202,10 @@ def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> 
 def test_when_no_host_is_left_the_step_ends() -> None:
     outcome = step(*hosts(2, h0=Faults(die_at=2), h1=Faults(die_at=3)))
     assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}]
+    (cut,) = outcome.book.cut
+    assert [str(finding) for finding in cut.findings if finding.reason is Reason.SHORTENED] == [
+        "shortened (no host was left, 1 of 4 subintervals)"
+    ]
     assert outcome.seconds < 25
 
 
@@ -213,6 +223,28 @@ def test_an_interrupt_halts_all_and_keeps_the_cut_subinterval() -> None:
     assert cut.last and cut.merged.presence.length_s[0] == pytest.approx(100.0 - 60.0 - 0.303, abs=0.01)
     assert outcome.seconds == pytest.approx(100.0, abs=0.1)
     assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.slaves.values())
+
+
+def test_an_interrupt_leaves_the_complete_subintervals_as_the_measurement() -> None:
+    outcome = step(*hosts(3), control=Fixed(1, 60), interrupt_after=23.0)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "tail"], "the cut one is not measured"
+    assert [(cut.first, cut.last) for cut in outcome.book.cut] == [(1, 3)]
+    assert outcome.ended.measured == tuple(outcome.book.cut)
+    assert outcome.reasons() == [Reason.SHORTENED] and outcome.ended.interrupted
+
+
+@pytest.mark.parametrize("after", [27.0, 32.0, 36.0])
+def test_an_interrupt_after_the_measurement_takes_nothing_from_it(after: float) -> None:
+    """In the tail, and in the cooldown."""
+    outcome = step(*hosts(2), cooldown=2, interrupt_after=after)
+    assert [(one.first, one.last) for one in outcome.ended.measured] == [(1, 4)]
+    assert outcome.reasons() == [] and outcome.ended.interrupted and not outcome.book.cut
+
+
+def test_an_interrupt_before_the_start_measures_nothing() -> None:
+    outcome = step(*hosts(1), control=Fixed(1, 60), interrupt_after=0.1)
+    (cut,) = outcome.book.cut
+    assert (cut.first, cut.last) == (0, -1) and outcome.reasons() == [Reason.INTERRUPTED]
 
 
 def test_an_interrupt_does_not_wait_for_a_host_that_is_gone() -> None:

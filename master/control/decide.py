@@ -10,7 +10,7 @@ arrives while k + 1 runs: `next_phase` names k + 1, edits act within it, and whe
 
 from typing import Protocol
 
-from .decision import Decision
+from .decision import Decision, Measured
 from .focus import Focus
 from .interval import Interval
 
@@ -27,6 +27,10 @@ class State(Protocol):
 
     def after(self, interval: Interval) -> "tuple[State, Decision]": ...
 
+    def cut_short(self, number: int) -> Measured:
+        """What is measured where the step ends unasked behind subinterval `number`, the last that was handed in."""
+        ...
+
 
 class Judge(Protocol):
     """A state that only decides when a measurement is good, so that others may run it under loads of their own."""
@@ -42,6 +46,8 @@ class Judge(Protocol):
     def opening(self) -> Decision: ...
 
     def after(self, interval: Interval) -> "tuple[Judge, Decision]": ...
+
+    def cut_short(self, number: int) -> Measured: ...
 
     def restarted(self, at: int) -> "Judge":
         """The same judge with all before subinterval `at` forgotten, except when it began: its timeout runs on."""

@@ -1,9 +1,9 @@
 """What control answers at barrier 1: what comes next, which loads change, what was measured, and why."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..verdicts import Finding
+from ..verdicts import Finding, Reason
 from .phase import Phase
 
 Cell = str | int | float | bool | None  # None is an empty cell
@@ -50,6 +50,16 @@ class Measured:
 def nothing_measured(number: int, why: Finding, suffix: str = "") -> Measured:
     """The step, or tread, ended with subinterval `number` and has no measurement."""
     return Measured(number + 1, number, suffix, (why,))
+
+
+def interrupted(number: int) -> Measured:
+    """The step was cut short behind subinterval `number`, before anything was measured."""
+    return nothing_measured(number, Finding(Reason.INTERRUPTED))
+
+
+def shortened(measured: Measured, detail: str = "") -> Measured:
+    """A measurement that is of the subintervals until the step was cut short."""
+    return replace(measured, findings=(*measured.findings, Finding(Reason.SHORTENED, detail)))
 
 
 @dataclass(frozen=True, slots=True)

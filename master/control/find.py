@@ -12,7 +12,7 @@ from enum import StrEnum
 from ..plan.amounts import amount_in_words
 from ..plan.units import format_fraction
 from ..verdicts import Finding, Reason
-from .decision import Cell, Decision, Edit, Measured, Row, nothing_measured
+from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
 from .focus import FEWEST_BEYOND, Focus
 from .interval import Interval
 from .phase import Phase
@@ -81,6 +81,20 @@ class Find:
         if state.stage is Stage.DRAIN:
             return state._draining(interval)
         return state._probing(interval)
+
+    def cut_short(self, number: int) -> Measured:
+        """The highest pass so far, and what the bracket still lacks."""
+        found = bracket(self.probes)
+        if found.passed is None:
+            return interrupted(number)
+        so_far = _window(found.passed)
+        if found.failed is None:
+            why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {found.passed.iops:.6g} IOPS was seen to fail")
+            return shortened(replace(so_far, findings=(why,)))
+        if found.width is not None and found.width > self.resolution:
+            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, asked {self.resolution:.1%}")
+            return shortened(replace(so_far, findings=(why,)))
+        return shortened(so_far)
 
     def _at_max(self, interval: Interval) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
@@ -171,7 +185,7 @@ class Find:
             detail = f"{name} {'fails already' if fails else 'is unclear'} at the lowest load, {lowest:.6g} IOPS"
             return nothing_measured(number, Finding(Reason.SEARCH_UNBOUNDED, detail)), detail
         passed = found.passed
-        window = Measured(passed.first, passed.last, f":total_iops={passed.iops:.6g}")
+        window = _window(passed)
         if found.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
             detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and the probes were spent"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
@@ -206,6 +220,10 @@ class Find:
             "lowest_fail_iops": found.failed.iops if found.failed else None,
             "expected_iops": wanted,
         }
+
+
+def _window(probe: Probe) -> Measured:
+    return Measured(probe.first, probe.last, f":total_iops={probe.iops:.6g}")
 
 
 def _backlog(interval: Interval) -> int:

@@ -7,7 +7,7 @@ the hosts that are left, since a window is never summed over one.
 from dataclasses import dataclass, replace
 
 from ..verdicts import Finding, Reason
-from .decision import Decision, Measured
+from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
 from .interval import Interval
 from .phase import Phase
@@ -52,6 +52,12 @@ class Fixed:
         if now + 1 >= state.first + state.measurement:
             return state, Decision(Phase.TAIL, measured=(Measured(state.first, now, findings=state._findings()),))
         return state, Decision(state._phase(now + 1), say=state._progress(now))
+
+    def cut_short(self, number: int) -> Measured:
+        if number < self.first:
+            return interrupted(number)
+        so_far = Measured(self.first, number, findings=self._findings())
+        return shortened(so_far, f"{number + 1 - self.first} of {self.measurement} subintervals")
 
     def _findings(self) -> tuple[Finding, ...]:
         return tuple(

@@ -17,7 +17,7 @@ from ..plan.units import format_fraction
 from ..verdicts import Finding, Reason
 from .columns import Columns, columns, sums_of
 from .correlation import FLOATS
-from .decision import Decision, Measured, Row
+from .decision import Decision, Measured, Row, interrupted, shortened
 from .estimate import Correction, Estimate, estimates
 from .focus import Focus, Sample
 from .interval import Interval
@@ -134,6 +134,9 @@ class Measure:
         if interval.end_s - (state.began_s or 0.0) >= self.goal.timeout_s:
             return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
         return state, Decision(state._phase(last + 1), rows=rows, say=_say(judgement, state) if judgement else "")
+
+    def cut_short(self, number: int) -> Measured:
+        return shortened(self._timed_out(number)) if self.parts else interrupted(number)
 
     def _with(self, interval: Interval) -> "Measure":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)

@@ -11,5 +11,5 @@ class Phase(StrEnum):
     WARMUP = "warmup"  # under load, before the measurement may begin
     RUN = "run"  # under load, may become part of a measurement
     TRANSIENT = "transient"  # an edit acted in it: two loads in one row
-    TAIL = "tail"  # ran while the decision to stop was on its way; never measured
+    TAIL = "tail"  # ran while the decision to stop was on its way, or was cut by a halt; never measured
     COOLDOWN = "cooldown"  # at 0 IOPS, until what is in flight has come back

@@ -70,6 +70,9 @@ class Watched:
             )
         return Watched(state, self.thresholds, () if decision.measured else seen, alerted_s), decision
 
+    def cut_short(self, number: int) -> Measured:
+        return self._judged(self.state.cut_short(number), self.seen)
+
     def _judged(self, measured: Measured, seen: Sequence[Interval]) -> Measured:
         """The measurement with a finding for each threshold and instance that missed."""
         window = [one for one in seen if measured.first <= one.number <= measured.last]

@@ -101,6 +101,9 @@ class Staircase:
         say = f"tread {state.tread}: {state._suffix().lstrip(':')}"
         return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say=say)
 
+    def cut_short(self, number: int) -> Measured:
+        return replace(self.judge.cut_short(number), suffix=self._suffix())
+
     def _level(self) -> float | None:
         return self.levels.level(self.tread)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..verdicts import Finding, Reason
 from .criteria import Criterion, Rule, Score, fio_block, score
-from .decision import Cell, Decision, Measured, Row
+from .decision import Cell, Decision, Measured, Row, interrupted, shortened
 from .focus import Focus, value_of
 from .interval import Interval
 from .measure import Goal, Judgement, Part, judge
@@ -93,6 +93,9 @@ class Steady:
         phase = Phase.TAIL if measured else Phase.WARMUP if interval.number + 1 < state.first else Phase.RUN
         block, say = state._block(stage, standing), state._say(stage, standing)
         return state, Decision(phase, rows=(row,), measured=measured, steady=block, say=say)
+
+    def cut_short(self, number: int) -> Measured:
+        return shortened(self._timed_out(number, self.standing())) if self.parts else interrupted(number)
 
     def standing(self) -> Standing:
         """The criterion's present value, of the instance that is furthest from it."""

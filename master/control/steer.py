@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ..verdicts import Finding, Reason
 from .decide import Judge
-from .decision import Decision, Edit, Row, nothing_measured
+from .decision import Decision, Edit, Measured, Row, interrupted, nothing_measured
 from .focus import Focus
 from .interval import Interval
 from .phase import Phase
@@ -91,11 +91,19 @@ class Steered:
             return state, state._settling(interval, orders)
         judge, decision = judge.after(interval)
         state = replace(state, judge=judge)
-        measured = tuple(
-            replace(one, findings=(*one.findings, *steer.findings(one.first, one.last))) for one in decision.measured
-        )
+        measured = tuple(map(state._held, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
         return state, replace(decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured)
+
+    def cut_short(self, number: int) -> Measured:
+        if self.measurable is None or number < self.measurable:
+            return interrupted(number)
+        so_far = self.judge.cut_short(number)
+        return self._held(so_far) if so_far.first <= so_far.last else so_far
+
+    def _held(self, measured: Measured) -> Measured:
+        """A measurement with what speaks against its having been at the target."""
+        return replace(measured, findings=(*measured.findings, *self.steer.findings(measured.first, measured.last)))
 
     def _settling(self, interval: Interval, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:

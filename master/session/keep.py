@@ -115,6 +115,9 @@ class StepKeeper:
         self._judge_controller(closed, length_ns)
         self._watcher.show(self._line(closed, settings, figures))
 
+    async def cut_short(self, measured: Measured) -> None:
+        await self._take(measured, "")
+
     async def ended(self) -> None:
         """The step has ended: nothing of it goes on."""
         await self._alarms.close()

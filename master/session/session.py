@@ -144,7 +144,7 @@ class Session:
         self._run.desk.mark(text, self._me)
 
     def stop(self) -> None:
-        """Halt the running step, which then ends as interrupted; no other begins."""
+        """Halt the running step, whose result is of its complete subintervals; no other begins."""
         self._run.desk.stop(self._me)
 
 

@@ -11,7 +11,7 @@ while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
@@ -95,6 +95,8 @@ class StepSequence:
         self._placed: dict[Driver, int] = {}  # the local boundary that was placed last
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
+        self._complete = False  # control is done
+        self._seen = -1  # the last subinterval that control saw
         self._running = 0  # the subinterval that runs
 
     async def run(self) -> Ended:
@@ -119,29 +121,36 @@ class StepSequence:
                 seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited)
                 self.control, decision = decide(self.control, seen)
                 self._measured += decision.measured
+                self._seen, self._complete = k, decision.done
             decided_ns = self._fleet.now_ns()
             if decision.edits:
                 await self._steer(decision.edits)
             acknowledged = await self._command(k, start_ns, decision, hosts)
             start, end = (start_ns + j * self._length_ns for j in (k, k + 1))
             timing = timing_of(interval, Moments(start, end, barrier_1_ns, decided_ns, arrived, acknowledged))
-            phase = announced if disturbed is Disturbed.NO or announced not in LOADED else Phase.TRANSIENT
+            phase = self._phase(announced, disturbed)
             await self._keeper.closed(Closed(k, phase, start, interval, decision, timing, parameters))
             hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}
             announced = decision.next_phase
             k = self._running = k + 1
         self.changes.close("the step has ended")
-        if not hosts.live and not self._stopping and not self._measured:
-            self._findings.append(Outside(Finding(Reason.INTERRUPTED, "no host was left")))
+        cause = "" if self._stopping else "no host was left"
         await self._wait_until_stopped()
-        interrupted = self._halted_ns is not None
-        if interrupted:
-            self._findings.append(Outside(Finding(Reason.INTERRUPTED)))
-        return Ended(tuple(self._measured), tuple(self._findings), self._stopped, interrupted)
+        if not self._complete:
+            so_far = _because(cause, self.control.cut_short(self._seen))
+            self._measured.append(so_far)
+            await self._keeper.cut_short(so_far)
+        return Ended(tuple(self._measured), tuple(self._findings), self._stopped, self._halted_ns is not None)
 
     def retarget(self, targets: Mapping[str, float]) -> None:
         """Other targets for instances that control holds at one."""
         self.control = retargeted(self.control, targets, self._running)
+
+    def _phase(self, announced: Phase, disturbed: Disturbed) -> Phase:
+        """What a subinterval has become: what it was announced as, unless something came in between."""
+        if disturbed is not Disturbed.NO and announced in LOADED:
+            return Phase.TRANSIENT
+        return Phase.TAIL if announced is Phase.RUN and self._halted_ns is not None else announced
 
     async def _go(self) -> tuple[int, _Hosts]:
         """Start all hosts at one instant. Those that are not ready in time are not part of the step."""
@@ -333,6 +342,16 @@ class StepSequence:
                 self._keeper.event(driver.name, "hung", "it has not stopped; later steps are without it")
         while not self._fleet.inbox.empty():
             self._take(*self._fleet.inbox.get_nowait(), NEVER, {}, nobody)
+
+
+def _because(cause: str, measured: Measured) -> Measured:
+    """A measurement that was cut short, saying what cut it."""
+    cut = (Reason.SHORTENED, Reason.INTERRUPTED)
+    findings = (
+        replace(one, detail=", ".join(filter(None, (cause, one.detail)))) if one.reason in cut else one
+        for one in measured.findings
+    )
+    return replace(measured, findings=tuple(findings))
 
 
 def _u32(numbers: Sequence[int]) -> Array:
