@@ -6,9 +6,10 @@ number in `re`. Times are nanoseconds; `local` ones are on the far machine's mon
 """
 
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from .parameters import Parameters
 
@@ -53,6 +54,19 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Which LUN it is, whatever path it has by now: what a user agrees to have written. "" where nobody says."""
+
+    size: int  # bytes
+    wwn: str = ""
+    serial: str = ""
+
+    @classmethod
+    def of(cls, size: int, attributes: Mapping[str, Attribute]) -> Self:
+        return cls(size, str(attributes.get("wwn", "")), str(attributes.get("serial", "")))
+
+
+@dataclass(frozen=True, slots=True)
 class Lun:
     """A thing that can be driven, as its host sees it."""
 
@@ -63,6 +77,10 @@ class Lun:
     attributes: dict[str, Attribute]
     refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
     remarks: tuple[str, ...]  # what makes numbers from it doubtful (unwritten extents ...)
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.size, self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,7 @@ class WorkloadToCreate:
     parameters: Parameters
     ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
     blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
+    seen: Identity | None = None  # which LUN was looked at, and agreed to; None: whichever is there
 
 
 @dataclass(frozen=True, slots=True)

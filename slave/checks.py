@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from ..protocol.geometry import misfits
-from ..protocol.messages import WorkloadToCreate
+from ..protocol.messages import Identity, WorkloadToCreate
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
+from ..protocol.quantities import of_bytes
 from .targets import Target
 
 
@@ -30,9 +31,24 @@ def of_workload(workload: WorkloadToCreate, lun: Target) -> list[str]:
         )
     if parameters.fraction_read < 1 and not workload.consent:
         found.append("it would write, and nobody agreed to that: `destroy: true` in the plan, and its token")
+    if workload.consent and workload.seen is not None and workload.seen != lun.identity:
+        found.append(_another(workload.seen, lun))
     if not found:
         found += _of_geometry(parameters, lun)
     return found
+
+
+def _another(seen: Identity, lun: Target) -> str:
+    return (
+        f"{lun.path} must not be written: it is another {'disk' if lun.kind == 'block' else 'file'} than the one that"
+        f" was looked at (that had {_told(seen)}; this has {_told(lun.identity)}): look at the list with"
+        " `ivypy devices`, and agree to it anew"
+    )
+
+
+def _told(lun: Identity) -> str:
+    named = [f"{name} {value}" for name, value in (("wwn", lun.wwn), ("serial", lun.serial)) if value]
+    return ", ".join((of_bytes(lun.size), *named))
 
 
 def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: Target) -> list[str]:

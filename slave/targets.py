@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..protocol.messages import Identity
 from .blocks import ROOT, BlockDevice, numa_node, numbered
 from .gate import Evidence, Surroundings, of_block, of_file
 from .kernel import number_in
@@ -37,6 +38,10 @@ class Target:
     device: BlockDevice | None  # of a block device
     what: What
     node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
+
+    @property
+    def identity(self) -> Identity:
+        return Identity.of(self.size, self.device.attributes if self.device else {})
 
     def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
         """What speaks against writing to it; see the gate."""

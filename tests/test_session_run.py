@@ -254,6 +254,16 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
     assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
 
 
+def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
+    """Not its path alone, which may be another disk's by then."""
+    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
+    lab = Lab(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
+    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }")
+    run(tmp_path, text.replace("[a, b, c]", "[a]").replace("fraction_read: 75%", "fraction_read: 100%"), lab)
+    (created,) = (heard for heard in lab.slaves["a"].heard if isinstance(heard, m.CreateWorkloads))
+    assert {workload.seen for workload in created.workloads} == {m.Identity(1 << 30, "0x5", "1A")}
+
+
 def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same_in_every_run(tmp_path: Path) -> None:
     def seeds(root: Path, text: str = PLAN) -> dict[str, set[int]]:
         lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})

@@ -1,15 +1,20 @@
 """What is refused before anything is opened: workloads, edits, orders; each with its remedy."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import WorkloadToCreate
+from ivypy.protocol.messages import Identity, WorkloadToCreate
 from ivypy.protocol.parameters import Iosequencer, Parameters
+from ivypy.slave.blocks import BlockDevice
 from ivypy.slave.checks import of_edit, of_order, of_workload
 from ivypy.slave.targets import Target
 
-DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", None, ("block", 8 << 8, 0))
+NUMBER, FOLDER = (8, 16), Path("/sys/block/sdb")
+KNOWN = BlockDevice("sdb", "/dev/sdb", NUMBER, 1 << 20, 4096, FOLDER, FOLDER, {"wwn": "0x5", "serial": "A1"})
+DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", KNOWN, ("block", os.makedev(*NUMBER), 0))
 FILE = Target("/d/f", "file", 1 << 20, 512, "ext4", "/d", None, ("file", 1, 2))
 WRITE = Parameters(fraction_read=0.0)
 
@@ -24,6 +29,17 @@ def workload(
     return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", consent, parameters, ceiling, largest)
 
 
+def looked_at(size: int, wwn: str = "", serial: str = "", consent: bool = True) -> WorkloadToCreate:
+    return replace(workload(consent=consent), seen=Identity(size, wwn, serial))
+
+
+def another(kind: str, path: str, had: str, has: str) -> str:
+    return (
+        f"{path} must not be written: it is another {kind} than the one that was looked at (that had {had}; this has"
+        f" {has}): look at the list with `ivypy devices`, and agree to it anew"
+    )
+
+
 @pytest.mark.parametrize(
     ("lun", "asked", "faults"),
     [
@@ -31,6 +47,16 @@ def workload(
         (DISK, workload(WRITE, consent=True), []),
         (DISK, workload(Parameters(range=(4096, 8192))), []),
         (FILE, workload(Parameters(range=(0, 4096))), []),
+        (DISK, looked_at(1 << 20, "0x5", "A1"), []),
+        (DISK, looked_at(2 << 20, "0x6", "B2", consent=False), []),
+        (FILE, looked_at(1 << 20), []),
+        (
+            DISK,
+            looked_at(1 << 20, "0x5", "B2"),
+            [another("disk", "/dev/sdb", "1 MiB, wwn 0x5, serial B2", "1 MiB, wwn 0x5, serial A1")],
+        ),
+        (DISK, looked_at(1 << 20), [another("disk", "/dev/sdb", "1 MiB", "1 MiB, wwn 0x5, serial A1")]),
+        (FILE, looked_at(1 << 19), [another("file", "/d/f", "512 KiB", "1 MiB")]),
         (FILE, workload(Parameters(blocksize=512)), []),
         (FILE, workload(Parameters(blocksize=1 << 20)), []),
         (

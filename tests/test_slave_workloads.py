@@ -16,6 +16,7 @@ from ivypy.slave import workloads as workloads_module
 from ivypy.slave.blocks import ROOT
 from ivypy.slave.engine import _engine
 from ivypy.slave.gate import Surroundings
+from ivypy.slave.luns import discover
 from ivypy.slave.targets import target
 from ivypy.slave.workloads import Workloads, fields_of
 from tests.slave.client import u32
@@ -425,6 +426,19 @@ class TestConsent:
         assert real.create(on(loop, Parameters())) == []
         assert opened(loop) == [os.O_RDONLY | os.O_DIRECT]
         assert real.delete([0]) == []
+
+    def test_a_device_that_is_another_by_now_is_not_written(self, real: Workloads, loop: str, shm: Path) -> None:
+        (seen,) = (lun.identity for lun in discover(True, ())[0] if lun.path == loop)
+        wanted = [replace(one, seen=seen) for one in on(loop, WRITE, consent=True)]
+        assert real.create(wanted) == []
+        assert real.delete([0]) == []
+        run("losetup", "-d", loop)
+        (shm / "another").write_bytes(bytes(48 << 20))
+        run("losetup", loop, str(shm / "another"))
+        ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(wanted)]
+        assert what == f"h+{loop}+w0"
+        assert "it is another disk than the one that was looked at (that had 32 MiB; this has 48 MiB)" in why
+        assert opened(loop) == []
 
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:

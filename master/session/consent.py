@@ -25,8 +25,8 @@ class Target:
     @property
     def identity(self) -> str:
         """What the token is over: a disk that was renumbered, replaced or resized is another disk."""
-        named = [str(self.lun.attributes.get(name, "")) for name in ("wwn", "serial")]
-        return "\t".join((self.host, self.lun.path, *named, str(self.lun.size)))
+        seen = self.lun.identity
+        return "\t".join((self.host, self.lun.path, seen.wwn, seen.serial, str(seen.size)))
 
 
 def overwritten(targets: Sequence[Target]) -> list[Target]:

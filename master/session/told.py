@@ -122,4 +122,5 @@ def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksi
         parameters=on_host(parameters, key[0]),
         ceiling=discovered.limits.tags[key],
         blocksize_ceiling=blocksize,
+        seen=lun.lun.identity,
     )
