@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -272,6 +273,14 @@ class TestStages:
         decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 2.0)), one(values))
         assert 20 <= len(decisions) < 40
 
+    def test_what_t_does_not_know_yet_is_null_in_json(self) -> None:
+        """While nothing completes, a half-width is no share of the value."""
+        decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20), one([0.0] * 20))
+        blocks = [decision.steady for decision in decisions if decision.steady is not None]
+        assert blocks and all((block["criterion"], block["attained"]) == (None, 0) for block in blocks)
+        json.dumps(blocks, allow_nan=False)
+        assert "inf" not in decisions[-1].measured[0].findings[0].detail
+
     def test_a_blank_metric_is_never_steady(self) -> None:
         state = Steady(Criterion(Rule.DEVIATION, Focus("p99", "all", 0.99), 3), timeout_s=5)
         phase = Phase.RUN
@@ -280,6 +289,13 @@ class TestStages:
             samples = {state.criterion.focus: {"all": Sample(0, 0, None)}}
             current, decision = decide(current, Interval(number, number, 1.0, phase, samples=samples))
         assert decision.measured[0].findings[0].reason is Reason.STEADY_NOT_REACHED
+
+
+def test_an_infinite_score_is_null_in_the_json_block() -> None:
+    criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+    block = fio_block(criterion, Score(inf, False, 100.0, inf, 0.0), 5, {"overall_iops": [100.0] * 5})
+    assert (block["criterion"], block["max_deviation"]) == (None, None)
+    json.dumps(block, allow_nan=False)
 
 
 def test_the_json_block_reads_like_fios() -> None:

@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,7 @@ MESSAGES: list[Request | Answer | Report] = [
     Status(), Follow(), Edit(("all=all", "iops=5"), True), Stop(), Pause(), Unpause(), Mark("x"),
     Changed("what", (Took("a", "utc", 3, ""),)), Done("text"), Refused(("one", "two")),
     Standing("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
+    replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),
     Standing("/f", "p", 1, None, False, False, None, (), {}), *REPORTS,
 ]  # fmt: skip
 

@@ -57,6 +57,10 @@ def test_counts_are_exact(counts: list[int]) -> None:
     assert number_cells([("%.0f", np.array(counts, float))]) == [str(count) for count in counts]
 
 
+def test_a_number_that_is_not_known_is_blank_in_every_table() -> None:
+    assert lines([[1.5, None, float("inf"), float("nan"), "inf"]]) == "1.5,,,,inf\n"
+
+
 @given(st.integers(0, 2 * 10**9))
 def test_times_below_a_second_are_exact_to_half_a_nanosecond(half_ns: int) -> None:
     (text,) = number_cells([("%.9g", np.array([half_ns / 2000]))])

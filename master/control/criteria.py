@@ -7,7 +7,7 @@ arithmetic knows nothing of subinterval numbers or rollups, so it serves a runni
 
 from dataclasses import dataclass
 from enum import StrEnum
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 
 import numpy as np
 
@@ -72,6 +72,8 @@ class Criterion:
 
     def in_words(self, value: float, digits: int = 6) -> str:
         """A score, or the limit, with its unit."""
+        if not isfinite(value):
+            return "no known value"
         size = f"{value:.{digits}g}%" if self.relative else amount_in_words(self.focus.metric, value, digits)
         return f"{size}/s" if self.rule is Rule.SLOPE else size
 
@@ -177,15 +179,18 @@ def _snia(lengths: FLOATS, values: FLOATS, mean: float, deviation: float, slope:
 def fio_block(
     criterion: Criterion, got: Score, duration_s: float, columns: dict[str, list[float]]
 ) -> dict[str, object]:
-    """A JSON block like fio's `steadystate`; `columns` holds the window's values by name, oldest first."""
+    """A JSON block like fio's `steadystate`; `columns` holds the window's values by name, oldest first.
+
+    What is not known yet is null: the rule t knows no half-width of fewer than two effective samples.
+    """
     unit = "%" if criterion.relative else ""
     name = {Rule.DEVIATION: "", Rule.SLOPE: "_slope"}.get(criterion.rule, f"_{criterion.rule}")
     return {
         "ss": f"{criterion.focus.metric}{name}:{criterion.limit:f}{unit}",
         "duration": duration_s,
         "attained": int(got.attained),
-        "criterion": f"{got.value:f}{unit}",
-        "max_deviation": got.deviation,
+        "criterion": f"{got.value:f}{unit}" if isfinite(got.value) else None,
+        "max_deviation": got.deviation if isfinite(got.deviation) else None,
         "slope": got.slope,
         "data": {
             **{f"{name}_mean": sum(column) / len(column) for name, column in columns.items() if column},

@@ -207,7 +207,7 @@ class Steady:
             "worst_instance": standing.instance,
             "value": value,
             "mean": got.mean if got else None,
-            "max_deviation": got.deviation if got else None,
+            "max_deviation": got.deviation if got and got.deviation < inf else None,
             "slope_per_s": got.slope if got else None,
             "drift_bound": got.drift if got and got.drift is not None and got.drift < inf else None,
             "attained": standing.attained,

@@ -36,8 +36,8 @@ class Steadiness:
     instance: str  # that is furthest from the criterion
     duration: float  # of the window, in seconds
     attained: int
-    criterion: str  # the present value, with the limit's unit
-    max_deviation: float
+    criterion: str | None  # the present value, with the limit's unit; None where it is not known yet
+    max_deviation: float | None
     slope: float
 
 

@@ -12,6 +12,7 @@ import io
 import os
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ def not_written(path: Path, error: Exception) -> OutputError:
 
 
 def lines(rows: Iterable[Iterable[Any]]) -> str:
-    """Rows as CSV text, a line each; None is blank."""
+    """Rows as CSV text, a line each; None is blank, and so is a number that is not finite."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows([_unbroken(value) for value in row] for row in rows)
     return text.getvalue()
@@ -93,6 +94,8 @@ def lines(rows: Iterable[Iterable[Any]]) -> str:
 def _unbroken(value: Any) -> Any:
     if isinstance(value, str) and not value.isprintable():
         return value.translate(_BREAKS)
+    if isinstance(value, float) and not isfinite(value):
+        return None
     return value
 
 
