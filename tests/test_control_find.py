@@ -60,6 +60,26 @@ def test_the_expected_load_is_exact_for_a_queue() -> None:
     assert expected(probes[1:], 4000, CAPACITY) is None
 
 
+@pytest.mark.parametrize(
+    ("passed", "failed"),
+    [
+        (probe(400, "pass", 0.0), probe(900, "fail", 9.0)),  # CPU of an idle host
+        (replace(probe(400, "pass", 3.0), half_width=0.0), replace(probe(900, "fail", 9.0), half_width=0.0)),
+    ],
+)
+def test_a_bracket_that_has_no_curve_is_halved(passed: Probe, failed: Probe) -> None:
+    """A value of 0, or one without any noise, has no place on a line through 1 / metric."""
+    assert expected([passed, failed], 5, CAPACITY) == pytest.approx(600)
+
+
+def test_a_search_whose_highest_pass_is_zero_ends_with_its_bracket() -> None:
+    """An idle host is busy 0.0 % up to 300 IOPS and 90 % above: a step that no curve describes."""
+    trace, found = search(lambda iops: 0.0 if iops <= 300 else 90.0, CAPACITY, 50.0)
+    assert found.passed and found.failed and found.passed.value == 0.0
+    assert found.passed.iops <= 300 < found.failed.iops
+    assert "0 (pass)" not in trace.decisions[-1].say and " IOPS, between " in trace.decisions[-1].say
+
+
 def test_the_expected_load_stays_in_the_bracket() -> None:
     wild = [probe(500, "pass", 3999.0), probe(600, "unclear", 5000.0), probe(520, "fail", 4001.0)]
     load = expected(wild, 4000, CAPACITY)

@@ -66,20 +66,22 @@ def _contradict(one: Probe, other: Probe) -> bool:
 
 
 def expected(probes: Sequence[Probe], target: float, capacity: float) -> float | None:
-    """The load at which the target is expected, within the bracket; None without a pass.
+    """The load at which the target is expected, within the bracket; None without a pass, or with nothing but zeros.
 
     A line through 1 / metric over the load (exact for M/M/1), by least squares over all probes from the highest pass
     to the lowest fail, the unclear ones above all: they are nearest. A load that was not kept up with counts as
     infinite, and so does max itself where nothing has failed.
     """
     found = bracket(probes)
-    if found.passed is None or not found.passed.value:
+    if found.passed is None or (found.failed is None and not found.passed.value):
         return None
     low, high = found.passed.iops, found.failed.iops if found.failed else capacity
     points = [_point(one, target) for one in probes if low <= one.iops <= high]
     if found.failed is None:
         points.append((capacity, -1 / target, 0.1 / target))
     known = np.array([point for point in points if point is not None])
+    if not len(known):  # values of 0, or without any noise
+        return sqrt(low * high)
     loads, distances, errors = known.T
     weights = 1 / errors**2
     middle, mean = np.average(loads, weights=weights), np.average(distances, weights=weights)
