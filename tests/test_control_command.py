@@ -73,7 +73,7 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
     [
         (["--window", "1s"], "window is 1 subinterval; it must be at least two"),
         (["--metric", "iops"], "it has no column iops; it has second, overall_iops"),
-        (["--limit", "5ms"], "'5ms' is not an IOPS setting"),
+        (["--limit", "5ms"], "'5ms' is not a number of I/Os per second"),
         (["--criterion", "latency", "--latency", "p98"], "there is no metric overall_service_us_p98"),
         (["--window", "5"], "'5' has no unit; write 5s for seconds"),
     ],

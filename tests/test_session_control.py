@@ -43,6 +43,12 @@ def window(outcome: Outcome) -> tuple[int, int]:
     return int(row["first_subinterval"]), int(row["last_subinterval"])
 
 
+def test_a_time_that_is_rounded_up_is_said_while_it_runs(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, "measure: 12s", steady())
+    events = [(row["kind"], row["step"], row["text"]) for row in outcome.rows("events.csv")]
+    assert ("note", "0", "measure 12s becomes 15s: whole subintervals of 5s") in events
+
+
 # Measure.
 
 

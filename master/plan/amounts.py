@@ -7,7 +7,7 @@ here.
 
 from typing import Final
 
-from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_iops
+from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_rate
 
 _SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 
@@ -20,10 +20,7 @@ def parse_amount(metric: str, text: str) -> float:
         return _mib_per_s(text)
     if metric.endswith("_percent"):
         return 100 * parse_fraction(text)
-    amount = parse_iops(text)
-    if not isinstance(amount, float):
-        raise ValueError(f"{text!r} is not a number; write for example 5000 or 5k")
-    return amount
+    return parse_rate(text)
 
 
 def format_amount(metric: str, amount: float) -> str:

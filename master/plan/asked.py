@@ -44,7 +44,8 @@ def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:
     doc = go.measure
     if doc is not None:
         accurate = [name for name in doc.model_fields_set if name != "time"]
-        if doc.time is None and doc.metric is None:
+        unread = any(faults.taken_out((*path, "measure", key)) for key in ("time", "metric"))
+        if doc.time is None and doc.metric is None and not unread:
             faults.add((*path, "measure"), "measure needs a time, like 60s, or a metric that is to be known")
         elif doc.time is not None and accurate:
             text = f"measure has a time, so it ends then and {sorted(accurate)[0]} means nothing; remove one of them"
@@ -140,7 +141,8 @@ def _pid(doc: PidDoc, path: Path, faults: Faults) -> Held:
     if doc.auto and given:
         faults.add_key((*path, given[0]), f"auto finds {given[0]} itself; remove one of them")
     elif not doc.auto:
-        missing = [key for key in ("low_iops", "high_iops") if key not in given]
+        ends_of = ("low_iops", "high_iops")
+        missing = [key for key in ends_of if key not in given and not faults.taken_out((*path, key))]
         if missing:
             faults.add(path, f"pid needs {' and '.join(missing)}, the range of its load; or write auto: true")
         else:
@@ -148,17 +150,19 @@ def _pid(doc: PidDoc, path: Path, faults: Faults) -> Held:
                 None if (text := getattr(doc, key)) is None else _amount(doc.metric, key, text, path, faults)
                 for key in ("low_target", "high_target")
             ]
-            low, high = (_level(getattr(doc, key), key, path, faults) for key in ("low_iops", "high_iops"))
+            low, high = (_level(getattr(doc, key), key, path, faults) for key in ends_of)
             calibration = Calibration(low, high, *ends)
     return Held(doc.metric, doc.rollup, target, calibration, doc.timeout)
 
 
 def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> Climbed:
     start = _level(doc.start, "start", path, faults)
-    end = None if doc.end is None else _level(doc.end, "end", path, faults)
+    open_end = doc.end is None and not faults.taken_out((*path, "end"))
+    end = None if open_end else _level(doc.end, "end", path, faults)
     relative: float | None = None
     step: Level | None = None if doc.steps else math.nan
-    if (doc.step is None) == (doc.steps is None):
+    rise_unread = any(faults.taken_out((*path, key)) for key in ("step", "steps"))
+    if not rise_unread and (doc.step is None) == (doc.steps is None):
         faults.add(path, "staircase needs either step, the rise from tread to tread, or steps, how many treads")
     elif doc.steps is not None and end is None:
         faults.add_key((*path, "steps"), "steps are counted from start to end; add end")
@@ -171,6 +175,9 @@ def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> Climbed:
 
 
 def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
+    """A load; one that could not be read, which has been told, counts as not a number."""
+    if value is None:
+        return math.nan
     if value == MAX:
         faults.add((*path, key), f"{key}: 'max' is no number of IOPS; write a number, or 98% of step NAME")
         return math.nan

@@ -29,15 +29,16 @@ from .units import format_iops, format_number, parse_fraction, parse_iops
 
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
 _LEVEL: Final = scalar(
-    bounded(parse_iops, format_number, 0, 1e12), "a number, or 50% of step NAME", IOPS_SCHEMA, format_iops
-)
+    bounded(lambda text: parse_iops(text, "a load; write a number, or 50% of step NAME"), format_number, 0, 1e12),
+    "a number, or 50% of step NAME", IOPS_SCHEMA, format_iops,
+)  # fmt: skip
 
 
 def _step(text: str) -> Any:
     """IOPS, or ("relative", a share of the tread before)."""
     if text.strip().endswith("%"):
         return ("relative", parse_fraction(text))
-    return parse_iops(text)
+    return parse_iops(text, "a rise; write a number, or a percentage")
 
 
 _STEP: Final = scalar(_step, "IOPS, or a percentage of the load before", IOPS_SCHEMA)

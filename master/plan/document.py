@@ -96,6 +96,11 @@ class Faults:
         place = self.document.place(path)
         return any(fault.place == place for fault in self.found)
 
+    def taken_out(self, path: Path) -> bool:
+        """Whether the plan has a value at `path` that could not be read, which has been told: it is not missing."""
+        above, rest = self.document.find(path[:-1])
+        return not rest and isinstance(above.value, dict) and path[-1] in above.keys.keys() - above.value.keys()
+
     def add_key(self, path: Path, text: str) -> None:
         """A fault of the key that ends `path`."""
         self._note(path, self.document.key_place(path), text)

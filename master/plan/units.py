@@ -122,17 +122,29 @@ def parse_count(text: str) -> int:
     return int(number)
 
 
-def parse_iops(text: str) -> Iops | OfStep:
-    """A number per second (k and M are 1,000 and 1,000,000), "max", or "50% of step NAME"."""
+def parse_iops(text: str, wanted: str = "an IOPS setting; write a number, max, or 50% of step NAME") -> Iops | OfStep:
+    """A number per second (k and M are 1,000 and 1,000,000), "max", or "50% of step NAME".
+
+    `wanted`: what to ask for instead of anything else.
+    """
     stripped = text.strip()
     if stripped == MAX:
         return MAX
     if reference := _OF_STEP.fullmatch(stripped):
         return OfStep(parse_fraction(reference[1]), reference[2])
-    wanted = "an IOPS setting; write a number, max, or 50% of step NAME"
     number, unit = _quantity(text, wanted)
     if unit == "%":
         raise ValueError(f"{text!r} does not say of what; write {_plain(number)}% of step NAME")
+    return _per_second(text, wanted)
+
+
+def parse_rate(text: str) -> float:
+    """A number of I/Os per second, and nothing else."""
+    return _per_second(text, "a number of I/Os per second; write for example 5000 or 5k")
+
+
+def _per_second(text: str, wanted: str) -> float:
+    number, unit = _quantity(text, wanted)
     if unit not in _MULTIPLES:
         raise ValueError(f"{text!r} is not {wanted}")
     return float(number * _MULTIPLES[unit])

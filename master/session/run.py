@@ -200,6 +200,8 @@ class Run:
             control.focuses,
         )
         self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), step.planned_s))
+        for note in step.notes:
+            keeper.event("", "note", note)
         sequence = StepSequence(
             fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
