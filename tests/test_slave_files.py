@@ -233,6 +233,21 @@ def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"thesis"
 
 
+@needs_loops
+def test_nor_where_the_filesystem_gives_the_new_file_the_old_ones_number(shm: Path) -> None:
+    """As ext4 does at once, unless the old one is still open."""
+    need("mkfs.ext4")
+    with loop_device(shm) as loop:
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "p") as point:
+            made = Files()
+            made.make([Wanted(f"{point}/a", 100, False)], quiet)
+            (point / "a").unlink()
+            (point / "a").write_bytes(b"thesis")
+            made.remove()
+            assert (point / "a").read_bytes() == b"thesis"
+
+
 @pytest.mark.parametrize(
     ("asked", "paths"),
     [
