@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from . import signatures
 from .blocks import ROOT, BlockDevice
-from .kernel import first_line
+from .kernel import first_line, path_in
 from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 
 # Two slaves on one machine may look at a device in the same instant, and each look is an exclusive claim.
@@ -40,9 +40,9 @@ class Surroundings:
         loops = [
             (f"/dev/{entry.name}", backing)
             for entry in sorted((root / "sys/block").glob("loop*"))
-            if (backing := first_line(entry / "loop/backing_file"))
+            if (backing := path_in(entry / "loop/backing_file"))
         ]
-        mounts = parse_mountinfo((root / "proc/self/mountinfo").read_text("utf-8", "replace"))
+        mounts = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
         points: dict[tuple[int, int], tuple[str, ...]] = {}
         for mount in mounts:
             # btrfs has a number of its own making in mountinfo; there the source says which device it is.
@@ -52,7 +52,7 @@ class Surroundings:
         return cls(
             mounts,
             points,
-            parse_swaps((root / "proc/swaps").read_text("utf-8", "replace")),
+            parse_swaps((root / "proc/swaps").read_bytes()),
             tuple(loops),
         )
 
@@ -105,7 +105,7 @@ def judge(seen: Evidence) -> tuple[str, ...]:
         found.append(f"it has the signature of {name}: wipefs -a {path}, if its contents are not wanted")
     if seen.unreadable:
         found.append(f"it cannot be told what it holds ({seen.unreadable}): only what can be read may be written")
-    return tuple(found)
+    return tuple(map(_readable, found))
 
 
 def of_block(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
@@ -215,6 +215,11 @@ def read_ends(path: str) -> tuple[signatures.Ends | None, str]:
         return None, str(error.strerror)
     finally:
         os.close(fd)
+
+
+def _readable(sentence: str) -> str:
+    """A byte of a path that is no UTF-8 as `\\xff`: sentences travel, and are printed."""
+    return os.fsencode(sentence).decode("utf-8", "backslashreplace")
 
 
 def _pread(fd: int, length: int, offset: int) -> bytes:

@@ -18,6 +18,18 @@ def first_line(path: Place) -> str:
         return ""
 
 
+def path_in(path: Place) -> str:
+    """The path that is all of a file, any bytes but its one last newline: names may end in a blank, or hold a newline.
+
+    "" where it cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return os.fsdecode(file.read().removesuffix(b"\n"))
+    except OSError:
+        return ""
+
+
 def number_in(path: Place) -> int | None:
     """The whole number in a file; None where there is none."""
     try:

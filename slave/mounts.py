@@ -1,9 +1,11 @@
 """What is mounted, and what is swap: the parts of /proc that say which storage is in use.
 
-Rule: text in, data out; paths come with the kernel's octal escapes undone. Only this process's mount namespace is
-seen; a mount in another one shows as a device that is opened exclusively.
+Rule: bytes in, data out. The kernel escapes what it separates by (blank, tab, newline): a path may hold every other
+byte as it is, what Unicode takes for a blank or an end of line among them. Paths come unescaped, as os.fsdecode has
+them. Only this process's mount namespace is seen; a mount in another one shows as a device that is opened exclusively.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,25 +20,25 @@ class Mount:
     read_only: bool
 
 
-def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+def parse_mountinfo(text: bytes) -> tuple[Mount, ...]:
     """/proc/self/mountinfo: `id parent major:minor root point options [tags] - type source super-options`."""
     found = []
-    for line in text.splitlines():
-        before, _, after = line.partition(" - ")
-        fields, more = before.split(), after.split()
+    for line in text.split(b"\n"):
+        before, _, after = line.partition(b" - ")
+        fields, more = before.split(b" "), after.split(b" ")
         if len(fields) < 6 or len(more) < 2:
             continue
-        major, _, minor = fields[2].partition(":")
-        options = [*fields[5].split(","), *(more[2].split(",") if len(more) > 2 else [])]
-        found.append(
-            Mount((int(major), int(minor)), unescaped(fields[4]), more[0], unescaped(more[1]), "ro" in options)
-        )
+        major, _, minor = fields[2].partition(b":")
+        options = [*fields[5].split(b","), *(more[2].split(b",") if len(more) > 2 else [])]
+        point, filesystem, source = map(unescaped, (fields[4], more[0], more[1]))
+        found.append(Mount((int(major), int(minor)), point, filesystem, source, b"ro" in options))
     return tuple(found)
 
 
-def parse_swaps(text: str) -> tuple[str, ...]:
-    """/proc/swaps: the paths of devices and files, below one line of headings."""
-    return tuple(unescaped(line.split()[0]) for line in text.splitlines()[1:] if line.strip())
+def parse_swaps(text: bytes) -> tuple[str, ...]:
+    """/proc/swaps: the paths of devices and files, below one line of headings; blanks and tabs end them."""
+    paths = [re.split(rb"[ \t]", line, maxsplit=1)[0] for line in text.split(b"\n")[1:]]
+    return tuple(unescaped(path) for path in paths if path)
 
 
 def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
@@ -49,6 +51,6 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     return best
 
 
-def unescaped(text: str) -> str:
-    """`/mnt/a\\040b` is "/mnt/a b"; bytes above 127 are UTF-8."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+def unescaped(text: bytes) -> str:
+    """`/mnt/a\\040b` is "/mnt/a b"."""
+    return os.fsdecode(re.sub(rb"\\([0-3][0-7]{2})", lambda found: bytes([int(found[1], 8)]), text))

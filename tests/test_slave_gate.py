@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.protocol.lines import line
+from ivypy.protocol.messages import Luns
 from ivypy.slave import blocks
 from ivypy.slave.gate import Evidence, Surroundings, claim, is_claimed, judge, of_block, of_file
+from ivypy.slave.luns import block_lun
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from tests.slave.devices import loop_device, mounted, need, needs_loops, partitioned, run
 
@@ -59,10 +62,14 @@ def test_what_is_seen_is_judged_with_its_remedy(seen: Evidence, sentences: tuple
     assert judge(seen) == sentences
 
 
-def judged(path: str) -> tuple[str, ...]:
+def device_at(path: str) -> blocks.BlockDevice:
     device = blocks.at(path)
     assert device is not None
-    return judge(of_block(device, Surroundings.read()))
+    return device
+
+
+def judged(path: str) -> tuple[str, ...]:
+    return judge(of_block(device_at(path), Surroundings.read()))
 
 
 @pytest.fixture
@@ -102,10 +109,8 @@ class TestOnLoopDevices:
         assert "it has the signature of MBR partition table" in judged(loop)[0]
 
     def test_swap_in_use(self, loop: str) -> None:
-        device = blocks.at(loop)
-        assert device is not None
         around = replace(Surroundings.read(), swaps=(loop,))  # a test must not change the machine's own swap
-        assert judge(of_block(device, around)) == (f"{loop} is in use as swap: swapoff {loop}",)
+        assert judge(of_block(device_at(loop), around)) == (f"{loop} is in use as swap: swapoff {loop}",)
 
     def test_what_someone_holds_exclusively(self, loop: str) -> None:
         held = os.open(loop, os.O_RDONLY | os.O_EXCL)
@@ -147,7 +152,7 @@ def test_a_file_with_a_second_name(tmp_path: Path) -> None:
     assert refusal.startswith("it is one file under 2 names")
 
 
-MOUNTINFO = """\
+MOUNTINFO = b"""\
 22 27 0:21 / /proc rw,relatime - proc proc rw
 27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
 30 27 8:17 / /mnt/a\\040b ro,relatime shared:3 - xfs /dev/sdb1 rw,attr2
@@ -182,8 +187,49 @@ def test_a_later_mount_on_the_same_point_hides_the_earlier() -> None:
 
 
 def test_swaps() -> None:
-    text = "Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda2\tpartition\t1\t0\t-2\n/swap\\040file file\t1\t0\t-3\n"
+    text = b"Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda2\tpartition\t1\t0\t-2\n/swap\\040file file\t1\t0\t-3\n"
     assert parse_swaps(text) == ("/dev/sda2", "/swap file")
+
+
+# What Unicode takes for an end of line or a blank and the kernel does not; and what is no Unicode at all.
+ODD = ("\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u3000", "\r", os.fsdecode(b"\xff"))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_path_with_an_odd_byte_is_mounted_and_swap_all_the_same(odd: str) -> None:
+    path = f"/mnt/a{odd}b"
+    mountinfo = os.fsencode(f"36 35 8:1 / {path} rw,relatime - ext4 /dev/sda1 rw\n37 36 8:2 / /x rw - xfs {path} rw\n")
+    assert parse_mountinfo(mountinfo) == (
+        Mount((8, 1), path, "ext4", "/dev/sda1", False),
+        Mount((8, 2), "/x", "xfs", path, False),
+    )
+    assert parse_swaps(os.fsencode(f"Filename\t\tType\n{path} file\t\t1\t0\t-2\n")) == (path,)
+
+
+@needs_loops
+@pytest.mark.parametrize("odd", [*ODD, " ", "\n", "\t"])
+def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
+    need("mkfs.ext4")
+    run("mkfs.ext4", "-q", loop)
+    with mounted(loop, shm / f"a{odd}b") as point:
+        shown = os.fsencode(point).decode("utf-8", "backslashreplace")
+        assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
+        assert line(Luns(1, (block_lun(device_at(loop), Surroundings.read()),))), "it can be told"
+
+
+@needs_loops
+@pytest.mark.parametrize("odd", [*ODD, " ", "\n", "\t"])
+@pytest.mark.parametrize("name", ["image{}", "{}image", "im{}age"])
+def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, odd: str, shm: Path) -> None:
+    image = shm / name.format(odd)
+    image.write_bytes(os.urandom(1 << 20))
+    loop = run("losetup", "-f", "--show", str(image)).strip()
+    try:
+        assert judge(of_file(str(image), Surroundings.read())) == (
+            f"it is the backing file of {loop}: losetup -d {loop}",
+        )
+    finally:
+        run("losetup", "-d", loop)
 
 
 @needs_loops
