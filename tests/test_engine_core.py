@@ -25,6 +25,14 @@ SCENARIOS = [
     "held_thread",  # a thread never comes back: the step ends all the same
 ]
 
+HANGS = [
+    "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
+    "hung_go",  # a thread hangs while `go` prepares it: a halt acts, close keeps its limit
+    "slow_errand",  # and `go` gives it up
+    "slow_delete",  # a thread does not let go of an instance: it stays, until it does
+    "slow_exit",  # nor of what it drives when it is to end
+]
+
 
 @pytest.fixture
 def image(tmp_path: Path) -> Path:
@@ -38,6 +46,12 @@ def image(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
     run("faults", scenario, image, sanitizer=sanitizer)
+
+
+@pytest.mark.parametrize("scenario", HANGS)
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
+def test_what_hangs_outside_of_io_keeps_nobody_who_steers_or_ends(scenario: str, sanitizer: str, image: Path) -> None:
+    run("hangs", scenario, image, sanitizer=sanitizer)
 
 
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])

@@ -3,6 +3,10 @@
 Times are nanoseconds of CLOCK_MONOTONIC. Methods raise OSError with errno (and path, where there is one).
 The engine's threads write `fileno()`, an eventfd, whenever something happened that one of the methods below
 would report: a buffer handed over, an edit applied, a thread ended or died.
+
+Methods may be called from several threads. What opens, makes or deletes something, and `go`, take turns and may take
+long; what steers a step or tells of one takes a moment, whatever another method is at. An open that hangs keeps nobody
+else.
 """
 
 from typing import NamedTuple, TypedDict, final
@@ -90,7 +94,8 @@ class Engine:
         where it would be."""
     def cooldown(self, subinterval: int) -> None: ...
     def stop(self, last: int) -> None: ...
-    def halt(self) -> None: ...
+    def halt(self) -> None:
+        """Also while `go` is at work: the step that it starts ends as it begins."""
     def set_lease(self, until_ns: int) -> None:
         """Nothing is submitted at or after `until_ns`, compared immediately before every submit call. Before the first
         one nothing is. Takes no lock: may be called while another method is at work in another thread."""
@@ -107,7 +112,8 @@ class Engine:
     def oldest_in_flight_ns(self) -> int:
         """Age of the oldest I/O in flight, readable even while a thread is stuck in a submit call."""
     def close(self, timeout_s: float) -> list[int]:
-        """Halt, and join the threads; the numbers of those that did not end in time (the kernel holds them)."""
+        """Halt, and join the threads; the numbers of those that did not end in time (the kernel holds them; or all,
+        where another method is still at work in another thread)."""
 
 def now_ns() -> int:
     """The clock that stamps I/Os, on CLOCK_MONOTONIC's scale."""

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "result.h"
 
 /* What one thread contributes to a result. */
@@ -239,8 +240,8 @@ static int collect(struct engine *e, bool force, struct result *r)
 
 int engine_collect(struct engine *e, bool force, struct result *r)
 {
-    pthread_mutex_lock(&e->lock);
+    engine_hold(e);
     int result = collect(e, force, r);
-    pthread_mutex_unlock(&e->lock);
+    engine_let_go(e);
     return result;
 }

@@ -1,6 +1,8 @@
 /* What the engine's commands share among themselves.
  *
- * Rule: every command but set_lease is between engine_enter and engine_leave, which take and give back the lock.
+ * Rule: what opens, makes or pins something is between engine_enter and engine_leave, which wait for a turn and give it
+ * back; what steers or asks is between engine_hold and engine_let_go, and so is what of the step the others touch.
+ * Nothing that may block is ever done while holding.
  */
 #ifndef IVYPY_COMMANDS_H
 #define IVYPY_COMMANDS_H
@@ -8,9 +10,11 @@
 #include "engine.h"
 
 void engine_enter(struct engine *e);
-/* The same for what never refuses: the last command's words stay for whoever gave it and has not read them yet. */
-void engine_enter_quietly(struct engine *e);
+bool engine_enter_by(struct engine *e, uint64_t deadline_ns); /* false at the deadline */
 int engine_leave(struct engine *e, int result); /* the result */
+
+void engine_hold(struct engine *e);
+void engine_let_go(struct engine *e);
 
 /* 0 between steps, when the commanding thread owns all but the mailboxes; else -errno. */
 int engine_must_be_idle(struct engine *e);

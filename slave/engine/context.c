@@ -4,13 +4,11 @@
 
 #include "clock.h"
 
-/* How long a thread may take for an errand: locking gigabytes of buffers in memory takes a second. */
-#define ERRAND_NS (60 * NS_PER_S)
-
-/* Has a workload thread that waits for a command do something: what it returns, or -ETIMEDOUT. */
+/* Has a workload thread that waits for a command do something: what it returns, or -ETIMEDOUT; then the thread is still
+ * at it, and takes no further command before it has done. */
 static int send(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
 {
-    struct timespec deadline = clock_timespec(clock_now() + ERRAND_NS);
+    struct timespec deadline = clock_timespec(clock_now() + t->errand_limit_ns);
     int error = 0;
 
     pthread_mutex_lock(&t->mutex);
@@ -20,7 +18,7 @@ static int send(struct thread *t, int (*errand)(struct thread *t), uint32_t argu
     pthread_cond_broadcast(&t->changed);
     while (atomic_load(&t->state) == THREAD_ERRAND && error == 0)
         error = pthread_cond_timedwait(&t->changed, &t->mutex, &deadline);
-    int result = error ? -error : t->errand_result;
+    int result = atomic_load(&t->state) == THREAD_ERRAND ? -error : t->errand_result;
     pthread_mutex_unlock(&t->mutex);
     return result;
 }
@@ -88,21 +86,14 @@ static int reap_here(struct thread *t)
     return 0;
 }
 
-void context_reap(struct thread *t)
-{
-    send(t, reap_here, 0);
-}
-
-void context_forget(struct thread *t, uint32_t slot)
-{
-    if (t->context && t->backend->detach)
-        send(t, detach_here, slot);
-}
-
 static int explain(struct engine *e, const struct thread *t, int error)
 {
     const char *remedy = t->backend->remedy ? t->backend->remedy(error) : NULL;
 
+    if (error == -ETIMEDOUT)
+        return engine_refuse(e, ETIMEDOUT, "the kernel holds workload thread %u, which was to prepare or give up what it "
+                             "drives, for longer than %g s: its log says what hangs", t->number,
+                             (double)t->errand_limit_ns / (double)NS_PER_S);
     if (!remedy)
         return error;
     return engine_refuse(e, -error, "workload thread %u: %s", t->number, remedy);
@@ -134,4 +125,14 @@ int context_prepare(struct engine *e, struct thread *t)
     if (result == 0 && t->backend->attach)
         result = explain(e, t, send(t, attach_here, 0));
     return result;
+}
+
+int context_reap(struct engine *e, struct thread *t)
+{
+    return explain(e, t, send(t, reap_here, 0));
+}
+
+int context_forget(struct engine *e, struct thread *t, uint32_t slot)
+{
+    return t->context && t->backend->detach ? explain(e, t, send(t, detach_here, slot)) : 0;
 }

@@ -10,11 +10,11 @@
 /* Before a step: a context that holds all that the thread's instances may have in flight, and knows them. 0 or -errno. */
 int context_prepare(struct engine *e, struct thread *t);
 
-/* Before an instance is destroyed. */
-void context_forget(struct thread *t, uint32_t slot);
+/* Before an instance is destroyed. 0 or -errno. */
+int context_forget(struct engine *e, struct thread *t, uint32_t slot);
 
-/* What came back since the step ended, while its thread waits for a command and does not look. */
-void context_reap(struct thread *t);
+/* What came back since the step ended, while its thread waits for a command and does not look. 0 or -errno. */
+int context_reap(struct engine *e, struct thread *t);
 
 /* By the thread itself, about to end: also what comes back until then. */
 void context_await_strays(struct thread *t, uint64_t until_ns);

@@ -78,7 +78,9 @@ static int edit(struct engine *e, uint32_t number, const struct edit *edits, uin
         pthread_mutex_unlock(&t->mutex);
     }
     step_call(&e->step);
+    engine_hold(e);
     e->posted = (struct posted){.edit = number, .pending = true};
+    engine_let_go(e);
     return 0;
 }
 
@@ -88,11 +90,10 @@ int engine_edit(struct engine *e, uint32_t number, const struct edit *edits, uin
     return engine_leave(e, edit(e, number, edits, count));
 }
 
-int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
+static int edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
 {
-    engine_enter_quietly(e);
     if (!e->posted.pending || !all_taken(e))
-        return engine_leave(e, 0);
+        return 0;
     e->posted.pending = false;
     *edit = e->posted.edit;
     *taken_ns = 0;
@@ -101,5 +102,13 @@ int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
         if (at_ns > *taken_ns)
             *taken_ns = at_ns;
     }
-    return engine_leave(e, 1);
+    return 1;
+}
+
+int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
+{
+    engine_hold(e);
+    int result = edited(e, edit, taken_ns);
+    engine_let_go(e);
+    return result;
 }

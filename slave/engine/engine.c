@@ -16,6 +16,9 @@
 /* How long what is in flight at the end of a step may take. */
 #define CATCH_NS (10 * NS_PER_S)
 
+/* How long a thread may take for an errand: locking gigabytes of buffers in memory takes a second. */
+#define ERRAND_NS (60 * NS_PER_S)
+
 const char *engine_why(struct engine *e)
 {
     return e->why;
@@ -31,20 +34,46 @@ int engine_refuse(struct engine *e, int error, const char *format, ...)
     return -error;
 }
 
-void engine_enter_quietly(struct engine *e)
+void engine_hold(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);
+}
+
+void engine_let_go(struct engine *e)
+{
+    pthread_mutex_unlock(&e->lock);
 }
 
 void engine_enter(struct engine *e)
 {
-    pthread_mutex_lock(&e->lock);
+    engine_hold(e);
+    while (e->busy)
+        pthread_cond_wait(&e->free, &e->lock);
+    e->busy = true;
+    engine_let_go(e);
     e->why[0] = '\0';
+}
+
+bool engine_enter_by(struct engine *e, uint64_t deadline_ns)
+{
+    struct timespec deadline = clock_timespec(deadline_ns);
+    int error = 0;
+
+    engine_hold(e);
+    while (e->busy && error == 0)
+        error = pthread_cond_timedwait(&e->free, &e->lock, &deadline);
+    bool mine = !e->busy;
+    e->busy = true; /* ours, or still theirs */
+    engine_let_go(e);
+    return mine;
 }
 
 int engine_leave(struct engine *e, int result)
 {
-    pthread_mutex_unlock(&e->lock);
+    engine_hold(e);
+    e->busy = false;
+    pthread_cond_signal(&e->free);
+    engine_let_go(e);
     return result;
 }
 
@@ -58,24 +87,32 @@ static void *reserve_instances(void)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* With deadlines by the clock that stamps everything else. */
+static void make_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
 static int open_thread(struct engine *e, uint32_t number, int cpu)
 {
     struct thread *t = &e->threads[number];
-    pthread_condattr_t attributes;
 
     t->backend = e->backend;
     t->step = &e->step;
     t->number = number;
     t->cpu = cpu;
     t->eventfd = e->eventfd;
+    t->errand_limit_ns = ERRAND_NS;
     t->instances = reserve_instances();
     if (!t->instances)
         return -ENOMEM;
     pthread_mutex_init(&t->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&t->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    make_condition(&t->changed);
     int result = thread_start(t);
     if (result != 0) {
         munmap(t->instances, THREAD_INSTANCES * sizeof(struct instance));
@@ -94,6 +131,7 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
     if (!e)
         return -ENOMEM;
     pthread_mutex_init(&e->lock, NULL);
+    make_condition(&e->free);
     e->backend = backend;
     e->step.catch_ns = CATCH_NS;
     e->counted = counter_trusted();
@@ -184,18 +222,22 @@ static void release(struct engine *e)
     e->luns = NULL;
     e->by_number = NULL;
     e->lun_count = e->number_count = 0;
-    e->in_step = false;
     e->released = true;
 }
 
-uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
+/* Nobody steers or collects any more what is released. */
+static void end_step(struct engine *e)
 {
-    uint64_t deadline_ns = deadline_after(timeout_s), catch_by_ns = deadline_after(timeout_s * 0.8);
+    engine_hold(e);
+    e->in_step = false;
+    engine_let_go(e);
+}
+
+/* Has every thread end by `deadline_ns`, and waits for it. The turn is ours. */
+static uint32_t end_threads(struct engine *e, uint64_t catch_by_ns, uint64_t deadline_ns, uint32_t *left)
+{
     uint32_t count = 0;
 
-    engine_enter(e);
-    uint64_t now_ns = clock_now();
-    step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
     for (uint32_t n = 0; n < e->thread_count; n++) {
         struct thread *t = &e->threads[n];
         pthread_mutex_lock(&t->mutex);
@@ -216,9 +258,26 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
         else
             left[count++] = n;
     }
+    return count;
+}
+
+uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
+{
+    uint64_t deadline_ns = deadline_after(timeout_s), catch_by_ns = deadline_after(timeout_s * 0.8);
+
+    engine_halt(e);
+    if (!engine_enter_by(e, deadline_ns)) {
+        for (uint32_t n = 0; n < e->thread_count; n++)
+            left[n] = n;
+        return e->thread_count;
+    }
+    engine_halt(e); /* what began while we waited */
+    uint32_t count = end_threads(e, catch_by_ns, deadline_ns, left);
     e->closed = true;
-    if (count == 0 && !e->released)
+    if (count == 0 && !e->released) {
+        end_step(e);
         release(e);
+    }
     return engine_leave(e, 0), count;
 }
 
@@ -233,6 +292,7 @@ void engine_free(struct engine *e)
     free(e->threads);
     if (e->eventfd >= 0)
         close(e->eventfd);
+    pthread_cond_destroy(&e->free);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
@@ -241,7 +301,10 @@ int engine_must_be_idle(struct engine *e)
 {
     if (e->closed)
         return engine_refuse(e, EBADF, "the engine is closed");
-    if (e->in_step)
+    engine_hold(e);
+    bool in_step = e->in_step;
+    engine_let_go(e);
+    if (in_step)
         return engine_refuse(e, EBUSY, "a step is running");
     for (uint32_t n = 0; n < e->thread_count; n++) {
         uint32_t state = atomic_load(&e->threads[n].state);

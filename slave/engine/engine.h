@@ -1,9 +1,10 @@
 /* The engine: its threads, its LUNs and workload instances, its commands.
  *
  * Rule: knows no Python. Functions return 0 or -errno; engine_why() then says in words what was wrong, if there is
- * more to say than errno does. Commands take a lock, so they may come from several threads; set_lease takes none and
- * may come while another command is at work. No command waits for a thread that is in a step, but go (for all to be
- * ready) and close (for all to end, for a given time).
+ * more to say than errno does. They may come from several threads. What opens, makes or pins something takes turns, since
+ * it may last as long as memory and devices do; what steers a step or asks about one waits for no turn, and acts while
+ * another command is at work. No command waits for a thread that is in a step, but go (for all to be ready); none waits
+ * without a limit for what may hang, but the one that opens it; and close waits for nothing longer than it is told.
  */
 #ifndef IVYPY_ENGINE_H
 #define IVYPY_ENGINE_H
@@ -44,7 +45,9 @@ struct posted {
 };
 
 struct engine {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* for moments: guards the step, and whose turn it is */
+    pthread_cond_t free;  /* the turn is nobody's any more */
+    bool busy;            /* a command has the turn: LUNs, instances and threads between steps are its own */
     const struct backend *backend;
     uint32_t options; /* BACKEND_* */
     struct thread *threads;
@@ -61,6 +64,7 @@ struct engine {
     bool counted; /* threads keep time by the cycle counter */
     struct calibration calibration;
     bool in_step; /* from go until ended() has told the end */
+    bool halted;  /* since go began: a step that it is still to start ends at once */
     bool closed, released;
     char why[ENGINE_WORDS];
 };
@@ -69,10 +73,11 @@ struct engine {
 int engine_open(struct engine **engine, const struct backend *backend, const int *cpus, uint32_t count);
 
 /* Ends the threads, and then closes the LUNs and frees all that the kernel does not hold; `left`, of ENGINE_THREADS
- * places, gets the numbers of the threads that did not end in time. Returns how many these are. May be called again. */
+ * places, gets the numbers of the threads that did not end in time: all, where another command kept the turn. Returns how
+ * many these are. May be called again. */
 uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left);
 
-/* After close: frees the engine, unless a thread is left, which still uses it. */
+/* After close, and no other command being at work: frees the engine, unless a thread is left, which still uses it. */
 void engine_free(struct engine *e);
 
 /* Another backend, or other options of it, as long as no step has run. */
@@ -81,8 +86,9 @@ int engine_use(struct engine *e, const struct backend *backend, uint32_t options
 /* Whether threads stay awake while something will fall due. */
 int engine_spin(struct engine *e, bool spin);
 
-int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable); /* the handle, or -errno */
-int engine_close_lun(struct engine *e, uint32_t lun);
+/* The handle, or -errno. A device that hangs keeps only this call. */
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable);
+int engine_close_lun(struct engine *e, uint32_t handle);
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct parameters *parameters);
 int engine_delete(struct engine *e, uint32_t number);
@@ -111,8 +117,8 @@ struct end {
 /* 1 and how the step ended, once; else 0. */
 int engine_ended(struct engine *e, struct end *end);
 uint64_t engine_oldest_in_flight(struct engine *e);
-/* Copies the dying words of a thread that died and was not asked since; false if there is none. */
-bool engine_dying_words(struct engine *e, uint32_t thread, char *words, size_t size);
+/* A thread that died and was not told of yet, and its words; false if there is none. */
+bool engine_dying_words(struct engine *e, uint32_t *thread, char *words, size_t size);
 
 /* The line that clocks are to follow from now on; slope 0: the kernel's clock. */
 struct line engine_anchor(struct engine *e);

@@ -166,12 +166,31 @@ static int start_threads(struct engine *e)
             error = pthread_cond_timedwait(&t->changed, &t->mutex, &deadline);
         pthread_mutex_unlock(&t->mutex);
         if (error) {
-            uint64_t now_ns = clock_now();
-            step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
+            engine_halt(e);
             return engine_refuse(e, error, "workload thread %u is not ready after %d s", n, READY_S);
         }
     }
     return 0;
+}
+
+static void forget_halts(struct engine *e)
+{
+    engine_hold(e);
+    e->halted = false;
+    engine_let_go(e);
+}
+
+/* From here on it can be steered; what was halted before it began ends as it begins. */
+static void begin(struct engine *e, uint64_t start_ns, uint64_t length_ns)
+{
+    uint64_t now_ns = clock_now();
+
+    engine_hold(e);
+    step_init(&e->step, start_ns, length_ns);
+    e->in_step = true;
+    if (e->halted)
+        step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
+    engine_let_go(e);
 }
 
 static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
@@ -182,6 +201,7 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
 
     if (result != 0)
         return result;
+    forget_halts(e);
     if (length_ns < NS_PER_MS)
         return engine_refuse(e, EINVAL, "a subinterval is at least 1 ms long");
     forget_order(e);
@@ -200,8 +220,7 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
         result = collector_init(&e->collector, count, class_count, start_ns);
     if (result != 0)
         return result;
-    step_init(&e->step, start_ns, length_ns);
-    e->in_step = true;
+    begin(e, start_ns, length_ns);
     return start_threads(e);
 }
 

@@ -1,4 +1,4 @@
-/* Commands and questions while a step runs. They change or read atomics, and wait for no thread. */
+/* Commands and questions while a step runs. They change or read what nobody holds for longer than a moment. */
 #include <stdio.h>
 
 #include "clock.h"
@@ -9,34 +9,35 @@
 
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns)
 {
-    engine_enter_quietly(e);
+    engine_hold(e);
     if (e->in_step)
         step_place(&e->step, subinterval, boundary_ns, clock_now());
-    engine_leave(e, 0);
+    engine_let_go(e);
 }
 
 void engine_cooldown(struct engine *e, uint32_t subinterval)
 {
-    engine_enter_quietly(e);
+    engine_hold(e);
     atomic_store_explicit(&e->step.cooldown_from, subinterval, memory_order_release);
     step_call(&e->step);
-    engine_leave(e, 0);
+    engine_let_go(e);
 }
 
 void engine_stop(struct engine *e, uint32_t last)
 {
-    engine_enter_quietly(e);
+    engine_hold(e);
     atomic_store_explicit(&e->step.stop_after, last, memory_order_release);
-    engine_leave(e, 0);
+    engine_let_go(e);
 }
 
 void engine_halt(struct engine *e)
 {
-    engine_enter_quietly(e);
+    engine_hold(e);
     uint64_t now_ns = clock_now();
+    e->halted = true;
     if (e->in_step)
         step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
-    engine_leave(e, 0);
+    engine_let_go(e);
 }
 
 void engine_set_lease(struct engine *e, uint64_t until_ns)
@@ -100,32 +101,44 @@ static int ended(struct engine *e, struct end *end)
 
 int engine_ended(struct engine *e, struct end *end)
 {
-    engine_enter_quietly(e);
-    return engine_leave(e, ended(e, end));
+    engine_hold(e);
+    int result = ended(e, end);
+    engine_let_go(e);
+    return result;
 }
 
 uint64_t engine_oldest_in_flight(struct engine *e)
 {
     uint64_t now_ns, oldest_ns = 0;
 
-    engine_enter_quietly(e);
+    engine_hold(e);
     now_ns = clock_now();
     for (uint32_t n = 0; n < e->thread_count; n++) {
         uint64_t age_ns = thread_oldest(&e->threads[n], now_ns);
         if (age_ns > oldest_ns)
             oldest_ns = age_ns;
     }
-    return engine_leave(e, 0), oldest_ns;
+    engine_let_go(e);
+    return oldest_ns;
 }
 
-bool engine_dying_words(struct engine *e, uint32_t thread, char *words, size_t size)
+static struct thread *untold(struct engine *e)
 {
-    struct thread *t = &e->threads[thread];
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        if (atomic_load(&e->threads[n].state) == THREAD_DIED && !e->threads[n].words_told)
+            return &e->threads[n];
+    return NULL;
+}
 
-    engine_enter_quietly(e);
-    bool news = atomic_load(&t->state) == THREAD_DIED && !t->words_told;
-    if (news)
+bool engine_dying_words(struct engine *e, uint32_t *thread, char *words, size_t size)
+{
+    engine_hold(e);
+    struct thread *t = untold(e);
+    if (t) {
+        t->words_told = true;
+        *thread = t->number;
         snprintf(words, size, "%s", t->words);
-    t->words_told |= news;
-    return engine_leave(e, 0), news;
+    }
+    engine_let_go(e);
+    return t != NULL;
 }

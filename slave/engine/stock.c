@@ -30,44 +30,69 @@ static uint32_t queue_id(const struct engine *e, const struct lun *lun)
     return e->lun_count;
 }
 
+/* The handle of a LUN that is open. */
+static int keep(struct engine *e, struct lun *lun)
+{
+    if (e->closed)
+        return engine_refuse(e, EBADF, "the engine is closed");
+    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
+    if (!luns)
+        return -ENOMEM;
+    e->luns = luns;
+    lun->queue_id = queue_id(e, lun);
+    e->luns[e->lun_count] = lun;
+    return (int)e->lun_count++;
+}
+
+static int explain_open(struct engine *e, int result)
+{
+    if (result == -ENOTBLK)
+        return engine_refuse(e, ENOTBLK, "neither a block device nor a file");
+    if (result == -EINVAL)
+        return engine_refuse(e, EINVAL, "O_DIRECT is refused");
+    return result;
+}
+
+/* Without a turn as long as it is opened, since a device may hang. */
 int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable)
 {
     struct lun *lun = calloc(1, sizeof *lun);
+    int opened = lun ? lun_open(lun, path, name, writable) : -ENOMEM;
 
     engine_enter(e);
-    if (e->closed) {
+    int result = opened == 0 ? keep(e, lun) : explain_open(e, opened);
+    engine_leave(e, result);
+    if (result < 0) {
+        if (opened == 0)
+            lun_close(lun);
         free(lun);
-        return engine_leave(e, engine_refuse(e, EBADF, "the engine is closed"));
     }
-    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
-    if (luns)
-        e->luns = luns;
-    int result = lun && luns ? lun_open(lun, path, name, writable) : -ENOMEM;
-    if (result != 0) {
-        free(lun);
-        if (result == -ENOTBLK)
-            engine_refuse(e, ENOTBLK, "neither a block device nor a file");
-        if (result == -EINVAL)
-            engine_refuse(e, EINVAL, "O_DIRECT is refused");
-        return engine_leave(e, result);
-    }
-    lun->queue_id = queue_id(e, lun);
-    e->luns[e->lun_count] = lun;
-    return engine_leave(e, (int)e->lun_count++);
+    return result;
 }
 
-int engine_close_lun(struct engine *e, uint32_t lun)
+static int let_go_of(struct engine *e, uint32_t handle)
+{
+    struct lun *lun = engine_lun(e, handle);
+
+    if (!lun)
+        return engine_refuse(e, EBADF, "there is no LUN with this handle");
+    if (lun->users)
+        return engine_refuse(e, EBUSY, "%u workload instances use this LUN", lun->users);
+    e->luns[handle] = NULL;
+    return 0;
+}
+
+/* Without a turn likewise as long as it is closed. */
+int engine_close_lun(struct engine *e, uint32_t handle)
 {
     engine_enter(e);
-    struct lun *l = engine_lun(e, lun);
-    if (!l)
-        return engine_leave(e, engine_refuse(e, EBADF, "there is no LUN with this handle"));
-    if (l->users)
-        return engine_leave(e, engine_refuse(e, EBUSY, "%u workload instances use this LUN", l->users));
-    lun_close(l);
-    free(l);
-    e->luns[lun] = NULL;
-    return engine_leave(e, 0);
+    struct lun *lun = engine_lun(e, handle);
+    int result = engine_leave(e, let_go_of(e, handle));
+    if (result == 0) {
+        lun_close(lun);
+        free(lun);
+    }
+    return result;
 }
 
 struct instance *engine_instance(struct engine *e, uint32_t number)
@@ -168,10 +193,13 @@ static int delete(struct engine *e, uint32_t number)
     if (!i)
         return engine_refuse(e, ENOENT, "there is no workload instance %u", number);
     if (i->strays)
-        context_reap(&e->threads[i->thread]);
-    if (i->strays)
+        result = context_reap(e, &e->threads[i->thread]);
+    if (i->strays && result == 0)
         return engine_refuse(e, EBUSY, "%u I/Os of the instance have not come back", i->strays);
-    context_forget(&e->threads[i->thread], i->slot);
+    if (result == 0)
+        result = context_forget(e, &e->threads[i->thread], i->slot);
+    if (result != 0)
+        return result;
     e->threads[i->thread].holes++;
     instance_destroy(i);
     e->by_number[number] = NULL;

@@ -241,6 +241,17 @@ static void leave_context(struct thread *t)
         t->backend->detach(t->context, n);
 }
 
+/* What may take long is done with the mutex free, so that whoever waits for it can give up. */
+static void do_errand(struct thread *t)
+{
+    pthread_mutex_unlock(&t->mutex);
+    int result = t->errand(t);
+    pthread_mutex_lock(&t->mutex);
+    t->errand_result = result;
+    atomic_store(&t->state, THREAD_WAITING);
+    pthread_cond_broadcast(&t->changed);
+}
+
 static void *thread_main(void *argument)
 {
     struct thread *t = argument;
@@ -260,9 +271,8 @@ static void *thread_main(void *argument)
         if (atomic_load(&t->exit_by_ns))
             break;
         if (atomic_load(&t->state) == THREAD_ERRAND) {
-            t->errand_result = t->errand(t);
-            atomic_store(&t->state, THREAD_WAITING);
-            pthread_cond_broadcast(&t->changed);
+            do_errand(t);
+            continue;
         }
         if (atomic_load(&t->state) != THREAD_STARTING) {
             pthread_cond_wait(&t->changed, &t->mutex);
@@ -277,8 +287,10 @@ static void *thread_main(void *argument)
             break;
         enter(t, THREAD_WAITING);
     }
+    pthread_mutex_unlock(&t->mutex);
     leave_context(t);
     queued_close(t->queued);
+    pthread_mutex_lock(&t->mutex);
     enter(t, t->dead ? THREAD_DIED : THREAD_EXITED);
     pthread_mutex_unlock(&t->mutex);
     return NULL;

@@ -135,6 +135,7 @@ struct thread {
     int (*errand)(struct thread *t); /* what the commanding thread has it do between steps, */
     uint32_t errand_argument;        /* with this, */
     int errand_result;               /* and what came of it */
+    uint64_t errand_limit_ns;        /* how long it may take */
 
     /* Between the threads. */
     uint32_t number;

@@ -364,7 +364,7 @@ static void hung(void)
 static void died(void)
 {
     struct sums s;
-    uint32_t lun;
+    uint32_t lun, thread;
     char words[64];
 
     open_lun(&lun);
@@ -376,10 +376,10 @@ static void died(void)
     struct end end = finish(engine, &s, 4);
     CHECK_EQUAL(end.reason, END_DIED);
     CHECK(s.last);
-    CHECK(engine_dying_words(engine, 0, words, sizeof words));
+    CHECK(engine_dying_words(engine, &thread, words, sizeof words));
+    CHECK_EQUAL(thread, 0);
     CHECK(strstr(words, "submission"));
-    CHECK(!engine_dying_words(engine, 0, words, sizeof words));
-    CHECK(!engine_dying_words(engine, 1, words, sizeof words));
+    CHECK(!engine_dying_words(engine, &thread, words, sizeof words));
     CHECK_EQUAL(engine_delete(engine, 1), -ESRCH);
 }
 

@@ -78,17 +78,26 @@ PyObject *method_ended(PyObject *self, PyObject *unused)
         (unsigned long long)end.sums.longest_caught_ns, (unsigned long long)end.sums.dropped);
 }
 
+static bool next_words(struct engine *e, uint32_t *thread, char *words, size_t size)
+{
+    bool found;
+
+    Py_BEGIN_ALLOW_THREADS
+    found = engine_dying_words(e, thread, words, size);
+    Py_END_ALLOW_THREADS
+    return found;
+}
+
 PyObject *method_dying_words(PyObject *self, PyObject *unused)
 {
     struct engine *e = engine_of(self);
     PyObject *list = PyList_New(0);
     char words[sizeof e->threads->words];
+    uint32_t thread;
 
     (void)unused;
-    for (uint32_t n = 0; list && n < e->thread_count; n++) {
-        if (!engine_dying_words(e, n, words, sizeof words))
-            continue;
-        PyObject *pair = Py_BuildValue("Is", n, words);
+    while (list && next_words(e, &thread, words, sizeof words)) {
+        PyObject *pair = Py_BuildValue("Is", thread, words);
         if (!pair || PyList_Append(list, pair) < 0)
             Py_CLEAR(list);
         Py_XDECREF(pair);

@@ -86,11 +86,14 @@ PyObject *method_close(PyObject *self, PyObject *arguments, PyObject *keywords)
 PyObject *method_spin(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"on", NULL};
-    int on;
+    int on, result;
 
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "p", names, &on))
         return NULL;
-    return none_or_raise(self, engine_spin(engine_of(self), on != 0), NULL);
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_spin(engine_of(self), on != 0);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
 }
 
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
