@@ -86,7 +86,7 @@ class Driving:
             case CreateWorkloads():
                 await self._create(command)
             case DeleteWorkloads():
-                self._done(command, self._workloads.delete(command.numbers))
+                self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
             case EditWorkloads():
                 await self._edit(command)
             case Go():
@@ -134,11 +134,10 @@ class Driving:
             self._lease_until_ns = received_ns + self._lease_ns
             self.engine.set_lease(self._lease_until_ns)
 
-    def close(self, timeout_s: float) -> list[int]:
-        """End the engine; the threads that the kernel holds."""
+    def close(self) -> None:
+        """Expect nothing more of the engine."""
         if self._step is not None:
             self._step.close()
-        return self.engine.close(timeout_s)
 
     async def _create(self, command: CreateWorkloads) -> None:
         refusals = await self._work(lambda: self._workloads.create(command.workloads))

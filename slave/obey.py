@@ -3,7 +3,8 @@
 Rule: always listening. A `clock_probe` is answered, and steering obeyed, the moment it is read, whatever else goes on.
 Everything else is obeyed in the order of its coming, one after the other, and what may take long (creating files,
 looking at devices) in a worker thread. Whatever happens - the end of input, a signal, rubbish, a bug - comes to
-`end()`: halt, remove what was made, say why, and let the process go, even if the kernel holds one of its threads.
+`end()`: halt, remove what was made, say why, and let the process go, whatever the kernel holds: nothing of it is waited
+for without a limit.
 """
 
 import asyncio
@@ -52,6 +53,7 @@ from .numa import node_of_cores
 from .workloads import Workloads
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
+STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
 LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
 MOST_THREADS: Final = 256
 SHORTEST_CLOCK_NS: Final = 10**9
@@ -294,15 +296,34 @@ class Slave:
         error = context.get("exception")
         self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
 
+    def _elsewhere(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
+        """Have a job that may hang done in a thread of its own."""
+        return self._loop.run_in_executor(ThreadPoolExecutor(1, "end"), job)
+
+    def _close_engine(self) -> asyncio.Future[list[int]]:
+        """The threads that the kernel holds."""
+        if self._driving is None:
+            return self._elsewhere(list)
+        driving = self._driving
+        self._loop.remove_reader(driving.engine.fileno())
+        driving.close()
+        return self._elsewhere(lambda: driving.engine.close(CLOSE_S))
+
     async def _clean_up(self, answered: int, words: str) -> None:
         self._link.close_input()
         if self._working is not None:
             await asyncio.wait([self._working], timeout=CLOSE_S)
-        self._files.remove()
-        if self._driving is not None:
-            self._loop.remove_reader(self._driving.engine.fileno())
-            if held := self._driving.close(CLOSE_S):
-                words += f"; the kernel holds workload thread {', '.join(map(str, held))}"
+        removed, closed = self._elsewhere(self._files.remove), self._close_engine()
+        cleaning: list[asyncio.Future[Any]] = [removed, closed]
+        await asyncio.wait(cleaning, timeout=STUCK_S)
+        if self._working is not None and not self._working.done():
+            words += "; its last command is still at work"
+        elif not closed.done():
+            words += "; what it drove is still being closed"
+        elif held := closed.result():
+            words += f"; the kernel holds workload thread {', '.join(map(str, held))}"
+        if not removed.done():
+            words += "; files that it made may be left"
         if words and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
             self._link.say(DyingWords(answered, -1, words))
             self._link.flush(LAST_WORDS_S)

@@ -3,7 +3,8 @@
 import asyncio
 import errno
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ async def talk() -> AsyncIterator[Conversation]:
 def file(tmp_path: Path) -> Path:
     (tmp_path / "f").write_bytes(b"x" * 8192)
     return tmp_path / "f"
+
+
+@pytest.fixture
+def over() -> Iterator[threading.Event]:
+    """What hangs until it is set hangs for the whole test, and not beyond it."""
+    event = threading.Event()
+    yield event
+    event.set()
 
 
 def ended(reason: str) -> Ended:
@@ -203,6 +212,50 @@ async def test_a_thread_that_the_kernel_holds_is_named_and_does_not_keep_the_pro
     talk.engine.held.append(1)
     assert await talk.ask(m.Die) == m.DyingWords(2, -1, "goodbye; the kernel holds workload thread 1")
     assert await talk.code == Exit.TOLD
+
+
+async def test_a_delete_that_hangs_keeps_nobody_from_being_heard(
+    talk: Conversation, file: Path, over: threading.Event
+) -> None:
+    await talk.run(file)
+    talk.engine.ends.append(ended("commanded"))
+    talk.engine.spoke()
+    assert isinstance(await talk.hear(), m.Stopped)
+    talk.engine.hangs["delete"] = over
+    deleting = talk.send(m.DeleteWorkloads, numbers=(0,))
+    while "delete 0" not in talk.engine.did:
+        assert isinstance(await talk.ask(m.ClockProbe), m.ClockReading)
+    assert isinstance(await talk.ask(m.ClockProbe), m.ClockReading)
+    over.set()
+    answer = await talk.hear()
+    assert isinstance(answer, m.Ok)
+    assert answer.re == deleting
+
+
+@pytest.mark.parametrize(
+    ("what", "reached", "words"),
+    [
+        ("open_lun", "open_lun", "; its last command is still at work"),
+        ("delete", "delete", "; its last command is still at work"),
+        ("close", "close_lun", "; what it drove is still being closed"),
+    ],
+)
+async def test_an_end_comes_whatever_hangs(
+    what: str, reached: str, words: str, talk: Conversation, file: Path, over: threading.Event
+) -> None:
+    talk.engine.hangs[what] = over
+    await talk.hear()
+    await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
+    workload = m.WorkloadToCreate(0, "h+f+w", str(file), False, Parameters(), 1, 4096)
+    talk.send(m.CreateWorkloads, workloads=(workload,))
+    talk.send(m.DeleteWorkloads, numbers=(0,))
+    while not any(word.split()[0] == reached for word in talk.engine.did):
+        await talk.ask(m.ClockProbe)
+    talk.slave.end(Exit.SIGNAL, "ended by SIGTERM")
+    while not isinstance(said := await talk.hear(), m.DyingWords):
+        pass
+    assert said.words == "ended by SIGTERM" + words
+    assert await talk.code == Exit.SIGNAL
 
 
 @pytest.mark.parametrize(

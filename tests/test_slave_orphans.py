@@ -14,7 +14,8 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.slave.engine._engine import now_ns
-from tests.slave.client import Client
+from tests.devices import FaultFs
+from tests.slave.client import Client, Gone
 from tests.slave.devices import loop_device, needs_loops
 
 pytestmark = [needs_loops, pytest.mark.slow]
@@ -99,3 +100,31 @@ def test_a_controller_that_was_killed(loop: str) -> None:
         assert still(loop)
     finally:
         os.close(gone)
+
+
+@pytest.mark.parametrize("how", ["its input ends", "a signal"])
+def test_a_lun_that_hangs_while_it_is_opened(how: str, faulty_lun: FaultFs) -> None:
+    """The process is the kernel's until the device answers; what it has to say and do is over before."""
+    with Client() as slave:
+        slave.prepare("libaio")
+        faulty_lun.hang()
+        try:
+            workload = m.WorkloadToCreate(0, "h+lun+w", faulty_lun.device, False, STREAM, 4, 4096)
+            slave.send(m.CreateWorkloads, workloads=(workload,))
+            while not busy(faulty_lun.device):
+                slave.ask(m.ClockProbe)
+            if how == "a signal":
+                slave.process.terminate()
+                assert "its last command is still at work" in slave.until(m.DyingWords).words
+            else:
+                slave.end_input()
+            with pytest.raises(Gone):
+                slave.hear(10.0)
+        finally:
+            faulty_lun.resume()
+        slave.gone()
+
+
+def busy(device: str) -> bool:
+    """Whether the device is asked for anything that it has not done."""
+    return any(map(int, Path(f"/sys/block/{Path(device).name}/inflight").read_text().split()))

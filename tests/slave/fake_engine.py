@@ -5,6 +5,7 @@ test says so, `fileno()` is written whenever something happened.
 """
 
 import os
+import threading
 from dataclasses import dataclass, field
 
 from ivypy.slave.engine._engine import Collected, Ended
@@ -35,6 +36,7 @@ class FakeEngine:
     words: list[tuple[int, str]] = field(default_factory=list)
     held: list[int] = field(default_factory=list)  # threads that close cannot end
     faults: dict[str, OSError] = field(default_factory=dict)  # "create 2" -> what it raises
+    hangs: dict[str, threading.Event] = field(default_factory=dict)  # "delete" -> until when it hangs
     lease_ns: int = 0
 
     def __post_init__(self) -> None:
@@ -48,6 +50,9 @@ class FakeEngine:
     def _do(self, *words: object) -> None:
         said = " ".join(map(str, words))
         self.did.append(said)
+        for known, over in self.hangs.items():
+            if words[0] == known:
+                over.wait()
         for known, fault in self.faults.items():
             if said.startswith(known):
                 raise fault
