@@ -3,6 +3,7 @@
     IvypyError
         PlanError       the plan, or the command line: nothing was touched (exit 2)
         HostsError      test hosts that cannot be used, all of them together (exit 3)
+        NoHostLeft      every test host was lost once steps had run; what they measured is kept (exit 7)
         RefusedError    a device that must not be written (exit 4)
         OutputError     the run folder cannot be written (exit 1)
 
@@ -48,6 +49,12 @@ class HostsError(IvypyError):
     def __init__(self, faults: list[HostFault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = faults
+
+
+class NoHostLeft(IvypyError):
+    """Every host was lost between two steps."""
+
+    exit_code = ExitCode.PARTIAL
 
 
 class RefusedError(IvypyError):

@@ -70,6 +70,30 @@ def test_a_program_measures_and_decides(tmp_path: Path) -> None:
     assert (session.folder / "summary.all.csv").read_text().count("\n") == 4
 
 
+def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path) -> None:
+    async def work(session: ivypy.Session) -> None:
+        await session.go("one")
+        with pytest.raises(PlanError, match="blocksize is 1,000, and /x/0 takes multiples of 512 bytes"):
+            await session.edit("all=all", blocksize="1000")
+        assert (await session.go("two")).verdict == "valid"
+
+    program(tmp_path, work)
+
+
+def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
+    async def work(session: ivypy.Session) -> None:
+        await session.go("one")
+        for slave in session._run._fleet.drivers.values():
+            slave.lose("its cable was pulled")
+        with pytest.raises(PlanError, match="no host is left"):
+            await session.go("two")
+
+    session = program(tmp_path, work)
+    assert json.loads((session.folder / "run.json").read_text())["exit_code"] == 7
+    with open(session.folder / "events.csv") as file:
+        assert file.read().count("its cable was pulled") == 3
+
+
 def test_a_running_step_is_edited(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.edit("all=all", iops=1000)

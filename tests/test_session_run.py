@@ -4,6 +4,7 @@ import asyncio
 import csv
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from tests.simulated.loop import simulate
-from tests.simulated.slave import Faults, MemoryPipe, SimulatedSlave, steady
+from tests.simulated.slave import Faults, MemoryPipe, SimulatedSlave, lun_of, steady
 
 pytestmark = pytest.mark.slow
 
@@ -154,6 +155,69 @@ def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
     rows = outcome.rows("step0000.max/all/all.csv")
     assert [row["hosts"] for row in rows[3:5]] == ["3/3", "2/3"]
     assert "host_lost (b did not take part)" in [str(finding) for finding in steps["half"].findings]
+
+
+THREE = PLAN.replace(
+    """\
+  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
+  - go: { name: half, cooldown: 5s }
+""",
+    """\
+  - edit: { rollup: all=all, set: { blocksize: 64KiB } }
+  - go: { name: larger }
+  - edit: { rollup: all=all, set: { blocksize: 4KiB } }
+  - go: { name: smaller }
+""",
+)
+GONE = {"delete_workloads": "/x/0: there is nothing to drive: check the path"}
+
+
+def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_go_on(tmp_path: Path) -> None:
+    outcome = run(tmp_path, THREE, b=Faults(refuse=GONE))
+    assert outcome.code is ExitCode.PARTIAL
+    summary = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"], row["hosts"]) for row in summary] == [
+        ("max", "valid", "3/3"), ("larger", "partial", "2/3"), ("smaller", "partial", "2/3"),
+    ]  # fmt: skip
+    assert all("host_lost (b did not take part)" in row["reasons"] for row in summary[1:])
+    (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
+    assert (lost["host"], lost["step"], lost["text"]) == (
+        "b", "1", "delete_workloads: /x/0: there is nothing to drive: check the path",
+    )  # fmt: skip
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max", "larger", "smaller"]
+
+
+def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -> None:
+    gone = Faults(refuse=GONE)
+    outcome = run(tmp_path, THREE, a=gone, b=gone, c=gone)
+    assert outcome.code is ExitCode.PARTIAL
+    assert [row["name"] for row in outcome.rows("summary.all.csv")] == ["max"]
+    events = [(row["kind"], row["host"]) for row in outcome.rows("events.csv")]
+    assert [events[0], *sorted(events[1:-1]), events[-1]] == [
+        ("creating", ""), *(("lost", host) for host in "abc"), ("stopped", ""),
+    ]  # fmt: skip
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max"]
+    assert (ends.folder, ends.exit_code) == (str(outcome.folder), ExitCode.PARTIAL)
+
+
+def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp_path: Path) -> None:
+    text = THREE.replace("blocksize: 64KiB", "blocksize: 1KiB").replace("75%", "100%")
+    lab = Lab(**slaves())
+    lab.slaves["b"].luns = (replace(lun_of("/x/0"), block=4096),)
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, text.replace("luns:\n", "luns:\n  files: /x/0\n"), lab)
+    assert str(error.value) == (
+        "b: b+/x/0+oltp: in step larger, blocksize is 1,024, and /x/0 takes multiples of 4,096 bytes:"
+        " choose one of these"
+    )
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+
+
+def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(HostsError, match=r"b: create_workloads: no"):
+        run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))
 
 
 def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: Path) -> None:

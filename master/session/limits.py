@@ -8,7 +8,9 @@ an edit would write, it writes only where some step of the plan writes, or where
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ...protocol.geometry import misfits
 from ...protocol.parameters import Parameters
+from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..plan.parameters import in_bytes
 from ..rollup.instances import Rollups
@@ -35,16 +37,28 @@ class Limits:
 
 
 def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
+    """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
     tags: dict[Key, int] = {}
     written: dict[Key, list[Extent]] = {}
+    unfit: dict[tuple[Key, str], str] = {}  # instance and reason -> the first step with it
     for step in plan.steps:
         for key, parameters in resolve(plan, step, placement, rollups, lambda *_: 1.0).items():
-            size = placement.lun_of[key].lun.size
+            lun = placement.lun_of[key].lun
+            size = lun.size
+            for reason in misfits(parameters, lun.path, lun.kind, size, lun.block):
+                unfit.setdefault((key, reason), step.name)
             tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
             if parameters.fraction_read < 1.0:
                 declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []
                 extents = [extent(one, size) for one in (parameters.range, *declared)]
                 written.setdefault(key, []).extend(extents)
+    if unfit:
+        raise HostsError(
+            [
+                HostFault(key[0], f"{placement.names[key]}: in step {step}, {reason}", "")
+                for (key, reason), step in unfit.items()
+            ]
+        )
     merged = {key: union(extents) for key, extents in written.items()}
     return Limits(tags, frozenset(written), merged, plan.live.blocksize)
 

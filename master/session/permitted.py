@@ -36,7 +36,8 @@ def check(after: Mapping[Key, Parameters], present: Present, discovered: Discove
 
 def beyond(wanted: Mapping[Key, Parameters], discovered: Discovered) -> list[str]:
     """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
-    return _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
+    reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
+    return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
 
 
 def _lines(

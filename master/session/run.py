@@ -15,8 +15,9 @@ from typing import Any
 from ... import __version__
 from ...protocol.parameters import Parameters
 from ..control.decide import State
-from ..errors import IvypyError, OutputError
+from ..errors import IvypyError, NoHostLeft, OutputError
 from ..hosts.bundle import slave_bundle
+from ..hosts.driver import Lost
 from ..hosts.gate import LoginGate
 from ..live.hub import Hub
 from ..live.report import Remark, RunEnds, StepBegins, Watcher
@@ -89,9 +90,11 @@ class Run:
         async with self.opened():
             for step in self._plan.steps:
                 if not self.goes_on():
-                    self._cut_short = True
                     break
-                await self.step(step)
+                try:
+                    await self.step(step)
+                except NoHostLeft:
+                    break
         return self.code
 
     @asynccontextmanager
@@ -146,10 +149,20 @@ class Run:
     def goes_on(self) -> bool:
         """Whether another step may begin; if not, why is said."""
         if self._fleet.interrupted.is_set():
+            self._cut_short = True
             return False
-        if not self._fleet.alive:
-            self._event("stopped", "no host is left")
+        return not self._no_host_left()
+
+    def _no_host_left(self) -> bool:
+        """Whether no step can be run any more, and what became of the hosts is said."""
+        if self._fleet.alive:
             return False
+        while not self._fleet.inbox.empty():
+            driver, event = self._fleet.inbox.get_nowait()
+            if isinstance(event, Lost):
+                self._event("lost", event.reason, driver.name)
+        self._event("stopped", "no host is left")
+        self._cut_short = True
         return True
 
     @property
@@ -173,7 +186,7 @@ class Run:
         return parameters
 
     async def step(self, step: Step) -> StepResult:
-        """Run one step, if what it refers to was measured. Raises HostsError, PlanFaults."""
+        """Run one step, if what it refers to was measured. Raises HostsError, NoHostLeft, PlanFaults."""
         discovered = self._discovered
         try:
             parameters = self.parameters_of(step)
@@ -182,6 +195,8 @@ class Run:
             return await self._skip(step, discovered, Finding(error.reason, str(error)))
         first = not self._told.parameters
         await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters))
+        if self._no_host_left():
+            raise NoHostLeft(f"step {step.name!r}: no host is left; {self.folder}/events.csv says what became of them")
         if first:
             await self._recorder.workloads(discovered.rollups, parameters)
         return await self._step(self._fleet, discovered, step, control, self._told)
@@ -255,6 +270,7 @@ class Run:
     def _exit_code(self, fleet: Fleet) -> ExitCode:
         if fleet.interrupted.is_set() and self._presses.count:
             return ExitCode.INTERRUPTED
-        if self._cut_short:
-            return ExitCode.INVALID
-        return exit_code_of(self._results.values())
+        code = exit_code_of(self._results.values())
+        if self._cut_short and code is ExitCode.OK:
+            return ExitCode.PARTIAL if self._results else ExitCode.HOSTS
+        return code

@@ -12,6 +12,7 @@ from typing import Final
 
 from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, Setting, WorkloadToCreate
 from ...protocol.parameters import LIVE, Parameters
+from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver, barrier
 from .discover import Discovered
 from .fleet import Fleet, ask_in_parts
@@ -74,7 +75,8 @@ class Told:
     async def tell(self, discovered: Discovered, wanted: Mapping[Key, Parameters]) -> None:
         """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
 
-        Raises HostsError.
+        A host that does not do it the first time is a reason not to begin: raises HostsError, with all of them. Later
+        it is lost, and costs itself: what was measured with it stands, and the others go on.
         """
         async with self.changing:
             have = self.parameters
@@ -100,7 +102,12 @@ class Told:
                 ]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
 
-            await self._fleet.ask_all(dict.fromkeys(self._fleet.alive, one), within_s=TELLING_S)
+            deadline = asyncio.get_running_loop().time() + TELLING_S
+            _, failed = await barrier(self._fleet.alive, one, deadline)
+            if failed and not have:
+                raise HostsError([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
+            for driver, reason in failed.items():
+                driver.lose(reason)
             self.parameters, self.blocksizes = dict(wanted), blocksizes
             self._unsure.clear()
 
