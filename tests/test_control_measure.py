@@ -160,6 +160,13 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
 
 
+def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
+    assert not Goal(FOCUS, timeout_s=130).faults(5.0, 30.0)
+    assert Goal(FOCUS, timeout_s=129).faults(5.0, 30.0) == [
+        "timeout is 129 s; no measurement can end before 130 s, 30 s of it warmup"
+    ]
+
+
 @pytest.mark.parametrize(
     ("goal", "fault"),
     [

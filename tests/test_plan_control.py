@@ -136,8 +136,14 @@ def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
     ("keys", "longest_s"),
     [
         ("measure: 30s", 30),
-        ("measure: { metric: overall_iops, timeout: 10m }", 600),
-        ("steady: { criterion: iops, timeout: 5m }", 300),
+        ("measure: { metric: overall_iops, timeout: 10m }", 590),
+        ("steady: { criterion: iops, timeout: 5m }", 290),
+        ("warmup: 30s, measure: { metric: overall_iops, timeout: 10m }", 570),
+        ("warmup: 30s, steady: { criterion: iops, timeout: 5m }", 270),
+        (
+            "measure: { metric: overall_iops, timeout: 5m }, warmup: 5s, staircase: { start: 1, end: 2, step: 1 }",
+            2 * 305,
+        ),
         (f"measure: 30s, control: {{ pid: {{ metric: {P99}, target: 1ms, auto: true, timeout: 5m }} }}", 330),
         ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 300, step: 100 }", 3 * 40),
         ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 400, step: 100% }", 3 * 40),
@@ -147,6 +153,12 @@ def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
 )
 def test_what_a_step_may_take_is_known_beforehand(keys: str, longest_s: float) -> None:
     assert plan(keys).steps[0].measuring_s == longest_s
+
+
+def test_a_judge_beneath_a_controller_begins_after_the_warmup() -> None:
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, auto: true }} }}, warmup: 30s"
+    assert plan(f"{pid}, measure: {{ metric: overall_iops, timeout: 2m }}").steps[0].measuring_s == 900 + 120
+    assert plan(f"{pid}, steady: {{ criterion: iops, timeout: 30s }}").steps[0].measuring_s == 900 + 30
 
 
 def test_a_description_says_what_is_asked() -> None:
@@ -160,7 +172,7 @@ def test_a_description_says_what_is_asked() -> None:
     assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
     assert f"    slo: {P99} at most 2ms, given up early\n" in text
     assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
-    assert text.endswith("at most 1h4m30s in all\n")
+    assert text.endswith("at most 1h4m20s in all\n")
 
 
 PID = f"metric: {P99}, target: 1ms"
@@ -186,7 +198,12 @@ FAULTS = [
     (
         "measure: { metric: overall_iops, timeout: 90s }",
         "timeout: ",
-        "timeout is 90 s; no measurement can end before 100 s",
+        "timeout is 90 s; no measurement can end before 110 s, 10 s of it warmup",
+    ),
+    (
+        "warmup: 30s, measure: { metric: overall_iops, timeout: 2m }",
+        "timeout: ",
+        "timeout is 120 s; no measurement can end before 130 s, 30 s of it warmup",
     ),
     (
         "measure: { metric: overall_iops, window: short }",

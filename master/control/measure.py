@@ -48,17 +48,18 @@ class Goal:
     window: Window = Window.LONGEST
     correction: Correction = Correction.EFFECTIVE
 
-    def faults(self, subinterval_s: float) -> list[str]:
-        """What is wrong with the numbers, a sentence each."""
+    def faults(self, subinterval_s: float, warmup_s: float = 0.0) -> list[str]:
+        """What is wrong with the numbers, a sentence each; the timeout runs in the warmup, too."""
         found = []
         if not self.accuracy > 0:
             found.append(f"accuracy is {format_fraction(self.accuracy)}; it must be above 0")
         if not 0 < self.confidence < 1:
             found.append(f"confidence is {format_fraction(self.confidence)}; it must be between 0 and 100%")
         fewest = FEWEST_EFFECTIVE * subinterval_s if self.window is Window.LONGEST else 2 * subinterval_s
-        least = max(self.min_s, fewest)
+        least = warmup_s + max(self.min_s, fewest)
         if self.timeout_s < least:
-            found.append(f"timeout is {self.timeout_s:g} s; no measurement can end before {least:g} s")
+            warmup = f", {warmup_s:g} s of it warmup" if warmup_s else ""
+            found.append(f"timeout is {self.timeout_s:g} s; no measurement can end before {least:g} s{warmup}")
         return found
 
 

@@ -56,7 +56,7 @@ def faults(step: Step, rollups: Collection[str] | None) -> Iterator[tuple[Path, 
         case Accurate() as accurate:
             yield from _unseen(("measure",), accurate.metric, accurate.rollup, rollups)
             if accurate.metric in samples.FOCUS_METRICS:
-                yield from _at(("measure",), _goal(accurate).faults(step.subinterval_s))
+                yield from _at(("measure",), _goal(accurate).faults(step.subinterval_s, _warmup_s(step)))
         case Steadied() as steadied:
             yield from _unseen(("steady",), steadied.metric, steadied.rollup, rollups)
             if steadied.metric in samples.FOCUS_METRICS:
@@ -135,10 +135,15 @@ def _at(path: Path, sentences: Sequence[str]) -> Iterator[tuple[Path, str]]:
         yield (*path, text.partition(" ")[0]), text
 
 
+def _warmup_s(step: Step) -> float:
+    """How much of a judge's timeout the warmup takes; beneath a controller the judge begins later than that."""
+    return 0.0 if isinstance(step.demands.load, Held) else step.warmup_s
+
+
 def _too_short(step: Step, steadied: Steadied) -> Iterator[tuple[Path, str]]:
     """A timeout that leaves no room for a window."""
-    subintervals = (steadied.ramp or step.warmup_subintervals) + steadied.window * (2 if steadied.hold else 1)
-    least_s = subintervals * step.subinterval_s
+    ramp_s = 0.0 if isinstance(step.demands.load, Held) else steadied.ramp * step.subinterval_s
+    least_s = (ramp_s or _warmup_s(step)) + steadied.window * (2 if steadied.hold else 1) * step.subinterval_s
     if steadied.timeout_s < least_s:
         yield ("steady", "timeout"), f"timeout is {steadied.timeout_s:g} s; it cannot be steady before {least_s:g} s"
 

@@ -175,8 +175,10 @@ def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
 def _longest_s(demands: Demands, times: Mapping[str, float]) -> float:
     """How long, in seconds, measuring may take in all."""
     match demands.judge:
-        case Accurate() | Steadied() as judge:
+        case Accurate() | Steadied() as judge:  # its timeout runs in the warmup, too
             measured_s = judge.timeout_s
+            if not isinstance(demands.load, Held):
+                measured_s = max(measured_s - times["warmup_s"], 0.0)
         case None:
             measured_s = times["measure_s"]
     subinterval_s = times["subinterval_s"]
