@@ -1,5 +1,6 @@
 """Measure: what window it takes, when it passes, what it says when it does not."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -114,7 +115,7 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
     assert len(decisions) == 60
     (measured,) = decisions[-1].measured
     assert [finding.reason for finding in measured.findings] == [Reason.ACCURACY_NOT_REACHED]
-    assert "asked 0.10%" in measured.findings[0].detail
+    assert "asked 0.1 %" in measured.findings[0].detail
     assert measured.last < 45
 
 
@@ -122,6 +123,64 @@ def test_an_instance_without_value_never_passes_and_is_named() -> None:
     decisions = drive(Measure(Goal(FOCUS, timeout_s=120)), lambda number: {"host=a": 100.0, "host=idle": 0.0})
     assert decisions[-2].rows[0].cells["worst_instance"] == "host=idle"
     assert decisions[-1].measured[0].findings[0].reason is Reason.ACCURACY_NOT_REACHED
+
+
+def wave(number: int) -> Mapping[str, float]:
+    """Slow and level: its value is well known, by few independent subintervals."""
+    return {"all": 1000 + 20 * np.sin(number / 2) + float(_JITTER[number])}
+
+
+_JITTER = np.random.default_rng(6).standard_normal(1000)
+
+
+def test_a_timeout_names_the_condition_that_failed() -> None:
+    def finding(values: Values, goal: Goal, edited: tuple[int, ...] = ()) -> str:
+        (measured,) = drive(Measure(goal), values, edited=edited)[-1].measured
+        (found,) = measured.findings
+        return found.detail
+
+    few = Goal(FOCUS, accuracy=0.5, min_s=0, timeout_s=120)
+    assert re.fullmatch(
+        r"overall_iops of all: \d+(\.\d)? of 20 effective samples \(\+/- \d+\.\d+ %, asked 50 %\)", finding(wave, few)
+    )
+    short = Goal(FOCUS, min_s=120, timeout_s=185)
+    detail = finding(noisy(1, 1e-4), short, edited=(15,))
+    assert re.fullmatch(r"overall_iops of all: (19|20)?.*105 of 120 s \(\+/- 0\.\d+ %, asked 2 %\)", detail)
+    wide = Goal(FOCUS, accuracy=0.01, timeout_s=150)
+    assert re.fullmatch(r"overall_iops of all \+/- \d\d(\.\d)? %, asked 1 %", finding(noisy(2, 0.3), wide))
+    young = Goal(FOCUS, timeout_s=100)
+    assert finding(noisy(1, 0.1), young, edited=(14,)) == "overall_iops: 5 of 12 subintervals for a window"
+
+    def rising(number: int) -> Mapping[str, float]:
+        return {"all": 100.0 * (number + 1)}
+
+    trend = "overall_iops: a trend in every window of 12 subintervals and more"
+    assert finding(rising, Goal(FOCUS, timeout_s=150)) == trend
+
+
+def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> None:
+    """One is the wider, and passes; the other has too few effective samples."""
+    noise = noisy(3, 0.02)
+
+    def both(number: int) -> Mapping[str, float]:
+        return {"host=noisy": noise(number)["all"], "host=slow": wave(number)["all"]}
+
+    decisions = drive(Measure(Goal(FOCUS, accuracy=0.1, min_s=0, timeout_s=200)), both)
+    cells = decisions[21].rows[0].cells
+    assert (cells["worst_instance"], cells["passing_instances"]) == ("host=slow", 1)
+    assert isinstance(cells["remaining_s"], float) and cells["remaining_s"] > 0
+    assert "effective samples" in decisions[21].say
+
+
+def test_every_subinterval_says_how_far_it_is() -> None:
+    said = [decision.say for decision in drive(Measure(Goal(FOCUS), warmup=2), noisy(3, 0.05))]
+    assert said[:2] == ["", ""]
+    assert said[2] == "overall_iops: 1 of 12 subintervals for a window"
+    assert said[12] == "overall_iops: 11 of 12 subintervals for a window"
+    number = r"\d+(\.\d+)?"
+    line = rf"overall_iops of all:? .*\+/- {number} %, asked 2 %.*, about \d+ s more"
+    assert all(re.fullmatch(line, text) for text in said[13:-1])
+    assert re.fullmatch(rf"overall_iops of all \+/- {number} %, asked 2 %", said[-1])
 
 
 def test_what_remains_shrinks_to_nothing() -> None:

@@ -281,14 +281,46 @@ class TestStages:
         json.dumps(blocks, allow_nan=False)
         assert "inf" not in decisions[-1].measured[0].findings[0].detail
 
-    def test_a_blank_metric_is_never_steady(self) -> None:
-        state = Steady(Criterion(Rule.DEVIATION, Focus("p99", "all", 0.99), 3), timeout_s=5)
-        phase = Phase.RUN
-        current: State = state
-        for number in range(5):
-            samples = {state.criterion.focus: {"all": Sample(0, 0, None)}}
-            current, decision = decide(current, Interval(number, number, 1.0, phase, samples=samples))
-        assert decision.measured[0].findings[0].reason is Reason.STEADY_NOT_REACHED
+    @pytest.mark.parametrize(
+        ("rule", "ios", "why"),
+        [
+            (Rule.DEVIATION, 300, "in a subinterval, 300 of the 1000 that it needs; lengthen subinterval"),
+            (Rule.T, 30, "in the window"),
+        ],
+    )
+    def test_a_percentile_that_is_blank_is_never_steady_and_says_why(self, rule: Rule, ios: int, why: str) -> None:
+        focus = Focus("overall_service_us_p99", fraction=0.99)
+        current: State = Steady(Criterion(rule, focus, 4), timeout_s=20)
+        said = []
+        for number in range(20):
+            few, many = (Sample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
+            samples = {focus: {"host=a": many, "host=b": few}}
+            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+            said.append(decision.say)
+        blank = f"overall_service_us_p99 of host=b is blank: fewer than 10 I/Os beyond it {why}"
+        assert said[2] == f"seeking: 3 of {4 if rule is Rule.DEVIATION else 12} subintervals for a window"
+        assert said[12] == f"seeking: {blank}"
+        (finding,) = decision.measured[0].findings
+        assert (finding.reason, finding.detail) == (Reason.STEADY_NOT_REACHED, blank)
+        assert decision.steady is None
+
+    def test_a_metric_that_is_not_there_says_so(self) -> None:
+        focus = Focus("write_service_us_p99", fraction=0.99)
+        current: State = Steady(Criterion(Rule.DEVIATION, focus, 2))
+        for number in range(3):
+            samples = {focus: {"all": Sample(0, 0, None)}}
+            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+        assert decision.say == "seeking: write_service_us_p99 of all is blank: none was seen in a subinterval"
+
+    def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:
+        correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
+        decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24), correlated)
+        (finding,) = decisions[-1].measured[0].findings
+        assert finding.detail.endswith(" of 20 effective samples")
+        careful = Steady(Criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14)
+        said = [decision.say for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
+        assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
+        assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
 
 
 def test_an_infinite_score_is_null_in_the_json_block() -> None:

@@ -62,6 +62,29 @@ def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float 
     return percentile(dense(samples).sum(axis=0), fraction, samples[0].scale) if samples else None
 
 
+def blank_window(focus: Focus, instance: str) -> str:
+    """That a window has no value, and why, for people."""
+    why = "none was seen" if focus.fraction is None else f"fewer than {FEWEST_BEYOND} I/Os beyond it"
+    return f"{focus.metric} of {instance} is blank: {why} in the window"
+
+
+def blank_subinterval(focus: Focus, instance: str, sample: Sample) -> str:
+    """That a subinterval has no value, and why, for people."""
+    blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
+    if focus.fraction is None or not seen:
+        return f"{blank}: none was seen in a subinterval"
+    needed = FEWEST_BEYOND / (1 - focus.fraction)
+    return (
+        f"{blank}: fewer than {FEWEST_BEYOND} I/Os beyond it in a subinterval, "
+        f"{seen} of the {needed:.0f} that it needs; lengthen subinterval"
+    )
+
+
+def ios(sample: Sample) -> int:
+    """I/Os in a percentile's histogram."""
+    return 0 if sample.counts is None else int(sample.counts.sum())
+
+
 def percentile_bucket(counts: NDArray[np.float64], fraction: float) -> int:
     """The bucket that holds the `fraction` quantile of one histogram with at least one I/O."""
     cumulative = np.cumsum(counts)

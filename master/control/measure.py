@@ -9,7 +9,7 @@ the accuracy, on one common window. A rule that takes the shortest window that p
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import ceil, inf
+from math import ceil, floor, inf
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .columns import Columns, columns, sums_of
 from .correlation import FLOATS
 from .decision import Decision, Measured, Row, interrupted, shortened
 from .estimate import Correction, Estimate, estimates
-from .focus import Focus, Sample
+from .focus import Focus, Sample, blank_window
 from .interval import Interval
 from .phase import Phase
 from .trend import trend_probabilities
@@ -85,7 +85,7 @@ class Judgement:
     last: int
     worst: str  # the instance that is furthest from the goal
     estimate: Estimate | None  # of that instance; None where its metric is blank
-    shortfall: float  # its half-width / what is allowed; at most 1 is accurate
+    shortfall: float  # the root of how many such windows it takes; at most 1 passes, but for the window's length
     passing: int  # instances that are accurate, with enough effective samples
     instances: int
     length_s: float
@@ -131,10 +131,10 @@ class Measure:
         rows = (Row("measure.csv", _cells(last, judgement, state)),) if judgement else ()
         if judgement and judgement.passed:
             measured = Measured(judgement.first, judgement.last)
-            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=_say(judgement, state))
+            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(judgement))
         if interval.end_s - (state.began_s or 0.0) >= self.goal.timeout_s:
             return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
-        return state, Decision(state._phase(last + 1), rows=rows, say=_say(judgement, state) if judgement else "")
+        return state, Decision(state._phase(last + 1), rows=rows, say=state._say(judgement))
 
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number)) if self.parts else interrupted(number)
@@ -157,17 +157,64 @@ class Measure:
         best = self.best
         if best is None:
             begin = self.parts[0].number if self.parts else last + 1
-            why = Finding(Reason.ACCURACY_NOT_REACHED, f"no stationary window of {FEWEST_SUBINTERVALS} subintervals")
+            why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.goal.focus.metric}: {unjudged(self.goal, self.parts)}")
             return Measured(begin, last, findings=(why,))
-        reached = f"+/- {best.estimate.relative:.2%}" if best.estimate else "blank"
-        detail = f"{self.goal.focus.metric} of {best.worst} {reached}, asked {self.goal.accuracy:.2%}"
-        return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, detail),))
+        return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, told(best, self.goal)),))
+
+    def _say(self, judgement: Judgement | None) -> str:
+        if not self.parts:
+            return ""
+        if judgement is None:
+            return f"{self.goal.focus.metric}: {unjudged(self.goal, self.parts)}"
+        left = None if judgement.passed else remaining_s(judgement, self.goal)
+        return told(judgement, self.goal) + ("" if left is None else f", about {max(left, 0):.0f} s more")
+
+
+def unjudged(goal: Goal, parts: tuple[Part, ...]) -> str:
+    """Why `judge` says nothing of these parts, for people."""
+    fewest = _fewest(goal)
+    if len(parts) < fewest:
+        return f"{len(parts)} of {fewest} subintervals for a window"
+    return f"a trend in every window of {fewest} subintervals and more"
+
+
+def told(judgement: Judgement, goal: Goal) -> str:
+    """How a window stands, for people: what it lacks first."""
+    got = judgement.estimate
+    if got is None:
+        return blank_window(goal.focus, judgement.worst)
+    width = f"+/- {100 * got.relative:.3g} %" if got.relative < inf else "+/- ?"
+    width = f"{width}, asked {format_fraction(goal.accuracy)[:-1]} %"
+    more = lacking(judgement, goal)
+    if more and got.relative <= goal.accuracy:
+        return f"{goal.focus.metric} of {judgement.worst}: {', '.join(more)} ({width})"
+    return f"{goal.focus.metric} of {judgement.worst} {', '.join([width, *more])}"
+
+
+def lacking(judgement: Judgement, goal: Goal) -> list[str]:
+    """What keeps a window from passing beside the half-width, for people."""
+    found = []
+    got = judgement.estimate
+    if got and goal.window is Window.LONGEST and got.effective < FEWEST_EFFECTIVE:
+        found.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
+    if not _long_enough(judgement.length_s, goal):
+        found.append(f"{judgement.length_s:.4g} of {goal.min_s:g} s")
+    return found
+
+
+def _fewest(goal: Goal) -> int:
+    """Subintervals of the shortest window that is judged."""
+    return FEWEST_SUBINTERVALS if goal.window is Window.LONGEST else 2
+
+
+def _long_enough(length_s: float, goal: Goal) -> bool:
+    return length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
 
 
 def judge(goal: Goal, parts: tuple[Part, ...]) -> Judgement | None:
     """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
     shortest = goal.window is Window.SHORTEST
-    if len(parts) < (2 if shortest else FEWEST_SUBINTERVALS) or not parts[-1].samples:
+    if len(parts) < _fewest(goal) or not parts[-1].samples:
         return None
     everything = _columns(goal, parts)
     if shortest:
@@ -205,10 +252,12 @@ def _judged(goal: Goal, parts: tuple[Part, ...], window: Columns) -> Judgement:
         got = replace(got, half_widths=got.half_widths * LOOKING)
     short = got.relative / goal.accuracy
     passes = (short <= 1) & ((got.effective >= FEWEST_EFFECTIVE) | (not longest))
+    if longest:  # a width shrinks with the root of the effective samples
+        short = np.maximum(short, np.sqrt(FEWEST_EFFECTIVE / got.effective))
     worst, instances, passing = int(np.argmax(short)), len(short), int(passes.sum())
     inside = parts[-got.subintervals :]
     length_s = sum(part.length_s for part in inside)
-    passed = passing == instances and length_s >= goal.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
+    passed = passing == instances and _long_enough(length_s, goal)
     return Judgement(
         inside[0].number, inside[-1].number, [*parts[-1].samples][worst], got[worst], float(short[worst]), passing,
         instances, length_s, passed,
@@ -217,12 +266,9 @@ def _judged(goal: Goal, parts: tuple[Part, ...], window: Columns) -> Judgement:
 
 def remaining_s(judgement: Judgement, goal: Goal) -> float | None:
     """Seconds until the goal at the present rate: widths shrink with the root of time; None where that is unknown."""
-    got = judgement.estimate
-    if got is None or not 0 < judgement.shortfall < inf:
+    if judgement.estimate is None or not 0 < judgement.shortfall < inf:
         return None
-    by_width = judgement.length_s * judgement.shortfall**2
-    by_samples = judgement.length_s * FEWEST_EFFECTIVE / got.effective if goal.window is Window.LONGEST else 0.0
-    return max(by_width, by_samples, goal.min_s) - judgement.length_s
+    return max(judgement.length_s * judgement.shortfall**2, goal.min_s) - judgement.length_s
 
 
 def _cells(subinterval: int, judgement: Judgement, state: Measure) -> dict[str, str | int | float | bool | None]:
@@ -246,13 +292,3 @@ def _cells(subinterval: int, judgement: Judgement, state: Measure) -> dict[str, 
         "remaining_s": remaining_s(judgement, state.goal),
         "passed": judgement.passed,
     }
-
-
-def _say(judgement: Judgement, state: Measure) -> str:
-    got, goal = judgement.estimate, state.goal
-    if got is None:
-        return f"{goal.focus.metric} of {judgement.worst} is blank"
-    width = f"+/- {got.relative:.2%}" if got.relative < inf else "+/- ?"
-    left = remaining_s(judgement, goal)
-    ahead = f", about {max(left, 0):.0f} s more" if left is not None and not judgement.passed else ""
-    return f"{goal.focus.metric} {width} of {goal.accuracy:.2%}, worst {judgement.worst}{ahead}"

@@ -22,7 +22,7 @@ from ..plan.amounts import amount_in_words
 from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Row
-from .focus import Focus
+from .focus import Focus, blank_subinterval
 from .interval import Interval, Load
 from .steer import Orders
 
@@ -189,7 +189,7 @@ class Pid:
             for name, loop in loops.items()
             if loop.iops != self.loops[name].iops
         )
-        return state, Orders(edits, tuple(rows), state._measurable(), state._say(errors))
+        return state, Orders(edits, tuple(rows), state._measurable(), state._say(interval, errors))
 
     def findings(self, first: int, last: int) -> tuple[Finding, ...]:
         """Instances whose metric was off its target over the measurement, or whose load stood at a bound."""
@@ -210,9 +210,10 @@ class Pid:
             return max(self.since + self.warmup, max(loop.gain_changed for loop in self.loops.values()) + 1)
         return None
 
-    def _say(self, errors: Mapping[str, float]) -> str:
-        if not errors:
-            return f"{self.focus.metric} is blank"
+    def _say(self, interval: Interval, errors: Mapping[str, float]) -> str:
+        blank = next((name for name in self.loops if name not in errors), None)
+        if blank is not None:
+            return blank_subinterval(self.focus, blank, interval.samples[self.focus][blank])
         name = max(errors, key=lambda one: abs(errors[one]))
         return f"{self.focus.metric} of {name} {errors[name]:+.1%} from its target at {self.loops[name].iops:.6g} IOPS"
 

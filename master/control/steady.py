@@ -13,12 +13,13 @@ from math import inf
 
 import numpy as np
 
+from ..plan.amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .criteria import Criterion, Rule, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row, interrupted, shortened
-from .focus import Focus, value_of
+from .focus import Focus, blank_subinterval, blank_window, ios, value_of
 from .interval import Interval
-from .measure import Goal, Judgement, Part, judge
+from .measure import Goal, Judgement, Part, judge, lacking, unjudged
 from .phase import Phase
 
 
@@ -42,6 +43,7 @@ class Standing:
     instance: str
     score: Score | None  # None: its metric is blank, or no window is complete
     attained: bool
+    lacks: str = ""  # for people: why there is no score, or what it lacks beside the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +104,15 @@ class Steady:
         if self.criterion.rule is Rule.T:
             return self._standing_by_t()
         if len(self.parts) < self.criterion.window:
-            return Standing("", None, False)
+            return Standing("", None, False, f"{len(self.parts)} of {self.criterion.window} subintervals for a window")
         worst = Standing("", None, True)
         for instance in self.parts[-1].samples:
             got = self._score(instance)
             if got is None:
-                return Standing(instance, None, False)
+                return Standing(instance, None, False, self._blank(instance))
             attained = worst.attained and got.attained
             if worst.score is None or _distance(got, self.criterion) > _distance(worst.score, self.criterion):
-                worst = Standing(instance, got, attained)
+                worst = Standing(instance, got, attained, self._drifts(got))
             else:
                 worst = replace(worst, attained=attained)
         return worst
@@ -127,12 +129,27 @@ class Steady:
         criterion = replace(self.criterion, no_drift=False) if 0 < held < self.hold else self.criterion
         return score(criterion, ends - lengths / 2, lengths, np.array(values, dtype=np.float64))
 
+    def _blank(self, instance: str) -> str:
+        """Why the window has no score: the subinterval that shows the least."""
+        samples = [part.samples[instance] for part in self.parts[-self.criterion.looks_back :]]
+        return blank_subinterval(self.criterion.focus, instance, min(samples, key=ios))
+
+    def _drifts(self, got: Score) -> str:
+        """What keeps a window within the limit from being steady."""
+        if got.drift is None or got.attained:
+            return ""
+        if got.drift == inf:
+            return f"{len(self.parts)} of {self.criterion.looks_back} subintervals to see a drift"
+        return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
+
     def _standing_by_t(self) -> Standing:
         goal = Goal(self.criterion.focus, self.criterion.limit / 100, self.confidence, min_s=0.0)
         found = judge(goal, self.parts)
-        if found is None or found.estimate is None:
-            return Standing("", None, False)
-        return Standing(found.worst, _score_by_t(found), found.passed)
+        if found is None:
+            return Standing("", None, False, unjudged(goal, self.parts))
+        if found.estimate is None:
+            return Standing(found.worst, None, False, blank_window(goal.focus, found.worst))
+        return Standing(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, goal)))
 
     def _with(self, interval: Interval) -> "Steady":
         if interval.edited:
@@ -188,9 +205,10 @@ class Steady:
         if self.attained is not None:
             why = f"attained in subinterval {self.attained}, held {now - self.attained} of {self.hold} subintervals"
         elif standing.score is None:
-            why = "no complete window"
+            why = standing.lacks
         else:
-            why = f"{self.criterion}; {standing.instance} is at {self.criterion.in_words(standing.score.value, 4)}"
+            value = self.criterion.in_words(standing.score.value, 4)
+            why = f"{self.criterion}; {standing.instance} is at {value}{_and(standing.lacks)}"
         return Measured(first, now, findings=(Finding(Reason.STEADY_NOT_REACHED, why),))
 
     def _cells(self, interval: Interval, stage: Stage, standing: Standing) -> dict[str, Cell]:
@@ -228,9 +246,13 @@ class Steady:
 
     def _say(self, stage: Stage, standing: Standing) -> str:
         if standing.score is None:
-            return f"{stage}: {len(self.parts)} of {self.criterion.window} subintervals for a window"
+            return f"{stage}: {standing.lacks}"
         now = self.criterion.in_words(standing.score.value, 4)
-        return f"{stage}: {self.criterion}; now {now} ({standing.instance})"
+        return f"{stage}: {self.criterion}; now {now} ({standing.instance}){_and(standing.lacks)}"
+
+
+def _and(text: str) -> str:
+    return f", {text}" if text else ""
 
 
 def _distance(got: Score, criterion: Criterion) -> float:
