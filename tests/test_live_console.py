@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import json
 from datetime import datetime
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 from ivypy.master.control.decide import State, decide
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.interval import Interval
-from ivypy.master.live.report import RunEnds, StepBegins, Subinterval
+from ivypy.master.live.json_lines import JsonLines
+from ivypy.master.live.report import RunEnds, StepBegins, StepEnds, Subinterval
 from ivypy.master.live.terminal import Terminal
-from ivypy.master.live.text import subinterval_line
+from ivypy.master.live.text import TextLines, subinterval_line
 from ivypy.master.session import step as cycle
 from ivypy.master.session.run import Run
 from tests.live import PLAN, Staged, hosts, stage
@@ -97,3 +99,57 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
     assert staged.events("late_controller") == [said]
     assert [str(finding) for finding in staged.step.findings] == ["late_controller (2.60 s of 5 s in subinterval 2)"]
     assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
+
+
+CLIMB = PLAN.replace(
+    "go: one",
+    "go: { name: climb_a_staircase_to_its_very_end, measure: 10s, staircase: { start: 100000, step: 125% } }",
+)
+CLIMBED = "climb_a_staircase_to_its_very_end"
+FEW = "too_few_subintervals (2)"
+
+
+def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
+    """225,000 is kept up with and 506,250 not by the six instances of scan, of 50,000 each."""
+    staged = stage(tmp_path, nobody, CLIMB)
+    names = [row["name"] for row in staged.rows("summary.all.csv")]
+    assert names == [f"{CLIMBED}:total_iops={load}" for load in ("100000", "225000", "506250", "1.13906e+06")]
+    ends = next(report for report in staged.eyes.seen if isinstance(report, RunEnds))
+    said = TextLines(lambda line: None).lines(ends)
+    table = [line.split() for line in said if line.startswith("0 climb_a_")]
+    assert [words[2] for words in table] == ["valid", "valid", "valid", "invalid"]
+    achieved = [float(words[3].replace(",", "")) for words in table]
+    assert achieved == pytest.approx([100_000, 225_000, 506_250, 600_000], rel=1e-3)
+    assert [words[1].rsplit("total_iops=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
+    reasons = [line for line in said if line.startswith("  step 0")]
+    assert reasons[:3] == [f"  step 0 {name}: valid: {FEW}" for name in names[:3]]
+    assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: target_not_reached (")
+
+
+def test_the_step_itself_says_which_tread_a_reason_is_of(tmp_path: Path) -> None:
+    """One verdict, of the treads that count; a reason that all of them have stands once."""
+    slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
+    staged = stage(tmp_path, nobody, slow)
+    missed = "slo_missed (total_iops=506250: overall_iops at most 300000"
+    few, slo = map(str, staged.step.findings)
+    assert few == FEW and slo.startswith(missed)
+    (step,) = json.loads((staged.folder / "run.json").read_text())["steps"]
+    assert (step["verdict"], step["reasons"]) == ("invalid", [few, slo])
+    lines: list[str] = []
+    JsonLines(lines.append).show(staged.step)
+    (report,) = map(json.loads, lines)
+    assert [one["verdict"] for one in report["measured"]] == ["valid", "valid", "invalid", "invalid"]
+    assert [one["name"] for one in report["measured"]] == [row["name"] for row in staged.rows("summary.all.csv")]
+    shown = TextLines(lambda line: None).lines(staged.step)
+    assert shown[0] == f"step 0 {CLIMBED}: invalid, 4 measurements" and len(shown) == 5
+
+
+@pytest.mark.parametrize(
+    "go", ["go: one", "go: { name: one, find: { metric: overall_response_us_mean, target: 10ms } }"]
+)
+def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None:
+    staged = stage(tmp_path, nobody, PLAN.replace("go: one", go))
+    (name,) = [row["name"] for row in staged.rows("summary.all.csv")]
+    (line,) = TextLines(lambda line: None).lines(staged.step)
+    assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
+    assert isinstance(staged.step, StepEnds) and [one.name for one in staged.step.measured] == [name]

@@ -94,6 +94,22 @@ def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
         assert file.read().count("its cable was pulled") == 3
 
 
+def test_each_tread_is_a_result(tmp_path: Path) -> None:
+    async def work(session: ivypy.Session) -> None:
+        stairs = dict(start=100_000, step="100%")
+        climb = await session.go("climb", staircase=stairs)
+        names = [f"climb:total_iops={load}" for load in ("100000", "200000", "400000", "800000")]
+        assert [one.name for one in climb.measured] == names
+        assert [one.verdict for one in climb.measured] == ["valid", "valid", "valid", "invalid"]
+        found = [one["all=all"]["overall_iops"] for one in climb.measured]
+        assert found == pytest.approx([100_000, 200_000, 400_000, 600_000], rel=1e-3)
+        assert climb.verdict == "valid" and climb.figures == climb.measured[2].figures, "the last that was kept up with"
+        one = await session.go("one")
+        assert [each.name for each in one.measured] == ["one"] and one.measured[0].figures == one.figures
+
+    program(tmp_path, work)
+
+
 def test_a_running_step_is_edited(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.edit("all=all", iops=1000)

@@ -66,13 +66,12 @@ class Subinterval:
 
 
 @dataclass(frozen=True, slots=True)
-class StepEnds:
-    """One row of the table at the end; `all=all`."""
+class Measured:
+    """One measurement of a step, a row of the table at the end: its row of summary.all.csv."""
 
-    number: int
-    name: str
+    name: str  # the step's; where the load is control's, with the load: "climb:total_iops=500"
     verdict: Verdict
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only
     iops: float | None
     half_width_percent: float | None  # of IOPS, at 95 %
     mib_per_s: float | None
@@ -80,6 +79,17 @@ class StepEnds:
     service: Latency
     response_mean_us: float | None
     response: Latency
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnds:
+    """How a step ended."""
+
+    number: int
+    name: str
+    verdict: Verdict  # of all measurements that count: not of the tread with which a staircase showed saturation
+    findings: tuple[Finding, ...]  # of the same; where there are several, each says of which
+    measured: tuple[Measured, ...]  # at least one
 
 
 @dataclass(frozen=True, slots=True)

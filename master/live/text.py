@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .messages import Changed, Took
-from .report import Latency, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .report import Latency, Measured, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 
 HEADER_EVERY: Final = 20  # lines
 HEADER: Final = (
@@ -68,37 +68,56 @@ def remark_line(report: Remark) -> str:
     return f"{report.utc[11:19]}  {report.host + ': ' if report.host else ''}{report.text}"
 
 
-def verdict_line(report: StepEnds) -> str:
-    why = "; ".join(str(finding) for finding in report.findings)
-    return f"step {report.number} {report.name}: {report.verdict}{': ' + why if why else ''}"
+def verdict_lines(report: StepEnds) -> list[str]:
+    """The step's verdict with its reasons; those of several measurements each below it."""
+    if len(report.measured) == 1:
+        return [_verdict_line(report.number, report.measured[0])]
+    each = [f"  {_verdict_line(report.number, one)}" for one in report.measured]
+    return [f"step {report.number} {report.name}: {report.verdict}, {len(each)} measurements", *each]
 
 
+def _verdict_line(number: int, measured: Measured) -> str:
+    why = "; ".join(str(finding) for finding in measured.findings)
+    return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
+
+
+WIDEST_NAME: Final = 48  # half of it holds the load of a tread
 STEPS_HEADER: Final = (
-    f"{'step':24} {'verdict':8} {'IOPS':>10} {'+-':>6} {'MiB/s':>8} | {'service mean':>12} {'p50':>8} {'p99':>8}"
+    f" {'verdict':8} {'IOPS':>10} {'+-':>6} {'MiB/s':>8} | {'service mean':>12} {'p50':>8} {'p99':>8}"
     f" {'max us':>9} | {'response mean':>13} {'p50':>8} {'p99':>8} {'max us':>9}"
 )
 
 
 def steps_table(report: RunEnds) -> list[str]:
-    """The table at the end of a run, a line each, with the reasons below it."""
-    lines = [STEPS_HEADER]
-    for step in report.steps:
-        half = "-" if step.half_width_percent is None else f"{step.half_width_percent:.1f}%"
-        name = f"{step.number} {step.name}"
+    """The table at the end of a run, a line for each measurement, with the reasons below it."""
+    measured = [(step.number, one) for step in report.steps for one in step.measured]
+    names = [f"{number} {one.name}" for number, one in measured]
+    wide = min(max([24, *map(len, names)]), WIDEST_NAME)
+    lines = [f"{'step':{wide}}{STEPS_HEADER}"]
+    for name, (_, one) in zip(names, measured, strict=True):
+        half = "-" if one.half_width_percent is None else f"{one.half_width_percent:.1f}%"
         lines.append(
-            f"{name if len(name) <= 24 else name[:23] + '~':24} {step.verdict:8} {count(step.iops):>10} {half:>6}"
-            f" {count(step.mib_per_s, 1):>8}"
-            f" | {microseconds(step.service_mean_us):>12} {_latency(step.service, 8)}"
-            f" | {microseconds(step.response_mean_us):>13} {_latency(step.response, 8)}"
+            f"{_fitted(name, wide):{wide}} {one.verdict:8} {count(one.iops):>10} {half:>6}"
+            f" {count(one.mib_per_s, 1):>8}"
+            f" | {microseconds(one.service_mean_us):>12} {_latency(one.service, 8)}"
+            f" | {microseconds(one.response_mean_us):>13} {_latency(one.response, 8)}"
         )
-    lines += [f"  {verdict_line(step)}" for step in report.steps if step.findings]
+    lines += [f"  {_verdict_line(number, one)}" for number, one in measured if one.findings]
     return lines
+
+
+def _fitted(name: str, wide: int) -> str:
+    """A name without its middle where it is too long: its end tells the treads of a staircase apart."""
+    if len(name) <= wide:
+        return name
+    end = (wide - 1) // 2
+    return f"{name[: wide - 1 - end]}~{name[-end:]}"
 
 
 def standing_lines(standing: Standing) -> list[str]:
     """Step, phase, last figures, what control says, what remains, and the hosts."""
     lines = [f"{standing.plan} (pid {standing.pid}), {standing.folder}"]
-    lines += [f"  {verdict_line(step)}" for step in standing.ended]
+    lines += [f"  {line}" for step in standing.ended for line in verdict_lines(step)]
     step, last = standing.step, standing.last
     if step is None:
         lines.append("no step has begun")
@@ -154,7 +173,7 @@ class TextLines:
             case Remark():
                 return [remark_line(report)]
             case StepEnds():
-                return [verdict_line(report)]
+                return verdict_lines(report)
             case RunEnds():
                 return ["", *steps_table(report), "", report.words, report.folder]
             case Standing():

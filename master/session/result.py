@@ -8,6 +8,7 @@ import numpy as np
 
 from ...protocol.parameters import Parameters
 from ..live.report import Latency, StepEnds
+from ..live.report import Measured as Shown
 from ..output.records import SummaryRecord
 from ..plan.model import Step
 from ..rollup.figures import Figures
@@ -33,7 +34,7 @@ class StepResult:
     reasons: Sequence[str]
     iops: Sequence[float]
     ends: StepEnds
-    figures: Figures | None = None  # of the measurement that is referred to; None: there is none
+    referred: SummaryRecord  # to which later steps refer
 
 
 def result_of(
@@ -58,9 +59,9 @@ def result_of(
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
     pairs = list(zip(keeper.taken, judged, strict=True))
     records = tuple(_record(begun_utc_ns, one, judgement, settings) for one, judgement in pairs)
-    counting = [pair for pair in pairs if not _saturated(pair[0])] or pairs
-    last, judgement = next(pair for pair in [*counting[::-1], *pairs[::-1]] if pair[0].measurement)
-    return _result(step, records, last, judgement, [judgement for _, judgement in counting])
+    counting = [record for record, one in zip(records, keeper.taken, strict=True) if not _saturated(one)] or [*records]
+    referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
+    return _result(step, discovered.rollups, records, referred, counting)
 
 
 def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: Finding) -> StepResult:
@@ -91,30 +92,62 @@ def _record(begun_utc_ns: int, one: Taken, judgement: Judgement, settings: Setti
 
 
 def _result(
-    step: Step, records: tuple[SummaryRecord, ...], last: Taken, judgement: Judgement, counting: Sequence[Judgement]
+    step: Step,
+    rollups: Rollups,
+    records: tuple[SummaryRecord, ...],
+    referred: SummaryRecord,
+    counting: Sequence[SummaryRecord],
 ) -> StepResult:
-    """`last` is what is referred to; the step's own verdict and findings are of all measurements that count."""
-    measurement = last.measurement
-    assert measurement is not None and last.settings is not None
-    rollups = measurement.merged.rollups
-    findings = tuple(dict.fromkeys(finding for one in counting for finding in _all_findings(one, rollups)))
-    figures = Figures(measurement.merged, last.settings.paced & judgement.reached)
-    iops = column(figures, "overall_iops")
-    half = measurement.iops_half_width[ALL_ROW]
-    ends = StepEnds(
-        number=step.number,
-        name=step.name,
-        verdict=verdict_of(finding.reason for finding in findings),
+    """The step's own verdict and findings are of all measurements that count."""
+    findings = _of_several([(one.suffix, _all_findings(one.judgement, rollups)) for one in counting])
+    verdict = verdict_of(finding.reason for finding in findings)
+    shown = tuple(_shown(step, rollups, record) for record in records)
+    ends = StepEnds(step.number, step.name, verdict, findings, shown)
+    figures = figures_of(referred)
+    iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
+    return StepResult(records, *_verdicts(referred.judgement), iops, ends, referred)
+
+
+def figures_of(record: SummaryRecord) -> Figures | None:
+    """What was measured, as the summary's rows have it; None where nothing was."""
+    if record.measurement is None:
+        return None
+    return Figures(record.measurement.merged, record.settings.paced & record.judgement.reached)
+
+
+def _shown(step: Step, rollups: Rollups, record: SummaryRecord) -> Shown:
+    """A measurement for whoever watches."""
+    name, findings, nothing = step.name + record.suffix, _all_findings(record.judgement, rollups), Latency(*[None] * 3)
+    verdict = verdict_of(finding.reason for finding in findings)
+    figures = figures_of(record)
+    if figures is None or record.measurement is None:
+        return Shown(name, verdict, findings, None, None, None, None, nothing, None, nothing)
+    iops, half = number(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
+    return Shown(
+        name=name,
+        verdict=verdict,
         findings=findings,
-        iops=number(figures, "overall_iops"),
-        half_width_percent=None if np.isnan(half) or not iops[ALL_ROW] else float(half / iops[ALL_ROW] * 100),
+        iops=iops,
+        half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
         mib_per_s=number(figures, "overall_mib_per_s"),
         service_mean_us=number(figures, "overall_service_us_mean"),
         service=latency(figures, "overall_service_us"),
         response_mean_us=number(figures, "overall_response_us_mean"),
         response=latency(figures, "overall_response_us"),
     )
-    return StepResult(records, *_verdicts(judgement), iops.tolist(), ends, figures)
+
+
+def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
+    """The findings of measurements, each with its suffix: those of all once, others with whose they are."""
+    everywhere = set.intersection(*(set(findings) for _, findings in found))
+    common = [finding for finding in found[0][1] if finding in everywhere]
+    own = [
+        Finding(finding.reason, f"{suffix.lstrip(':')}: {finding.detail}" if finding.detail else suffix.lstrip(":"))
+        for suffix, findings in found
+        for finding in findings
+        if finding not in everywhere
+    ]
+    return (*common, *own)
 
 
 # What an exit code is for, the first that applies.
@@ -150,9 +183,7 @@ def _blank(
     each = tuple(dict.fromkeys(findings))
     judgement = Judgement((each,) * rows, np.zeros(rows, bool))
     record = SummaryRecord(begun_utc_ns, None, None, None, judgement, settings)
-    nothing = Latency(None, None, None)
-    ends = StepEnds(step.number, step.name, judgement.worst(), each, None, None, None, None, nothing, None, nothing)
-    return StepResult((record,), *_verdicts(judgement), [0.0] * rows, ends)
+    return _result(step, discovered.rollups, (record,), record, [record])
 
 
 def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:

@@ -20,6 +20,7 @@ from ..hosts.gate import LoginGate
 from ..live.messages import Changed
 from ..live.report import Nobody, Standing, Watcher
 from ..live.server import process
+from ..output.records import SummaryRecord
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
@@ -27,7 +28,7 @@ from .edits import is_relative
 from .fleet import Opener
 from .interrupt import Presses
 from .open import opener
-from .result import StepResult
+from .result import StepResult, figures_of
 from .run import Options, Run
 from .script import PROBE, opened
 from .settings import NotMeasured
@@ -41,6 +42,7 @@ class Result:
     verdict: str  # valid, partial or invalid
     reasons: tuple[str, ...]  # each a reason's word, with what was seen
     figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
+    measured: "tuple[Result, ...]" = ()  # each measurement by itself, named as its summary row; these have none
 
     def __getitem__(self, instance: str) -> Mapping[str, float | None]:
         return self.figures[instance]
@@ -151,9 +153,19 @@ class Session:
 def result_of(result: StepResult, rollups: Rollups) -> Result:
     """A step's result as plain data."""
     ends = result.ends
-    columns = {name: column(result.figures, name).tolist() for name in METRICS} if result.figures else {}
-    figures = {str(one): {name: _known(columns, name, one.row) for name in METRICS} for one in rollups.rows}
-    return Result(ends.name, str(ends.verdict), tuple(str(finding) for finding in ends.findings), figures)
+    figures = [_figures(record, rollups) for record in result.records]
+    measured = tuple(
+        Result(one.name, str(one.verdict), tuple(map(str, one.findings)), own)
+        for one, own in zip(ends.measured, figures, strict=True)
+    )
+    referred = figures[result.records.index(result.referred)]
+    return Result(ends.name, str(ends.verdict), tuple(map(str, ends.findings)), referred, measured)
+
+
+def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:
+    figures = figures_of(record)
+    columns = {name: column(figures, name).tolist() for name in METRICS} if figures else {}
+    return {str(one): {name: _known(columns, name, one.row) for name in METRICS} for one in rollups.rows}
 
 
 def _known(columns: Mapping[str, list[float]], name: str, row: int) -> float | None:
