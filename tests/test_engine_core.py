@@ -19,6 +19,7 @@ SCENARIOS = [
     "full_queue",  # never more in flight than nr_requests
     "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
+    "came_back",  # more I/Os came back after the step than one look at the ring finds: none is missing
     "died",  # a thread cannot go on: it says why, and the step ends
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
     "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost

@@ -57,8 +57,12 @@ static void forget_strays(struct thread *t, int count)
 
 void context_reap_here(struct thread *t)
 {
-    if (t->context)
-        forget_strays(t, t->backend->harvest(t->context, t->completions, THREAD_HARVEST));
+    int count = t->context ? THREAD_HARVEST : 0;
+
+    while (count == THREAD_HARVEST) { /* else there is nothing more */
+        count = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+        forget_strays(t, count);
+    }
 }
 
 static bool has_strays(const struct thread *t)

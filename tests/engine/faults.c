@@ -361,6 +361,21 @@ static void hung(void)
     CHECK_EQUAL(engine_delete(engine, 0), 0);
 }
 
+/* More than one look finds, all of them back before anybody asks: none is missing. */
+static void came_back(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    engine->step.catch_ns = 50 * NS_PER_MS;
+    atomic_store(&told.hung, open_lun(&lun));
+    create(0, lun, 0, -1.0, 256);
+    start(1, &s);
+    CHECK_EQUAL(stop_after(1, &s, 256).sums.uncaught, 256);
+    atomic_store(&told.hung, NULL);
+    CHECK_EQUAL(engine_delete(engine, 0), 0);
+}
+
 static void died(void)
 {
     struct sums s;
@@ -472,7 +487,7 @@ static const struct scenario {
 } scenarios[] = {
     {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
     {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
-    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
+    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
 };
 
