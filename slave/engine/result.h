@@ -36,7 +36,7 @@ int result_init(struct result *r, const struct engine *e);
 int result_pack(struct collector *c, struct result *r);
 
 /* 1 and the oldest finished result if every thread has passed it, or if `force` and one has; 0 if there is none;
- * -ENOMEM (nothing is lost, ask again). */
+ * -ENOMEM, and then that result is lost, or a part of it: what threads handed over is not whole any more. */
 int engine_collect(struct engine *e, bool force, struct result *r);
 void result_free(struct result *r);
 
