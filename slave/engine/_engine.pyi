@@ -109,8 +109,6 @@ class Engine:
         """
     def dying_words(self) -> list[tuple[int, str]]:
         """(thread, words) of the threads that died since the last call."""
-    def oldest_in_flight_ns(self) -> int:
-        """Age of the oldest I/O in flight, readable even while a thread is stuck in a submit call."""
     def close(self, timeout_s: float) -> list[int]:
         """Halt, and join the threads; the numbers of those that did not end in time (the kernel holds them; or all,
         where another method is still at work in another thread)."""

@@ -116,7 +116,6 @@ struct end {
 };
 /* 1 and how the step ended, once; else 0. */
 int engine_ended(struct engine *e, struct end *end);
-uint64_t engine_oldest_in_flight(struct engine *e);
 /* A thread that died and was not told of yet, and its words; false if there is none. */
 bool engine_dying_words(struct engine *e, uint32_t *thread, char *words, size_t size);
 

@@ -107,21 +107,6 @@ int engine_ended(struct engine *e, struct end *end)
     return result;
 }
 
-uint64_t engine_oldest_in_flight(struct engine *e)
-{
-    uint64_t now_ns, oldest_ns = 0;
-
-    engine_hold(e);
-    now_ns = clock_now();
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        uint64_t age_ns = thread_oldest(&e->threads[n], now_ns);
-        if (age_ns > oldest_ns)
-            oldest_ns = age_ns;
-    }
-    engine_let_go(e);
-    return oldest_ns;
-}
-
 static struct thread *untold(struct engine *e)
 {
     for (uint32_t n = 0; n < e->thread_count; n++)

@@ -438,10 +438,8 @@ static void stuck_thread(void)
     wait_for_news(engine, 1000);
     atomic_store(&told.stuck_thread, 1);
     for (int turn = 0; turn < 200; turn++) {
-        if (turn == 100) {
-            CHECK(engine_oldest_in_flight(engine) > 100 * NS_PER_MS);
+        if (turn == 100)
             atomic_store(&told.stuck_thread, 0);
-        }
         if (engine_collect(engine, turn < 100, &r) == 1) {
             CHECK(r.missing_count <= 1);
             forced += r.missing_count;

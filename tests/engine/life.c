@@ -18,7 +18,6 @@ static void *renew(void *unused)
     (void)unused;
     while (atomic_load(&renewing)) {
         engine_set_lease(engine, clock_now() + 10 * NS_PER_S);
-        engine_oldest_in_flight(engine);
         nanosleep(&pause, NULL);
     }
     return NULL;

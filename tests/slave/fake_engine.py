@@ -116,9 +116,6 @@ class FakeEngine:
         words, self.words = self.words, []
         return words
 
-    def oldest_in_flight_ns(self) -> int:
-        return 0
-
     def close(self, timeout_s: float) -> list[int]:
         self._do("close")
         return self.held

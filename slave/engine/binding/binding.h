@@ -54,7 +54,7 @@ extern PyType_Spec engine_spec;
     PLAIN(fileno) KEYWORDS(use) KEYWORDS(spin) KEYWORDS(open_lun) KEYWORDS(close_lun) KEYWORDS(create)                 \
     KEYWORDS(delete) KEYWORDS(edit) PLAIN(edited) KEYWORDS(go) KEYWORDS(place_boundary) KEYWORDS(cooldown)             \
     KEYWORDS(stop) PLAIN(halt) KEYWORDS(set_lease) KEYWORDS(collect) PLAIN(ended) PLAIN(dying_words)                   \
-    PLAIN(oldest_in_flight_ns) KEYWORDS(close)
+    KEYWORDS(close)
 
 #define DECLARE_PLAIN(name) PyObject *method_##name(PyObject *self, PyObject *unused);
 #define DECLARE_KEYWORDS(name) PyObject *method_##name(PyObject *self, PyObject *arguments, PyObject *keywords);

@@ -104,14 +104,3 @@ PyObject *method_dying_words(PyObject *self, PyObject *unused)
     }
     return list;
 }
-
-PyObject *method_oldest_in_flight_ns(PyObject *self, PyObject *unused)
-{
-    uint64_t oldest_ns;
-
-    (void)unused;
-    Py_BEGIN_ALLOW_THREADS
-    oldest_ns = engine_oldest_in_flight(engine_of(self));
-    Py_END_ALLOW_THREADS
-    return PyLong_FromUnsignedLongLong(oldest_ns);
-}
