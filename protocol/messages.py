@@ -77,6 +77,7 @@ class Lun:
     attributes: dict[str, Attribute]
     refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
     remarks: tuple[str, ...]  # what makes numbers from it doubtful (unwritten extents ...)
+    named: tuple[str, ...] = ()  # of the paths that were asked for, those that lead to it
 
     @property
     def identity(self) -> Identity:
@@ -143,6 +144,7 @@ class ListLuns:
     globs: tuple[str, ...]  # and the files that match these
     create: tuple[FileToCreate, ...]  # made first, every byte written once
     tags: int  # I/Os that workloads may then have in flight; nothing is made where the system has no room for them
+    paths: tuple[str, ...] = ()  # the block devices that have to be there, by any of their names
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ LUNs looked at, in threads, and each time all together get ANSWER_S.
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ..protocol.messages import Attribute, Lun, Refusal
 from . import extents
@@ -20,15 +21,22 @@ from .targets import NotDrivable, Target, target
 ANSWER_S: Final = 10.0
 LOOKERS: Final = 16  # threads; they wait for devices, not for cores
 
+Found = TypeVar("Found")
 
-def discover(blocks: bool, globs: Sequence[str], root: Path = ROOT) -> tuple[list[Lun], list[Refusal]]:
+
+def discover(
+    blocks: bool, globs: Sequence[str], paths: Sequence[str] = (), root: Path = ROOT
+) -> tuple[list[Lun], list[Refusal]]:
     """The LUNs of this host: block devices if asked for, and the files that match; and globs that name none.
 
-    Blocks for as long as devices take to answer, at most a little over twice ANSWER_S.
+    `paths` are block devices that have to be there; one that is not is refused. Blocks for as long as devices take to
+    answer, at most a little over three times ANSWER_S.
     """
     around = Surroundings.read(root)
     pool = ThreadPoolExecutor(LOOKERS, "look")
     files, refusals = find_files(pool, globs, around, root)
+    named, missing = find_devices(pool, paths, around, root)
+    refusals += missing
     looks: list[tuple[Future[Lun], BlockDevice | Target]] = []
     if blocks:
         looks += [(pool.submit(block_lun, device, around), device) for device in all_devices(root)]
@@ -43,26 +51,55 @@ def discover(blocks: bool, globs: Sequence[str], root: Path = ROOT) -> tuple[lis
             refusals.append(Refusal(what.path, f"it cannot be looked at: {error.strerror}"))
         else:
             luns.append(look.result())
-    return luns, refusals
+    return [replace(lun, named=named.get(lun.path, ())) for lun in luns], refusals
 
 
 def find_files(
     pool: ThreadPoolExecutor, globs: Sequence[str], around: Surroundings, root: Path
 ) -> tuple[list[Target], list[Refusal]]:
     """The files that match, each once, and what is wrong with patterns."""
-    searches = [(pool.submit(matching, pattern, around, root), pattern) for pattern in globs]
-    wait([search for search, _ in searches], timeout=ANSWER_S)
+    answers, refusals = answered(pool, globs, lambda pattern: matching(pattern, around, root))
     files: dict[str, Target] = {}
-    refusals: list[Refusal] = []
-    for search, pattern in searches:
-        if search.done():
-            found, refused = search.result()
-            files |= {file.path: file for file in found}
-            refusals += refused
-        else:
-            said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
-            refusals.append(Refusal(pattern, said))
+    for found, refused in answers.values():
+        files |= {file.path: file for file in found}
+        refusals += refused
     return list(files.values()), refusals
+
+
+def find_devices(
+    pool: ThreadPoolExecutor, paths: Sequence[str], around: Surroundings, root: Path
+) -> tuple[dict[str, tuple[str, ...]], list[Refusal]]:
+    """(by the path of each block device, those of `paths` that lead to it; what is wrong with the others)."""
+    answers, refusals = answered(pool, paths, lambda path: device_at(path, around, root))
+    named: dict[str, tuple[str, ...]] = {}
+    for path, found in answers.items():
+        if isinstance(found, Refusal):
+            refusals.append(found)
+        else:
+            named[found.path] = (*named.get(found.path, ()), path)
+    return named, refusals
+
+
+def answered(
+    pool: ThreadPoolExecutor, paths: Sequence[str], look: Callable[[str], Found]
+) -> tuple[dict[str, Found], list[Refusal]]:
+    """What `look` finds at each path, all at once; and a refusal of each that does not answer."""
+    searches = {path: pool.submit(look, path) for path in paths}
+    wait(searches.values(), timeout=ANSWER_S)
+    said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
+    return (
+        {path: search.result() for path, search in searches.items() if search.done()},
+        [Refusal(path, said) for path, search in searches.items() if not search.done()],
+    )
+
+
+def device_at(path: str, around: Surroundings, root: Path = ROOT) -> BlockDevice | Refusal:
+    """The block device that a path leads to, by links, too; else what is there instead."""
+    try:
+        found = target(path, around, root)
+    except NotDrivable as error:
+        return Refusal(path, str(error))
+    return found.device or Refusal(path, "it is a file, and no block device: put it under `files`")
 
 
 def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[Target], list[Refusal]]:

@@ -251,7 +251,8 @@ class Slave:
         if refusals:
             raise CannotMake(refusals)
         self._files.make(files, self._tell)
-        return discover(command.blocks, [*command.globs, *(glob.escape(file.path) for file in files)])
+        globs = [*command.globs, *(glob.escape(file.path) for file in files)]
+        return discover(command.blocks, globs, command.paths)
 
     def _engine_spoke(self, driving: Driving) -> None:
         with contextlib.suppress(BlockingIOError):

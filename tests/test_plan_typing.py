@@ -119,6 +119,9 @@ def test_cores(written: str, cores: tuple[int, ...]) -> None:
 
 
 def test_paths_are_a_short_select() -> None:
+    luns = plan("luns: { paths: [ /dev/sdb, '/dev/nvme[1-2]n1', '/dev/sd*' ] }").luns
     select = plan("luns: { paths: [ /dev/sdb, '/dev/nvme[1-2]n1' ] }").luns.select
+    assert luns.paths == ("/dev/sdb", "/dev/nvme1n1", "/dev/nvme2n1"), "those have to be there"
+    assert plan("luns: { select: { path: /dev/sdb } }").luns.paths == ()
     assert select is not None
     assert [select.matches({"path": p}) for p in ("/dev/sdb", "/dev/nvme2n1", "/dev/sda")] == [True, True, False]

@@ -215,6 +215,37 @@ def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp
     assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
 
 
+DISKS = """\
+name: disks
+hosts: [a, b, c]
+backend: "null"
+luns: { paths: [/dev/sdb, "/dev/sdc"] }
+workloads: { scan: { fraction_read: 100% } }
+defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
+steps: [ go: one ]
+"""
+
+
+def test_a_device_that_a_path_names_and_a_host_has_not_is_that_hosts_fault(tmp_path: Path) -> None:
+    have = {"a": ("/dev/sdb", "/dev/sdc"), "b": ("/dev/sdb",), "c": ()}
+    lab = Lab(**{h: SimulatedSlave(h, luns=tuple(lun_of(p, kind="block") for p in have[h])) for h in "abc"})
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, DISKS, lab)
+    assert sorted(str(error.value).splitlines()) == [
+        "b: /dev/sdc: there is nothing to drive",
+        "c: /dev/sdb: there is nothing to drive; /dev/sdc: there is nothing to drive",
+    ]
+
+
+def test_a_device_may_be_named_by_any_path_that_leads_to_it(tmp_path: Path) -> None:
+    disk = replace(lun_of("/dev/dm-3", kind="block"), named=("/dev/disk/by-id/x",))
+    other = lun_of("/dev/sdb", kind="block")
+    lab = Lab(**{h: SimulatedSlave(h, luns=(disk, other, lun_of("/dev/sdc", kind="block"))) for h in "abc"})
+    outcome = run(tmp_path, DISKS.replace('"/dev/sdc"', "/dev/disk/by-id/x"), lab)
+    assert outcome.code is ExitCode.OK
+    assert {row["path"] for row in outcome.rows("luns.csv")} == {"/dev/dm-3", "/dev/sdb"}
+
+
 def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_begin(tmp_path: Path) -> None:
     with pytest.raises(HostsError, match=r"b: create_workloads: no"):
         run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))

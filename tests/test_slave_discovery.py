@@ -319,3 +319,20 @@ def test_a_block_device_named_as_a_file_is_refused(shm: Path) -> None:
         assert discover(False, [loop])[1] == [
             Refusal(loop, f"it is a block device: select it instead, `select: {{path: {loop}}}`")
         ]
+
+
+@needs_loops
+def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refused(shm: Path) -> None:
+    (shm / "file").write_bytes(b"x" * 512)
+    with loop_device(shm) as loop:
+        (shm / "by-id").symlink_to(loop)
+        good = [loop, f"{shm}/by-id"]
+        bad = ["/dev/nope0", f"{shm}/file", "/dev/null"]
+        listed, refusals = discover(True, (), [*good, *bad])
+        found = {lun.path: lun.named for lun in listed if lun.named}
+        assert found == {loop: tuple(good)}
+        assert {refusal.what: refusal.reason for refusal in refusals} == {
+            "/dev/nope0": "there is nothing to drive (No such file or directory): check the path",
+            f"{shm}/file": "it is a file, and no block device: put it under `files`",
+            "/dev/null": "it is neither a block device nor a file",
+        }

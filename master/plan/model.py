@@ -33,6 +33,7 @@ class LunSelection:
     files: tuple[str, ...]  # globs of files that are there
     create: tuple[FileToCreate, ...]
     place: Place
+    paths: tuple[str, ...] = ()  # the block devices that have to be there; `select` has them, too
 
 
 @dataclass(frozen=True, slots=True)

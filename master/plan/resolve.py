@@ -27,6 +27,7 @@ from .document import Faults, Path
 from .hosts import hosts_of
 from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Workload
 from .parameters import PlanParameters
+from .ranges import expand
 from .selects import read_select
 from .steps import given, schedule_of
 from .syntax import TIMES, CreateDoc, PlanDoc
@@ -147,7 +148,14 @@ def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
     twice = {file.path for i, file in enumerate(create) if file.path in {f.path for f in create[:i]}}
     for path in sorted(twice):
         faults.add(("luns", "create"), f"{path!r} would be created twice")
-    return LunSelection(select, tuple(section.files), create, place)
+    named = _named(section.paths) if select is not None else ()
+    return LunSelection(select, tuple(section.files), create, place, named)
+
+
+def _named(paths: Collection[str]) -> tuple[str, ...]:
+    """The devices that paths name one by one: all but those with * or ?, which take what there is."""
+    found = [name for path in paths if "*" not in path and "?" not in path for name in expand(path.strip())]
+    return tuple(dict.fromkeys(found))
 
 
 def _file(doc: CreateDoc, path: Path, faults: Faults) -> FileToCreate:

@@ -100,7 +100,12 @@ class LunsDoc(Section):
     """What is driven. Nothing is taken that is not named here."""
 
     select: Annotated[Any, SELECT] = about("Block devices, by their attributes.")
-    paths: _Paths = about("Block devices, by their paths; short for `select: { path: [...] }`.", [])
+    paths: _Paths = about(
+        "Block devices, by their paths: any name that leads to one, as in /dev/disk/by-id. Each has to be there, on "
+        "every host; a path with * or ? takes what there is. Where hosts have different devices, name them in a "
+        "`select`: `[ { host: a, path: /dev/sdb }, { host: b, path: /dev/sdc } ]`.",
+        [],
+    )
     files: _Paths = about("Files that are there, by absolute paths with * and ?.", [])
     create: Annotated[
         list[CreateDoc], BeforeValidator(one_or_many, json_schema_input_type=CreateDoc | list[CreateDoc])

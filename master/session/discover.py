@@ -66,6 +66,7 @@ async def discover(plan: Plan, fleet: Fleet, seen: "Discovered | None" = None) -
             globs=globs(plan, driver.name),
             create=to_create(plan, driver.name) if seen else (),
             tags=seen.limits.tags_on(driver.name) if seen else 0,
+            paths=plan.luns.paths,
         )
         return found if seen else [*found, *_to_be_created(plan, driver.name, found)]
 

@@ -75,7 +75,8 @@ def _placed(plan: Plan, host: str, hostname: str, lun: Lun, created: bool) -> Pl
     for rule in plan.attributes:
         if rule.match.matches(attributes):
             attributes |= rule.attributes
-    if lun.kind == "block" and (plan.luns.select is None or not plan.luns.select.matches(attributes)):
+    selected = bool(lun.named) or (plan.luns.select is not None and plan.luns.select.matches(attributes))
+    if lun.kind == "block" and not selected:
         return None
     return PlacedLun(host, lun, attributes, created)
 

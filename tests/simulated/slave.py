@@ -156,6 +156,9 @@ class SimulatedSlave:
             case m.Prepare():
                 self._lease_ns = command.lease_ns
                 self._say(m.Ok(command.id, self.now_ns()))
+            case m.ListLuns() if missing := [path for path in command.paths if not self._has(path)]:
+                refusals = tuple(m.Refusal(path, "there is nothing to drive") for path in missing)
+                self._say(m.Refused(command.id, refusals))
             case m.ListLuns():
                 made = tuple(
                     lun_of(f.path.replace("{}", str(i)), f.size) for f in command.create for i in range(f.count)
@@ -202,6 +205,9 @@ class SimulatedSlave:
                 self._say(m.DyingWords(command.id, -1, "goodbye"))
             case _:
                 raise ProtocolError(f"unexpected {command}")
+
+    def _has(self, path: str) -> bool:
+        return any(path in (lun.path, *lun.named) for lun in self.luns)
 
     async def _until(self, local_ns: int) -> None:
         """Sleep to an instant of this host's clock, or until halted."""
