@@ -5,11 +5,14 @@ import pytest
 from ivypy.master.control import criteria, estimate, measure, planned, steady
 from ivypy.master.plan import demands as d
 from ivypy.master.plan.amounts import amount_in_words, format_amount, parse_amount
+from ivypy.master.plan.check_metrics import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.master.plan.parameters import OfStep
 from ivypy.master.plan.places import PlanFaults
+from ivypy.master.rollup.figures import CATEGORIES
+from ivypy.protocol.counters import Kind
 from tests.plan import completed
 
 P99 = "overall_response_us_p99"
@@ -337,6 +340,93 @@ def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: li
     assert "workload 'w' runs at max, where there is no response time; look at overall_service_us_p99, or" in fault.text
     line = text.splitlines()[fault.place.line - 1]
     assert line[fault.place.column - 1 :].startswith(P99) and refused in line
+
+
+READER, WRITER = "r: { fraction_read: 100%, iops: 50 }", "w: { fraction_read: 0%, iops: 50 }"
+STREAM = "s: { iosequencer: sequential, iops: 50 }"
+WRITES = "measure: { metric: write_service_us_mean }"
+SET = "edit: { rollup: %s, set: { %s } }"
+
+
+def go(keys: str) -> str:
+    return f"go: {{ name: a, {keys} }}"
+
+
+@pytest.mark.parametrize(
+    ("workloads", "steps", "says"),
+    [
+        (READER, [go(WRITES)],
+         "the workloads do no write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+        (READER, [go("measure: { metric: sequential_iops }")],
+         "the workloads do no sequential I/O; look at overall_iops, or set iosequencer: sequential"),
+        (READER, [go("find: { metric: write_service_us_p99, target: 1ms }")], "no write I/O"),
+        (READER, [go("control: { pid: { metric: random_write_service_us_mean, target: 1ms, auto: true } }")],
+         "no random write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+        (READER, [go("slo: { metric: write_service_us_p99, at_most: 1ms }")], "no write I/O"),
+        (READER, [go("slo: { metric: write_iops, at_most: 5 }")], ""),  # a rate of 0 meets it
+        (READER, [go("steady: { criterion: snia, metric: write_iops, window: 25s }")], "no write I/O"),
+        (WRITER, [go("measure: { metric: read_mib_per_s }")],
+         "look at overall_mib_per_s, or set fraction_read above 0%"),
+        (WRITER, [go(WRITES)], ""),
+        (STREAM, [go("measure: { metric: random_iops }")], "set iosequencer: random_steady"),
+        (STREAM, [go("measure: { metric: sequential_read_iops }")], ""),
+        (STREAM, [go("measure: { metric: random_write_iops }")],
+         "set iosequencer: random_steady and fraction_read below 100%"),
+        (f"{STREAM}, {WRITER}", [go("measure: { metric: sequential_write_iops }")], "set iosequencer: sequential"),
+        (f"{READER}, {WRITER}", [go(WRITES)], ""),
+        (f"{READER}, {WRITER}", [go("measure: { metric: write_service_us_mean, rollup: workload }")],
+         "workload 'r', an instance of rollup 'workload', does no write I/O"),
+        (f"{READER}, {WRITER}", [go("measure: { metric: read_service_us_mean, rollup: host+workload }")],
+         "workload 'w', an instance of rollup 'host+workload', does no read I/O"),
+        (READER, [SET % ("all=all", "fraction_read: 50%"), go(WRITES)], ""),
+        (WRITER, [SET % ("all=all", "fraction_read: 100%"), go(WRITES)], "no write I/O"),
+        (READER, [SET % ("host=local", "fraction_read: 50%"), go(WRITES)], ""),  # it can: how many, the hosts know
+        (READER, [go(f"loop: {{ fraction_read: [50%, 100%] }}, {WRITES}")],
+         "in step 'a+fraction_read=100%' the workloads"),
+        (READER, [go("measure: { metric: write_ipos }")], "there is no metric write_ipos"),  # told once
+    ],
+)  # fmt: skip
+def test_a_kind_of_io_that_a_step_cannot_have_is_refused(workloads: str, steps: list[str], says: str) -> None:
+    """A step would wait for it until its timeout."""
+    rollups = "rollups: [ host, workload, host+workload ]\n"
+    text = completed(f"workloads: {{ {workloads} }}\n{rollups}steps:\n" + "".join(f"  - {step}\n" for step in steps))
+    if not says:
+        read(text, "p.yaml", judge=planned.faults)
+        return
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml", judge=planned.faults)
+    (fault,) = caught.value.faults
+    assert says in fault.text
+    line = text.splitlines()[fault.place.line - 1]
+    assert line[: fault.place.column - 1].endswith("metric: ")
+
+
+def test_where_live_edits_are_meant_a_kind_may_come_with_one() -> None:
+    """Reads with any edit, writes where some step of the plan writes; what is sequential stays so."""
+    some = "live: { maxtags: 4 }\nworkloads: { w: { fraction_read: 0%, iops: 50 } }\n"
+    assert plan("measure: { metric: read_iops }", rest=some)
+    reads = "measure: { metric: overall_iops }, loop: { fraction_read: [0%, 100%] }"
+    assert plan(reads, "measure: { metric: write_iops }", rest=some)
+    with pytest.raises(PlanFaults, match="no write I/O"):
+        plan(WRITES, rest=some.replace("0%", "100%"))
+    with pytest.raises(PlanFaults, match="no sequential I/O"):
+        plan("measure: { metric: sequential_iops }", rest=some)
+
+
+def test_the_kinds_of_io_in_metrics_names_are_those_of_the_rollups() -> None:
+    for category, kinds in CATEGORIES.items():
+        sequence, direction = kind_of(f"{category}_service_us_mean")
+        assert kinds == tuple(
+            kind for kind in Kind if f"{sequence}" in kind.name.lower() and direction in kind.name.lower()
+        )
+    for metric in ("cpu_busy_percent", "overall_iops", "busiest_core_percent"):
+        assert not any(kind_of(metric))
+
+
+def test_a_plan_whose_workload_could_not_be_read_is_not_told_what_it_lacks() -> None:
+    with pytest.raises(PlanFaults) as caught:
+        plan(WRITES, rest="workloads: { w: { fraction_read: many } }\n")
+    assert len(caught.value.faults) == 1
 
 
 def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:

@@ -8,11 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ...protocol.parameters import MAX
-from .demands import RESPONSE, Accurate, Steadied
 from .document import Faults, Path
-from .mixes import HOST, WORKLOAD, Mix, after, created, value_of
-from .model import ALL, TOTAL_IOPS, Edit, LunSelection, Step, Workload
+from .mixes import HOST, WORKLOAD, Mix, possible, value_of
+from .model import ALL, LunSelection, Step, Workload
 from .parameters import NO_STEP_YET, OfStep
 from .steps import Schedule, given
 from .syntax import GoDoc, PlanDoc
@@ -85,44 +83,6 @@ def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, 
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
 
 
-def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
-    """No step judges by a response time where some workload is certain to run at max, and so has none."""
-    for entry, step in schedule.steps():
-        if step.demands.load is not None:
-            continue
-        at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
-        for keys, metric in _judged_by(step) if at_max is not None else ():
-            if RESPONSE in metric:
-                own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
-                place: Path = (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
-                what = (
-                    f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
-                )
-                if not faults.told(place):
-                    faults.add(place, f"{what}; look at {metric.replace(RESPONSE, '_service_us_')}, or set iops")
-
-
-def _judged_by(step: Step) -> Iterator[tuple[Path, str]]:
-    """The metrics that decide a step's measurement or its thresholds, with their keys."""
-    match step.demands.judge:
-        case Accurate() as accurate:
-            yield ("measure",), accurate.metric
-        case Steadied() as steadied:
-            yield ("steady",), steadied.metric
-    for i, threshold in enumerate(step.demands.slo):
-        yield ("slo", i), threshold.metric
-
-
-def _at_max(workload: Workload, edits: Iterable[Edit]) -> bool:
-    """Whether all instances of the workload are certain to run at max."""
-    certain = workload.parameters.iops == MAX
-    for edit in edits:
-        value = edit.changes.get(TOTAL_IOPS, edit.changes.get("iops"))
-        if value is not None:
-            certain = value == MAX and (certain or edit.rollup == ALL)
-    return certain
-
-
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
     """`50% of step max` names a step that runs before. `complete`: no step was lost to a fault."""
     entry_of: dict[str, int] = {}
@@ -183,7 +143,7 @@ def check_mixes(
     for workload in workloads:
         told = set[int]()
         writes = ""
-        for entry, step, mix in _possible(workload, schedule, hosts):
+        for entry, step, mix in possible(workload, schedule, hosts):
             place = entry if mix.edited else -1  # the workload's own fault is told once
             if not mix.allowed and mix.certain and place not in told:
                 told.add(place)
@@ -211,18 +171,6 @@ def _overwrites(workload: Workload, luns: LunSelection) -> bool:
     kinds = [kind for kind, there in (("block", luns.select is not None), ("file", bool(luns.files))) if there]
     allowed = any(workload.select.allows({"kind": kind}) for kind in kinds)
     return allowed and workload.select.attributes_named <= {"kind"}
-
-
-def _possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
-    """Every mix that the workload may have in every step, with the step and its entry."""
-    found = created(workload)
-    for i, entry in enumerate(schedule.entries):
-        if isinstance(entry, Edit):
-            found = after(found, entry, workload.name, hosts)
-            continue
-        for step in entry:
-            looped = Edit(ALL, (), step.loop, step.place)
-            yield from ((i, step, mix) for mix in after(found, looped, workload.name, hosts))
 
 
 def _mixed(workload: Workload, mix: Mix, entry: int, step: Step, faults: Faults) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...protocol.parameters import Iosequencer
-from .model import ALL, Edit, Workload
+from .model import ALL, Edit, Step, Workload
+from .steps import Schedule
 
 HOST, WORKLOAD = "host", "workload"
 DECIDES: Final = ("iosequencer", "fraction_read")
@@ -65,6 +66,18 @@ def after(found: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -
     names = _reached(edit, workload)
     made = [new for mix in found for new in _edited(mix, edit.rollup, names, changes, hosts)]
     return made if len(made) <= MOST_PARTS and all(mix.certain for mix in made) else _blurred(made)
+
+
+def possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
+    """Every mix that the workload may have in every step, with the step and its entry."""
+    found = created(workload)
+    for i, entry in enumerate(schedule.entries):
+        if isinstance(entry, Edit):
+            found = after(found, entry, workload.name, hosts)
+            continue
+        for step in entry:
+            looped = Edit(ALL, (), step.loop, step.place)
+            yield from ((i, step, mix) for mix in after(found, looped, workload.name, hosts))
 
 
 def _blurred(found: Iterable[Mix]) -> list[Mix]:

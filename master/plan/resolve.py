@@ -18,11 +18,11 @@ from .check import (
     check_edits,
     check_mixes,
     check_names,
-    check_paced,
     check_presence,
     check_references,
     nothing_against,
 )
+from .check_metrics import check_kinds, check_paced
 from .document import Faults, Path
 from .hosts import hosts_of
 from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Workload
@@ -66,6 +66,8 @@ def resolved(
     check_names(schedule, faults)
     check_demands(doc, schedule, known, judge, faults)
     check_paced(doc, workloads, schedule, faults)
+    if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:  # what was taken out might have done it
+        check_kinds(doc, workloads, schedule, names, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)
     check_mixes(workloads, schedule, luns, doc.destroy, names, faults)
