@@ -24,6 +24,12 @@ SCENARIOS = [
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
     "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
     "held_thread",  # a thread never comes back: the step ends all the same
+    "late_by_turns",  # each of two threads is late at one boundary: every result is of its own subinterval
+    "stalled_even",  # what fell due in a long stall is counted in the subinterval in which it did,
+    "stalled_exponential",  # with exponential gaps, too,
+    "edited_while_stalled",  # and although an edit was made meanwhile
+    "lease_in_submit",  # the kernel takes a batch in parts, and the lease ends between them
+    "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
 ]
 
 HANGS = [

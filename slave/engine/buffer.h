@@ -54,10 +54,7 @@ struct thread_figures {
 
 struct buffer {
     _Atomic uint32_t state; /* enum buffer_state */
-    bool last;              /* the step's last subinterval */
     uint32_t label;         /* the result that it belongs to, 0, 1, 2 ... */
-    uint32_t subinterval;   /* the last one in it */
-    uint64_t end_ns;
     struct thread_figures figures;
     struct line anchor; /* the thread's clock follows it from the swap to this buffer on; slope 0: as before */
     uint32_t rows_count, series_count; /* rows: one per slot; series: SERIES per merge class of this thread */

@@ -145,12 +145,8 @@ static int take_part(struct engine *e, struct thread *t, const struct line *anch
         add_series(c, p, t, b);
         add_figures(p, b);
         result = add_faults(r, b);
-        if (b->label == c->next) {
+        if (b->label == c->next)
             p->swapped = true;
-            r->subinterval = b->subinterval;
-            r->length_ns = b->end_ns - c->end_ns;
-            r->last = b->last;
-        }
         buffer_clear(b);
         b->anchor = *anchor;
         atomic_store_explicit(&b->state, BUFFER_READY_TO_RUN, memory_order_release);
@@ -202,25 +198,37 @@ static int collect_thread(struct engine *e, struct thread *t, const struct line 
     return result;
 }
 
-static bool is_finished(const struct engine *e, bool force)
+/* Where the next result ends: all threads have passed that or, with `force`, one. It may have had no free buffer to
+ * hand over, having been late itself the time before: the result ends there all the same. NULL: not yet. */
+static const struct passed *finish_line(const struct engine *e, bool force)
 {
-    uint32_t passed = 0;
+    const struct passed *line = NULL;
+    uint32_t count = 0;
 
-    for (uint32_t n = 0; n < e->thread_count; n++)
-        passed += atomic_load_explicit(&e->threads[n].progress, memory_order_acquire) > e->collector.next;
-    return passed == e->thread_count || (force && passed > 0);
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        const struct thread *t = &e->threads[n];
+        if (atomic_load_explicit(&t->progress, memory_order_acquire) <= e->collector.next)
+            continue;
+        line = &t->passed[e->collector.next % 2];
+        count++;
+    }
+    return count == e->thread_count || force ? line : NULL;
 }
 
 static int collect(struct engine *e, bool force, struct result *r)
 {
     struct collector *c = &e->collector;
+    const struct passed *line = e->in_step && !c->last ? finish_line(e, force) : NULL;
     int result;
 
-    if (!e->in_step || c->last || !is_finished(e, force))
+    if (!line)
         return 0;
     result = result_init(r, e);
     if (result != 0)
         return result;
+    r->subinterval = line->subinterval;
+    r->length_ns = line->end_ns - c->end_ns;
+    r->last = line->last;
     struct line anchor = engine_anchor(e);
     for (uint32_t n = 0; n < e->thread_count; n++) {
         int of_thread = collect_thread(e, &e->threads[n], &anchor, r);

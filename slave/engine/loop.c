@@ -11,8 +11,12 @@
 #include "clock.h"
 #include "thread.h"
 
-/* How many exponential due times are counted in one pass: only rates that no core can count ever reach it. */
+/* How many exponential due times are counted in one pass, so that what has completed does not wait for it. */
 enum { MOST_FALLEN = 16384 };
+
+/* For which part of a subinterval those of a stall are counted where it matters: a core counts 100 million a second, so
+ * that only rates that it cannot drive ever reach it; and a thread always catches up with its boundaries. */
+enum { COUNTING_PART = 10 };
 
 void loop_set_alarm(struct thread *t, struct instance *i)
 {
@@ -47,6 +51,20 @@ void loop_fall_due(struct thread *t, uint64_t until_ns)
         loop_set_alarm(t, i);
         submit_enqueue(t, i);
     }
+}
+
+/* Where what is counted is final: all that fell due before `until_ns`, however long the thread was kept from it. */
+static void fall_due_wholly(struct thread *t, uint64_t until_ns)
+{
+    uint64_t give_up_ns;
+
+    loop_fall_due(t, until_ns);
+    if (heap_key(&t->heap) >= until_ns)
+        return;
+    give_up_ns = thread_now(t) + t->step->length_ns / COUNTING_PART;
+    do
+        loop_fall_due(t, until_ns);
+    while (heap_key(&t->heap) < until_ns && thread_now(t) < give_up_ns);
 }
 
 /* From the subinterval that a cooldown names: gives up what is owed, and nothing falls due any more. */
@@ -105,15 +123,13 @@ static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_
     b->figures.cpu_time = cpu_ns - t->cpu_seen_ns;
     t->cpu_seen_ns = cpu_ns;
     b->figures.dispatch = now_ns > end_ns ? now_ns - end_ns : 0;
-    b->last = next == NULL;
     b->label = label;
-    b->subinterval = t->subinterval;
-    b->end_ns = end_ns;
     atomic_store_explicit(&b->state, BUFFER_READY_TO_SEND, memory_order_release);
 }
 
-static void pass_result(struct thread *t, uint32_t label)
+static void pass_result(struct thread *t, uint32_t label, struct passed passed)
 {
+    t->passed[label % 2] = passed;
     atomic_store_explicit(&t->progress, label + 1, memory_order_release);
     thread_signal(t);
 }
@@ -131,7 +147,7 @@ static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary
         t->running->figures.overruns++;
     t->running->figures.anchor_correction += follow_anchor(t);
     if (d.outcome == OUTCOME_SWAP)
-        pass_result(t, d.label);
+        pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = boundary_ns});
     t->subinterval++;
     t->began_ns = boundary_ns;
 }
@@ -159,11 +175,11 @@ static bool cross(struct thread *t, uint64_t now_ns)
 
         if (at_ns < t->began_ns)
             at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
-        loop_fall_due(t, at_ns);
+        fall_due_wholly(t, at_ns);
         if (cut || d.outcome == OUTCOME_LAST) {
             submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
             hand_over(t, d.label, at_ns, now_ns, NULL);
-            pass_result(t, d.label);
+            pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = at_ns, .last = true});
             return false;
         }
         pass_boundary(t, d, at_ns, now_ns);
@@ -171,16 +187,24 @@ static bool cross(struct thread *t, uint64_t now_ns)
     }
 }
 
-/* Everything that is not I/O: boundaries, edits, cooldown, the end. False: the step is over. */
-static bool take_notice(struct thread *t, uint64_t now_ns)
+/* Boundaries, cooldown, the end. False: the step is over. */
+static bool go_on(struct thread *t, uint64_t now_ns)
 {
-    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
     if (!cross(t, now_ns))
         return false;
     cool_if_told(t);
+    return true;
+}
+
+/* Everything that is not I/O: edits, too. False: the step is over. */
+static bool take_notice(struct thread *t, uint64_t now_ns)
+{
+    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
+    if (!go_on(t, now_ns))
+        return false;
     if (atomic_load_explicit(&t->mailbox.posted, memory_order_acquire) !=
         atomic_load_explicit(&t->mailbox.taken, memory_order_relaxed)) {
-        loop_fall_due(t, now_ns + 1);
+        fall_due_wholly(t, now_ns + 1);
         thread_take_mail(t, now_ns, true);
     }
     return true;
@@ -249,9 +273,9 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             uint64_t stamp_ns = thread_now(t);
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
-                 * submitted behind it. */
+                 * submitted behind it. An edit waits until this batch, which knows nothing of it, has gone. */
                 harvest_record(t);
-                if (!take_notice(t, stamp_ns)) {
+                if (!go_on(t, stamp_ns)) {
                     now_ns = stamp_ns;
                     found = 0;
                     break;

@@ -94,6 +94,19 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     put_in_batch(t, tag, since_ns);
 }
 
+/* There is room in a queue for the next of those that wait for it. */
+static void wake(struct thread *t, struct share *s)
+{
+    struct instance *next;
+
+    while ((next = list_take(&s->waiting))) {
+        next->waiting = NOT_WAITING;
+        submit_enqueue(t, next);
+        if (next->waiting != NOT_WAITING)
+            break;
+    }
+}
+
 static void gather_from(struct thread *t, struct instance_list *list, uint32_t limit, uint64_t now_ns)
 {
     struct instance *i;
@@ -108,6 +121,8 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
             issue(t, i, now_ns);
         }
         submit_enqueue(t, i);
+        if (i->share->waiting.first && i->waiting == NOT_WAITING && share_has_room(i->share, 1))
+            wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
     }
 }
 
@@ -189,7 +204,6 @@ void submit_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 void submit_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
 {
     struct share *s = tag->instance->share;
-    struct instance *next;
 
     if (!share_has_room(s, tag->weight))
         s->room_since_ns = now_ns;
@@ -198,12 +212,7 @@ void submit_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
         s->cap++;
         s->raise_ns = now_ns + RAISE_NS;
     }
-    while ((next = list_take(&s->waiting))) {
-        next->waiting = NOT_WAITING;
-        submit_enqueue(t, next);
-        if (next->waiting != NOT_WAITING)
-            break;
-    }
+    wake(t, s);
 }
 
 /* After the call: the exact instant of submission, and what the taken I/Os count for. */
@@ -232,31 +241,6 @@ static bool is_fatal(int error)
     return error == EFAULT || error == EBADF || error == ENOSYS;
 }
 
-bool submit_batch(struct thread *t, uint64_t stamp_ns)
-{
-    uint32_t n = 0;
-
-    if (stamp_ns >= atomic_load_explicit(&t->step->lease_ns, memory_order_acquire) ||
-        atomic_load_explicit(&t->step->cut, memory_order_acquire))
-        return false;
-    while (n < t->batch_size) {
-        int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
-        t->running->figures.submit_calls++;
-        if (taken > 0) {
-            n += (uint32_t)taken;
-            continue;
-        }
-        t->any_refused = true;
-        if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
-            for (; n < t->batch_size; n++)
-                t->refused[n] = taken == 0 ? -EAGAIN : taken;
-        } else if (taken != -EINTR) {
-            t->refused[n++] = taken; /* this one; the others may be all right */
-        }
-    }
-    return true;
-}
-
 /* What the kernel did not take. */
 static void account_refused(struct thread *t, uint64_t stamp_ns)
 {
@@ -279,13 +263,62 @@ static void account_refused(struct thread *t, uint64_t stamp_ns)
         thread_die(t, "the kernel refused a submission: %s", strerror(fatal));
 }
 
-void submit_account(struct thread *t, uint64_t stamp_ns)
+static void account_batch(struct thread *t, uint64_t stamp_ns)
 {
     for (uint32_t n = 0; n < t->batch_size; n++)
         account(t, n, stamp_ns);
     if (t->any_refused)
         account_refused(t, stamp_ns);
+}
+
+void submit_account(struct thread *t, uint64_t stamp_ns)
+{
+    account_batch(t, stamp_ns);
     t->batch_size = 0;
+}
+
+static bool may_submit(const struct thread *t, uint64_t now_ns)
+{
+    return now_ns < atomic_load_explicit(&t->step->lease_ns, memory_order_acquire) &&
+           !atomic_load_explicit(&t->step->cut, memory_order_acquire);
+}
+
+/* The end came while the kernel had taken `n` of the batch: only what it did not take is left in it. */
+static void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
+{
+    uint32_t left = t->batch_size - n;
+
+    t->batch_size = n;
+    account_batch(t, stamp_ns);
+    memmove(t->batch, t->batch + n, left * sizeof *t->batch);
+    t->batch_size = left;
+}
+
+bool submit_batch(struct thread *t, uint64_t stamp_ns)
+{
+    uint32_t n = 0;
+
+    while (n < t->batch_size) {
+        /* Every call may hang, for as long as it likes. */
+        if (!may_submit(t, n ? thread_now(t) : stamp_ns)) {
+            cut_short(t, n, stamp_ns);
+            return false;
+        }
+        int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
+        t->running->figures.submit_calls++;
+        if (taken > 0) {
+            n += (uint32_t)taken;
+            continue;
+        }
+        t->any_refused = true;
+        if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
+            for (; n < t->batch_size; n++)
+                t->refused[n] = taken == 0 ? -EAGAIN : taken;
+        } else if (taken != -EINTR) {
+            t->refused[n++] = taken; /* this one; the others may be all right */
+        }
+    }
+    return true;
 }
 
 void submit_take_back(struct thread *t, bool dropped)

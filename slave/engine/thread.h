@@ -78,6 +78,13 @@ struct thread_end {
     uint64_t caught, uncaught, oldest_uncaught_ns, longest_caught_ns, dropped;
 };
 
+/* The end of a result, as a thread passed it. */
+struct passed {
+    uint32_t subinterval; /* the last one that it covers */
+    bool last;
+    uint64_t end_ns;
+};
+
 struct thread {
     /* The hot loop's. */
     const struct backend *backend;
@@ -145,6 +152,7 @@ struct thread {
     pthread_cond_t changed;
     _Atomic uint32_t state;    /* enum thread_state */
     _Atomic uint32_t progress; /* results that this thread has passed */
+    struct passed passed[2];   /* the last two of them, by label: no more wait to be collected */
     _Atomic uint64_t exit_by_ns; /* 0: go on; else exit, in-flight I/Os being caught until then */
     struct mailbox mailbox;
     struct thread_end end;
@@ -187,7 +195,8 @@ void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t 
 /* submit.c */
 void submit_enqueue(struct thread *t, struct instance *i);
 void submit_gather(struct thread *t, uint64_t now_ns);
-/* Hands the batch to the kernel, unless `stamp_ns` is at or after the end of all submission: then false. */
+/* Hands the batch to the kernel. False: the end of all submission came, before it or, where it takes several calls,
+ * between them; what the kernel did not take is left in the batch. */
 bool submit_batch(struct thread *t, uint64_t stamp_ns);
 /* Afterwards: what was taken counts as submitted at `stamp_ns`. */
 void submit_account(struct thread *t, uint64_t stamp_ns);

@@ -478,6 +478,188 @@ static void held_thread(void)
     atomic_store(&told.stuck_thread, 0);
 }
 
+static void sleep_until(uint64_t ns)
+{
+    struct timespec at = clock_timespec(ns);
+
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        ;
+}
+
+static void collect_one(struct sums *s, bool force, struct result *r, uint32_t maxtags)
+{
+    while (engine_collect(engine, force, r) != 1)
+        wait_for_news(engine, 1);
+    add_result(s, r, maxtags);
+}
+
+/* Two threads are late by turns, so that at the second boundary the one has no free buffer and the other is not there:
+ * the result is of its subinterval all the same. */
+static void late_by_turns(void)
+{
+    struct sums s;
+    struct result r;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, 2000.0, 4);
+    create(1, lun, 1, 2000.0, 4);
+    start(2, &s);
+    uint64_t start_ns = engine->step.start_ns;
+    for (uint32_t k = 0; k < 2; k++) {
+        sleep_until(start_ns + k * LENGTH_NS + LENGTH_NS / 2);
+        atomic_store(&told.stuck_thread, k + 1);
+        sleep_until(start_ns + (k + 1) * LENGTH_NS + LENGTH_NS / 4);
+        collect_one(&s, true, &r, 4);
+        CHECK_EQUAL(r.subinterval, k);
+        CHECK_EQUAL(r.length_ns, LENGTH_NS);
+        CHECK(r.missing_count >= 1);
+        result_free(&r);
+        atomic_store(&told.stuck_thread, 0);
+    }
+    struct end end = stop_after(4, &s, 4);
+    CHECK_EQUAL(s.end_ns, start_ns + 5 * LENGTH_NS);
+    CHECK_EQUAL(s.due, 2 * 2000 / 4);
+    CHECK_EQUAL(end.sums.uncaught, 0);
+}
+
+static struct parameters often(enum iosequencer iosequencer)
+{
+    struct setting setting = {.iops = 100000.0, .fraction_read = 1.0, .maxtags = 64, .blocksize = 4096};
+
+    return (struct parameters){.iosequencer = iosequencer, .setting = setting};
+}
+
+/* A thread is put aside for longer than it can count due times in one pass: all of them are counted, each in the
+ * subinterval in which it fell due. */
+static void stalled(enum iosequencer iosequencer, int64_t tolerance)
+{
+    struct sums s;
+    struct result r;
+    uint32_t lun;
+    struct parameters p = often(iosequencer);
+    uint64_t length_ns = 10 * LENGTH_NS;
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &p), 0);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, 1, 1, length_ns, &s);
+    engine_stop(engine, 1);
+    uint64_t start_ns = engine->step.start_ns;
+    sleep_until(start_ns + length_ns / 2);
+    atomic_store(&told.stuck_thread, 1);
+    sleep_until(start_ns + 2 * length_ns + length_ns / 10);
+    atomic_store(&told.stuck_thread, 0);
+    for (uint32_t k = 0; k < 2; k++) {
+        collect_one(&s, false, &r, 64);
+        CHECK(llabs(r.counts[COUNT_DUE] - 50000) <= tolerance);
+        result_free(&r);
+    }
+    finish(engine, &s, 64);
+}
+
+static void stalled_even(void)
+{
+    stalled(RANDOM_STEADY, 1);
+}
+
+static void stalled_exponential(void)
+{
+    stalled(RANDOM_INDEPENDENT, 5 * 224); /* standard deviations */
+}
+
+/* What fell due while a thread was put aside is owed, although an edit was made meanwhile. */
+static void edited_while_stalled(void)
+{
+    struct sums s;
+    uint32_t lun;
+    struct edit edit = {.number = 0, .parameters = often(RANDOM_INDEPENDENT)};
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &edit.parameters), 0);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, 1, 1, 20 * LENGTH_NS, &s);
+    engine_stop(engine, 0);
+    uint64_t start_ns = engine->step.start_ns;
+    sleep_until(start_ns + LENGTH_NS);
+    atomic_store(&told.stuck_thread, 1);
+    sleep_until(start_ns + 16 * LENGTH_NS);
+    edit.parameters.setting.iops = 0.0;
+    CHECK_EQUAL(engine_edit(engine, 1, &edit, 1), 0);
+    atomic_store(&told.stuck_thread, 0);
+    finish(engine, &s, 64);
+    CHECK(s.due > 80000 - 5 * 283);
+    CHECK(s.due < 100000);
+}
+
+/* The lease ends while a call is under way that takes a part of the batch: no further call is made. */
+static void lease_in_submit(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 64);
+    atomic_store(&told.take, 1);
+    atomic_store(&told.delay_ns, 20 * NS_PER_MS);
+    start(1, &s);
+    sleep_until(engine->step.start_ns + 10 * NS_PER_MS);
+    uint64_t lease_ns = clock_now() + 30 * NS_PER_MS;
+    atomic_store(&told.stuck_thread, 1);
+    engine_set_lease(engine, lease_ns);
+    sleep_until(lease_ns + 50 * NS_PER_MS);
+    uint64_t before = atomic_load(&told.submitted);
+    atomic_store(&told.stuck_thread, 0);
+    struct end end = finish(engine, &s, 64);
+    CHECK_EQUAL(end.reason, END_LEASE);
+    CHECK(atomic_load(&told.submitted) - before <= 1); /* the one that hung */
+    CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
+    CHECK_EQUAL(end.sums.uncaught, 0);
+}
+
+/* Two instances above a queue of one request, on a thread whose batches are full of others' I/Os: the one goes on while
+ * the other, whose turn it was, is paused. */
+static void paused_in_turn(void)
+{
+    enum { OTHERS = 38, LENGTHS = 60 };
+    struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 0.5, .maxtags = 4, .blocksize = 4096}};
+    struct sums s;
+    struct result r;
+    uint32_t narrow, wide;
+    struct lun *l = open_lun(&narrow);
+
+    open_lun(&wide);
+    l->has_queue = true;
+    l->queue = (struct queue){.nr_requests = 1};
+    create(0, narrow, 0, -1.0, 4);
+    create(1, narrow, 0, -1.0, 4);
+    for (uint32_t n = 2; n < 2 + OTHERS; n++)
+        create(n, wide, 0, -1.0, 64);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, 2 + OTHERS, 1, LENGTH_NS / 2, &s);
+    for (uint32_t k = 0; k < LENGTHS; k++) {
+        collect_one(&s, false, &r, 64);
+        int64_t other = r.counts[OTHERS * COUNTS + COUNT_COMPLETED]; /* the last but one: `go` lists them backwards */
+        int64_t all = 0;
+        for (uint32_t n = 0; n < r.instances; n++)
+            all += r.counts[n * COUNTS + COUNT_COMPLETED];
+        /* A whole subinterval in which only the first was paused, and everyone had ten turns. */
+        CHECK(other > 0 || k % 3 != 2 || all < 10 * 8 * OTHERS);
+        result_free(&r);
+        if (k % 3 == 1)
+            continue;
+        struct edit edit = {.number = 0, .parameters = p};
+        uint32_t number;
+        uint64_t at_ns;
+        edit.parameters.setting.iops = k % 3 == 0 ? 0.0 : -1.0;
+        CHECK_EQUAL(engine_edit(engine, k + 1, &edit, 1), 0);
+        while (!engine_edited(engine, &number, &at_ns))
+            wait_for_news(engine, 1);
+    }
+    engine_halt(engine);
+    finish(engine, &s, 64);
+}
+
 static const struct scenario {
     const char *name;
     void (*play)(void);
@@ -487,6 +669,9 @@ static const struct scenario {
     {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
     {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
+    {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
+    {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
+    {"lease_in_submit", lease_in_submit, 1}, {"paused_in_turn", paused_in_turn, 1},
 };
 
 int main(int count, char **words)
