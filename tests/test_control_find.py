@@ -1,5 +1,6 @@
 """Search: the next load as a function of the answers, and whole searches on plants whose answer is known."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -327,3 +328,11 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
 )
 def test_impossible_searches_say_why(search: Find, fault: str) -> None:
     assert fault in search.faults()[0] if fault else not search.faults()
+
+
+def test_a_probe_says_its_load_its_present_value_and_its_target() -> None:
+    trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(Question(LATENCY, 2500.0)), 10)
+    says = [decision.say for decision in trace.decisions if "probe 1 " in decision.say]
+    assert len(says) >= 3
+    told = r"search: probe 1 at \S+ IOPS, overall_response_us_mean of all \S+ \w+ so far, target 2\.5 ms"
+    assert all(re.fullmatch(told, said) for said in says[1:]), says

@@ -19,6 +19,8 @@ from ivypy.master.session import step as cycle
 from ivypy.master.session.run import Run
 from tests.live import PLAN, Staged, hosts, stage
 from tests.simulated.loop import SimulatedLoop
+from tests.simulated.plants import queue
+from tests.simulated.slave import SimulatedSlave
 
 pytestmark = pytest.mark.slow
 
@@ -153,3 +155,45 @@ def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None
     (line,) = TextLines(lambda line: None).lines(staged.step)
     assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
     assert isinstance(staged.step, StepEnds) and [one.name for one in staged.step.measured] == [name]
+
+
+SLO = "slo: { metric: overall_response_us_mean, at_most: 400us }"
+PRESENT = "overall_response_us_mean at most 400 us: now 501 us of all"
+PID = "control: { pid: { metric: overall_response_us_mean, target: 1ms, low_iops: 200, high_iops: 1900 } }"
+SAYS: list[tuple[str, list[str]]] = [
+    (SLO, ["measured 1 of 6 subintervals", PRESENT]),
+    (f"measure: {{ metric: overall_iops }}, {SLO}", ["overall_iops: 1 of 12 subintervals", PRESENT]),
+    (
+        f"{PID}, {SLO}",
+        ["overall_response_us_mean of all ", "measured ", "overall_response_us_mean at most 400 us: now "],
+    ),
+    (
+        "measure: 10s, staircase: { start: 1000, end: 2000, step: 1000 }",
+        ["tread 0: total_iops=1000", "measured 1 of 2"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("go", "says"), SAYS, ids=["slo", "measure and slo", "pid and slo", "staircase"])
+def test_everything_that_looks_at_a_value_says_it(tmp_path: Path, go: str, says: list[str]) -> None:
+    """What steers, what judges, each threshold: in the line, in the JSON, and in `ivypy status`."""
+    slaves = {name: SimulatedSlave(name, plant=queue(2000.0, 500_000)) for name in "abc"} if "pid" in go else hosts()
+    statuses: list[list[str]] = []
+
+    async def visit(run: Run, staged: Staged) -> None:
+        while run.desk.running is not None:
+            await asyncio.sleep(5.0)
+            statuses.append(TextLines(lambda line: None).lines(run.desk.standing()))
+
+    staged = stage(tmp_path, visit, PLAN.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
+    seen = subintervals(staged)
+    found = [report for report in seen if len(report.says) == len(says) and all(map(str.startswith, report.says, says))]
+    assert found, [report.says for report in seen]
+    assert any([f"  {said}" for said in found[0].says] == lines[4 : 4 + len(says)] for lines in statuses), statuses[:4]
+    (line,) = TextLines(lambda line: None).lines(found[0])[1:]
+    assert line.endswith("  " + "; ".join(found[0].says))
+    lines: list[str] = []
+    JsonLines(lines.append).show(found[0])
+    assert json.loads(lines[0])["says"] == list(found[0].says)
+    if "pid" in go:
+        assert " from its target of 1 ms, at " in found[0].says[0]

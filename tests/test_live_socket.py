@@ -78,7 +78,7 @@ CLOSED = Subinterval(
     3,
     1.0,
     None,
-    "so",
+    ("so", "and so"),
     5,
     9,
     Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
@@ -433,8 +433,8 @@ def test_how_a_run_stands_as_text() -> None:
     standing = Standing("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
     lines = TextLines(lambda line: None).lines(standing)
     assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
-    assert lines[3].startswith("00:00:05  run") and lines[3].endswith("so")
-    assert lines[4:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
+    assert lines[3].startswith("00:00:05  run") and lines[4:6] == ["  so", "  and so"]
+    assert lines[6:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
 
 
 def test_a_clause_that_was_taken_for_a_run_is_told_how_it_is_written() -> None:

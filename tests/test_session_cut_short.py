@@ -56,7 +56,7 @@ def test_a_measurement_that_is_not_yet_accurate_has_its_numbers_and_is_invalid(t
     staged = halted(tmp_path, 33.0, "measure: { metric: overall_iops, accuracy: 1% }")
     (row,) = staged.rows("summary.all.csv")
     assert row["verdict"] == "invalid" and float(row["overall_iops"]) > 0
-    assert "accuracy_not_reached (no stationary window of 12 subintervals); shortened" in row["reasons"]
+    assert "accuracy_not_reached (overall_iops: 5 of 12 subintervals for a window); shortened" in row["reasons"]
 
 
 @pytest.mark.parametrize("unpaused", [False, True])

@@ -72,7 +72,14 @@ class Decision:
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # how a steady-state criterion stands: the content of steady.json
-    say: str = ""  # for the console: how far, what is worst, what remains
+    say: str = ""  # of what decides when the step ends: how far, what is worst, what remains
+    steering: str = ""  # of what moves the load: where it stands, and what it aims at
+    thresholds: tuple[str, ...] = ()  # each with its present value
+
+    @property
+    def says(self) -> tuple[str, ...]:
+        """What people are told, a sentence each of all that looks at a value."""
+        return tuple(filter(None, (self.steering, self.say, *self.thresholds)))
 
     @property
     def done(self) -> bool:

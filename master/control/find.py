@@ -13,7 +13,7 @@ from ..plan.amounts import amount_in_words
 from ..plan.units import format_fraction
 from ..verdicts import Finding, Reason
 from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
-from .focus import FEWEST_BEYOND, Focus
+from .focus import FEWEST_BEYOND, Focus, value_of
 from .interval import Interval
 from .phase import Phase
 from .probe import Probe, Question, probed
@@ -129,9 +129,26 @@ class Find:
     def _probing(self, interval: Interval) -> "tuple[Find, Decision]":
         probe = probed(self.question, self.iops, self.seen, self.backlog) if self.seen else None
         if probe is None:
-            return self, Decision(Phase.RUN, say=f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS")
+            say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
+            return self, Decision(Phase.RUN, say=say)
         state = replace(self, probes=(*self.probes, probe))
         return state._next(interval, (Row("find.csv", state._cells(probe)),))
+
+    def _so_far(self) -> str:
+        """The probe's present value, of the instance that is furthest from passing."""
+        if not self.seen:
+            return ""
+        focus, target = self.question.focus, self.question.target
+        values = {
+            name: value_of([one.samples[focus][name] for one in self.seen], focus.fraction)
+            for name in self.seen[-1].samples[focus]
+        }
+        blank = next((name for name, value in values.items() if value is None), None)
+        if blank is not None:
+            return f", {focus.metric} of {blank} blank so far"
+        name, value = max(((name, value or 0.0) for name, value in values.items()), key=lambda one: one[1])
+        shown, aim = (amount_in_words(focus.metric, one, 4) for one in (value, target))
+        return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
         wanted = next_load(self.probes, self.question.target, self._limits())

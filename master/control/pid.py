@@ -215,7 +215,9 @@ class Pid:
         if blank is not None:
             return blank_subinterval(self.focus, blank, interval.samples[self.focus][blank])
         name = max(errors, key=lambda one: abs(errors[one]))
-        return f"{self.focus.metric} of {name} {errors[name]:+.1%} from its target at {self.loops[name].iops:.6g} IOPS"
+        metric, loop = self.focus.metric, self.loops[name]
+        value, target = (amount_in_words(metric, one, 4) for one in (loop.target * (1 + errors[name]), loop.target))
+        return f"{metric} of {name} {value}, {errors[name]:+.1%} from its target of {target}, at {loop.iops:.6g} IOPS"
 
     def _cells(
         self, interval: Interval, name: str, before: Loop, after: Loop, value: float | None, error: float, load: Load

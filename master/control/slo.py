@@ -42,6 +42,24 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Present:
+    """How a threshold stands in one subinterval: the instance with the largest value."""
+
+    threshold: Threshold
+    instance: str
+    value: float | None  # None: blank everywhere
+
+    @property
+    def broken(self) -> bool | None:
+        return None if self.value is None else self.value > self.threshold.at_most
+
+    @property
+    def say(self) -> str:
+        now = "blank" if self.value is None else f"{self.threshold.in_words(self.value, 4)} of {self.instance}"
+        return f"{self.threshold}: now {now}"
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """Any state with thresholds over it."""
 
@@ -61,9 +79,11 @@ class Watched:
         state, decision = self.state.after(interval)
         seen = (*self.seen, interval)
         measured = tuple(self._judged(one, seen) for one in decision.measured)
-        alerts, alerted_s = self._alerts(interval)
-        rows = tuple(self._row(interval, threshold) for threshold in self.thresholds)
-        decision = replace(decision, rows=(*decision.rows, *rows), measured=measured, alerts=alerts)
+        present = [_present(interval, threshold) for threshold in self.thresholds]
+        alerts, alerted_s = self._alerts(interval, present)
+        rows = (*decision.rows, *(_row(interval, one) for one in present))
+        said = tuple(one.say for one in present)
+        decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=said)
         if not measured and not decision.done and (hopeless := self._hopeless(seen)):
             decision = replace(
                 decision, next_phase=Phase.TAIL, edits=(), measured=(hopeless,), say="a threshold is out of reach"
@@ -102,44 +122,44 @@ class Watched:
                 return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
         return None
 
-    def _alerts(self, interval: Interval) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
+    def _alerts(
+        self, interval: Interval, present: Sequence[Present]
+    ) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
         """What breaks now and has not alerted for a while; and when each threshold last did."""
         last = dict(self.alerted_s)
         alerts = []
-        for place, threshold in enumerate(self.thresholds):
-            instance, value = _worst(interval, threshold)
-            if interval.phase is not Phase.RUN or value is None or value <= threshold.at_most:
+        for place, one in enumerate(present):
+            threshold, value = one.threshold, one.value
+            if interval.phase is not Phase.RUN or value is None or not one.broken:
                 continue
             if place not in last or interval.end_s - last[place] >= threshold.every_s:
                 last[place] = interval.end_s
-                alerts.append(Alert(str(threshold), instance, value, threshold.in_words(value), interval.number))
+                alerts.append(Alert(str(threshold), one.instance, value, threshold.in_words(value), interval.number))
         return tuple(alerts), tuple(last.items())
 
-    def _row(self, interval: Interval, threshold: Threshold) -> Row:
-        instance, value = _worst(interval, threshold)
-        broken = None if value is None else value > threshold.at_most
-        return Row(
-            "slo.csv",
-            {
-                "subinterval": interval.number,
-                "metric": threshold.focus.metric,
-                "at_most": threshold.at_most,
-                "worst_instance": instance,
-                "value": value,
-                "broken": broken,
-            },
-        )
+
+def _row(interval: Interval, present: Present) -> Row:
+    return Row(
+        "slo.csv",
+        {
+            "subinterval": interval.number,
+            "metric": present.threshold.focus.metric,
+            "at_most": present.threshold.at_most,
+            "worst_instance": present.instance,
+            "value": present.value,
+            "broken": present.broken,
+        },
+    )
 
 
 def _samples(window: Sequence[Interval], threshold: Threshold, instance: str) -> list[Sample]:
     return [one.samples[threshold.focus][instance] for one in window]
 
 
-def _worst(interval: Interval, threshold: Threshold) -> tuple[str, float | None]:
-    """The instance with the largest value in one subinterval; blank ones last."""
+def _present(interval: Interval, threshold: Threshold) -> Present:
     values = {name: interval.value(threshold.focus, name) for name in interval.samples[threshold.focus]}
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:
-        return "", None
+        return Present(threshold, "", None)
     name = max(shown, key=lambda one: shown[one])
-    return name, shown[name]
+    return Present(threshold, name, shown[name])

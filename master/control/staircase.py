@@ -84,7 +84,7 @@ class Staircase:
         judge, decision = self.judge.after(interval)
         state = replace(self, judge=judge, seen=(*self.seen, Seen(interval.number, interval.length_s, load)))
         if not decision.done:
-            return state, decision
+            return state, replace(decision, steering=state._steering())
         (closed,) = decision.measured
         achieved, behind = state._came_of(closed)
         findings = closed.findings
@@ -98,8 +98,8 @@ class Staircase:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
         # k + 1 runs already and sees two loads; the next tread's warmup begins behind it.
         state = replace(state, judge=self.judge.begun(interval.number + 2))
-        say = f"tread {state.tread}: {state._suffix().lstrip(':')}"
-        return state, Decision(Phase.TRANSIENT, (state._edit(),), (*decision.rows, row), (measured,), say=say)
+        rows, said = (*decision.rows, row), state._steering()
+        return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=said)
 
     def cut_short(self, number: int) -> Measured:
         return replace(self.judge.cut_short(number), suffix=self._suffix())
@@ -112,6 +112,9 @@ class Staircase:
 
     def _suffix(self) -> str:
         return f":total_iops={self._level():.6g}"
+
+    def _steering(self) -> str:
+        return f"tread {self.tread}: {self._suffix().lstrip(':')}"
 
     def _came_of(self, closed: Measured) -> tuple[float, str | None]:
         """(IOPS achieved over the tread's measurement, why it was not kept up with or None)."""

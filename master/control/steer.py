@@ -93,7 +93,9 @@ class Steered:
         state = replace(state, judge=judge)
         measured = tuple(map(state._held, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
-        return state, replace(decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured)
+        return state, replace(
+            decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured, steering=orders.say
+        )
 
     def cut_short(self, number: int) -> Measured:
         if self.measurable is None or number < self.measurable:
@@ -110,7 +112,7 @@ class Steered:
             measurable = orders.measurable is not None and interval.number + 1 >= max(
                 orders.measurable, self.judge.first
             )
-            return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, say=orders.say)
+            return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, steering=orders.say)
         why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
         return Decision(
             Phase.TAIL, rows=orders.rows, measured=(nothing_measured(interval.number, why),), say=why.detail

@@ -59,7 +59,7 @@ class Subinterval:
     hosts_of: int
     busy_percent: float | None
     busiest_percent: float | None
-    say: str  # what control says of its progress
+    says: tuple[str, ...]  # what control says: of what steers, of what judges, of each threshold
     step_remaining_s: float
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full

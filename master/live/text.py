@@ -51,7 +51,12 @@ def subinterval_line(report: Subinterval) -> str:
     )
     if report.errors:
         line += f"  {report.errors:,} errors"
-    return line + (f"  {report.say}" if report.say else "")
+    return line
+
+
+def _with_says(report: Subinterval) -> str:
+    """A line of the log, with what control says at its end."""
+    return "  ".join(filter(None, (subinterval_line(report), "; ".join(report.says))))
 
 
 def place(step: StepBegins) -> str:
@@ -126,7 +131,7 @@ def standing_lines(standing: Standing) -> list[str]:
     else:
         lines.append(f"{place(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
-            lines += [HEADER, subinterval_line(last)]
+            lines += [HEADER, subinterval_line(last), *(f"  {said}" for said in last.says)]
             left, all_left = duration(last.step_remaining_s), duration(last.run_remaining_s)
             lines.append(f"{left} left of the step, {all_left} of the run")
         else:
@@ -169,7 +174,7 @@ class TextLines:
             case Subinterval():
                 header = [HEADER] if self._since_header >= HEADER_EVERY else []
                 self._since_header = 1 if header else self._since_header + 1
-                return [*header, subinterval_line(report)]
+                return [*header, _with_says(report)]
             case Remark():
                 return [remark_line(report)]
             case StepEnds():

@@ -208,7 +208,7 @@ class StepKeeper:
             hosts_of=int(presence.hosts_of[ALL_ROW]),
             busy_percent=number(figures, "cpu_busy_percent"),
             busiest_percent=number(figures, "busiest_core_percent"),
-            say=closed.decision.say,
+            says=closed.decision.says,
             step_remaining_s=remaining_s,
             run_remaining_s=self._run_remaining_s(remaining_s),
             steady=steadiness(closed.decision.steady),
