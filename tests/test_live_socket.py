@@ -240,6 +240,40 @@ def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: py
     assert received < 300_000 and len(staged.events("mark")) == 300
 
 
+def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> None:
+    """One does not read, two go meanwhile: the run ends as it would have, and waits once for all of them."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        followers = []
+        for _ in range(4):
+            one = socket.socket(socket.AF_UNIX)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(where(run))
+            one.sendall(line(Follow()))
+            followers.append(one)
+        staged.notes["followers"] = followers
+        await asyncio.sleep(7.0)
+        for _ in range(300):
+            run.desk.mark("x" * 1000, "me")
+        loop, show = asyncio.get_running_loop(), run._watcher.show
+
+        def shown(report: Report) -> None:
+            show(report)
+            if isinstance(report, RunEnds):
+                staged.notes["ended"] = loop.time()
+                for one in followers[1:3]:
+                    loop.call_later(0.5, one.close)
+
+        run._watcher.show = shown  # type: ignore[method-assign]
+
+    staged = stage(tmp_path, visit)
+    followers, ended = staged.notes["followers"], staged.notes["ended"]
+    assert isinstance(followers, list) and isinstance(ended, float)
+    for one in followers:
+        one.close()
+    assert staged.code is ExitCode.OK and staged.seconds - ended <= 1.5 * server.FLUSH_S
+
+
 def test_more_than_so_many_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MOST_CLIENTS", 2)
 

@@ -74,13 +74,13 @@ class _Server:
 
     async def close(self) -> None:
         """Let followers read the last reports, then part."""
-        for writer in self._clients.values():
-            with suppress(OSError, TimeoutError):
-                async with asyncio.timeout(FLUSH_S):
-                    writer.transport.set_write_buffer_limits(0)
-                    await writer.drain()
-        clients = list(self._clients)
-        for task in clients:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_S):  # for all of them, who may also come and go meanwhile
+                flushed = (_flushed(writer) for writer in self._clients.values())
+                await asyncio.gather(*flushed, return_exceptions=True)
+        clients = dict(self._clients)
+        for task, writer in clients.items():
+            writer.transport.abort()  # what is unread now will not be read
             task.cancel()
         await asyncio.gather(*clients, return_exceptions=True)
 
@@ -102,6 +102,12 @@ class _Server:
         finally:
             if leave is not None:
                 leave()
+
+
+async def _flushed(writer: asyncio.StreamWriter) -> None:
+    """Wait until all that was said is read."""
+    writer.transport.set_write_buffer_limits(0)
+    await writer.drain()
 
 
 def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
