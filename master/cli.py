@@ -6,11 +6,13 @@ as it is; the exit code says whose fault it was. Heavy imports stand inside the 
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from . import console
 from .analysis.command import percentiles
 from .control.command import steady
 from .errors import IvypyError, PlanError
@@ -101,7 +103,8 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, u
     try:
         return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
     finally:
-        watching.close()
+        with suppress(OSError):  # a console that is gone does not change how the run ended
+            watching.close()
 
 
 @cli.command()
@@ -216,7 +219,8 @@ def attach(run: str | None, ui: str) -> ExitCode:
     except KeyboardInterrupt:
         raise click.Abort() from None
     finally:
-        watching.close()
+        with suppress(OSError):
+            watching.close()
     return ExitCode(exit_code_of(folder) if code is None else code)
 
 
@@ -301,18 +305,28 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
 
 def main() -> None:
     """The command `ivypy`."""
+    console.guard()
+    code = _code()
+    console.settle()
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Run the command; whatever a user can mend is told."""
     try:
-        code = cli.main(standalone_mode=False)
+        return int(cli.main(standalone_mode=False) or ExitCode.OK)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Interrupted.", err=True)
-        code = ExitCode.INTERRUPTED
+        console.complain("Interrupted.")
+        return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        error.show()
-        code = ExitCode.PLAN
+        with suppress(OSError):
+            error.show()
+        return ExitCode.PLAN
     except IvypyError as error:
-        click.echo(str(error), err=True)
-        code = error.exit_code
-    except BrokenPipeError:  # `ivypy columns | head`
-        sys.stderr.close()
-        code = ExitCode.OK
-    sys.exit(int(code or 0))
+        console.complain(str(error))
+        return error.exit_code
+    except console.ConsoleLost as error:
+        if error.read_enough:
+            return ExitCode.OK
+        console.complain(f"standard output cannot be written: {error}")
+        return ExitCode.INTERNAL

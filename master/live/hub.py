@@ -1,13 +1,14 @@
 """One run, many eyes: every report goes to all who follow, and what a newcomer needs to know is remembered.
 
-Rule: a follower only takes; one that is slow or gone is its own affair.
+Rule: a follower only takes; one that is slow or gone is its own affair. So it is with the run's own watcher: one whose
+console is gone is shown nothing more, and the run goes on.
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from .report import Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
+from .report import Nobody, Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
 
 MOST_ENDED: Final = 100  # steps that a newcomer is told of; a run may have thousands
 
@@ -15,10 +16,11 @@ Follower = Callable[[Report], None]
 
 
 class Hub:
-    """Fills the seam of a watcher; `first` is the run's own."""
+    """Fills the seam of a watcher; `first` is the run's own, `lost` is told why it was given up."""
 
-    def __init__(self, first: Watcher) -> None:
-        self.first = first
+    def __init__(self, first: Watcher, lost: Callable[[OSError], None]) -> None:
+        self._first = first
+        self._lost = lost
         self._followers: list[Follower] = []
         self.step: StepBegins | None = None
         self.running = False  # a step is
@@ -36,12 +38,21 @@ class Hub:
                 self.running = False
             case RunEnds():
                 self.running = False
-        self.first.show(report)
         for follower in list(self._followers):
             follower(report)
+        self.show_first(report)
+
+    def show_first(self, report: Report) -> None:
+        """To the run's own watcher alone."""
+        try:
+            self._first.show(report)
+        except OSError as error:
+            self._first = Nobody()
+            if not isinstance(report, RunEnds):  # after which nothing is written down
+                self._lost(error)
 
     def close(self) -> None:
-        self.first.close()
+        self._first.close()
 
     def follow(self, follower: Follower) -> Callable[[], None]:
         """Tell what ended, which step runs and its last subinterval, then everything as it comes; returns the end."""

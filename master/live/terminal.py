@@ -22,7 +22,7 @@ class Terminal:
             TextColumn("{task.fields[remaining]}"),
             console=self._console,
             transient=True,
-            refresh_per_second=2,
+            auto_refresh=False,  # it changes with reports alone; a thread could not say that nobody is there
         )
         self._task: TaskID | None = None
         self._lines = TextLines(lambda line: None)
@@ -60,6 +60,7 @@ class Terminal:
             self._task,
             completed=max(total - report.step_remaining_s, 0.0),
             remaining=f"{duration(report.step_remaining_s)} left, {duration(report.run_remaining_s)} in all",
+            refresh=True,
         )
 
     def _style(self, report: Report) -> str | None:

@@ -67,7 +67,7 @@ class Run:
         loop = asyncio.get_running_loop()
         self._plan = plan
         self._options = options
-        self._watcher = Hub(watcher)
+        self._watcher = Hub(watcher, self._console_lost)
         self._presses = presses
         self._opening = opening
         self._now_ns: Callable[[], int] = lambda: int(loop.time() * 1e9)
@@ -107,11 +107,11 @@ class Run:
                 async with connected(plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__) as fleet:
                     self._fleet = self.desk.fleet = fleet
                     self._told = Told(fleet)
-                    self._presses.status = lambda: self._watcher.first.show(self.desk.standing())
+                    self._presses.status = lambda: self._watcher.show_first(self.desk.standing())
                     await prepare(plan, fleet)
                     self._discovered = self.desk.discovered = await self._agreed(fleet)
                     await recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
-                    self._presses.first = fleet.interrupted.set  # until now a press cancels: there was no I/O to halt
+                    self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
                     yield
                     self.code = self._exit_code(fleet)
             except IvypyError as error:
@@ -266,6 +266,10 @@ class Run:
         utc_ns = self._utc_ns()
         self._recorder.event(Event(utc_ns, kind, text, host=host))
         self._watcher.show(Remark(utc(utc_ns), host, text))
+
+    def _console_lost(self, why: OSError) -> None:
+        words = f"standard output is gone ({why.strerror or why}); the run goes on, and `ivypy attach` shows it"
+        self._event("console_lost", words)
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:
         if fleet.interrupted.is_set() and self._presses.count:
