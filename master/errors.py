@@ -6,6 +6,7 @@
         NoHostLeft      every test host was lost once steps had run; what they measured is kept (exit 7)
         RefusedError    a device that must not be written (exit 4)
         OutputError     the run folder cannot be written (exit 1)
+        StoppedError    the run was stopped before it could begin (exit 130)
 
 A peer that breaks the protocol raises protocol.errors.ProtocolError; the driver of that host turns it, like every
 other expected fault of a host, into `host.lost = reason`.
@@ -65,3 +66,9 @@ class RefusedError(IvypyError):
 
 class OutputError(IvypyError):
     """The run folder cannot be made or written."""
+
+
+class StoppedError(IvypyError):
+    """The run was stopped, by `ivypy stop` or from the program, before it could begin."""
+
+    exit_code = ExitCode.INTERRUPTED

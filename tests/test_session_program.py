@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 import ivypy
-from ivypy.master.errors import PlanError
+from ivypy.master.errors import PlanError, StoppedError
+from ivypy.master.hosts.spec import HostSpec
 from ivypy.master.live.messages import Changed
 from ivypy.master.plan.load import read
 from ivypy.master.session.script import without_steps
 from tests.live import hosts, opener
 from tests.runs import ROOT
 from tests.simulated.loop import simulate
+from tests.simulated.slave import MemoryPipe
 
 pytestmark = pytest.mark.slow
 
@@ -145,6 +147,43 @@ def test_after_a_stop_no_step_begins(tmp_path: Path) -> None:
 
     session = program(tmp_path, work)
     assert json.loads((session.folder / "run.json").read_text())["exit_code"] == 130
+
+
+def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) -> None:
+    """By `ivypy stop`, which is answered by the same desk; the program itself goes on."""
+
+    async def main() -> Path:
+        at_once = opener(hosts())
+
+        async def slowly(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+            await asyncio.sleep(10.0)
+            return await at_once(spec, log)
+
+        session = ivypy.Session(PLAN, root=tmp_path, opening=slowly)
+        asyncio.get_running_loop().call_later(5.0, session.stop)
+        with pytest.raises(StoppedError, match="the run was stopped while it was opening") as stopped:
+            async with session:
+                pytest.fail("it opened")
+        assert stopped.value.exit_code == 130
+        await asyncio.sleep(1.0)
+        assert asyncio.get_running_loop().time() == pytest.approx(6.0)
+        return session.folder
+
+    folder = simulate(main())
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
+
+
+def test_who_else_cancels_a_session_that_opens_is_not_kept_from_it(tmp_path: Path) -> None:
+    async def main() -> None:
+        async def never(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+            await asyncio.sleep(3600.0)
+            raise AssertionError
+
+        async with asyncio.timeout(5.0), ivypy.Session(PLAN, root=tmp_path, opening=never):
+            pytest.fail("it opened")
+
+    with pytest.raises(TimeoutError):
+        simulate(main())
 
 
 BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [

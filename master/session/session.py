@@ -4,6 +4,7 @@ Rule: a thin face over Run. Whatever a program asks is read, checked and recorde
 running step is edited as `ivypy edit` does it. Results are plain data.
 """
 
+import asyncio
 import math
 import os
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..errors import PlanError
+from ..errors import PlanError, StoppedError
 from ..hosts.bundle import slave_bundle
 from ..hosts.gate import LoginGate
 from ..live.messages import Changed
@@ -76,8 +77,15 @@ class Session:
 
     async def __aenter__(self) -> Self:
         opening = self._opening or opener(slave_bundle(), LoginGate())
-        self._run = Run(self._plan, self._options, self._watcher, Presses(), opening)
-        await self._until.enter_async_context(self._run.opened())
+        mine = asyncio.current_task()
+        presses = Presses(mine)
+        self._run = Run(self._plan, self._options, self._watcher, presses, opening)
+        try:
+            await self._until.enter_async_context(self._run.opened())
+        except asyncio.CancelledError:
+            if mine is None or not presses.count or mine.uncancel():
+                raise  # somebody else's, who wants the program's task to end
+            raise StoppedError(f"the run was stopped while it was opening; see {self.folder}") from None
         return self
 
     async def __aexit__(
