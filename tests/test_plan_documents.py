@@ -178,6 +178,12 @@ steps
     )
 
 
+@pytest.mark.parametrize("text", ["luns: " + "[" * 400 + "]" * 400, "luns:\n  " + "- " * 400 + "x", "a: {" * 150])
+def test_a_plan_that_is_nested_too_deep_is_told_where(text: str) -> None:
+    with pytest.raises(PlanError, match=r"^p\.yaml:[12]:\d+: "):
+        read(text + "}" * text.count("{") + "\n", "p.yaml", {})
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"none\.yaml: No such file or directory; a plan is a YAML file"):
         load(tmp_path / "none.yaml")

@@ -16,6 +16,7 @@ from .places import Fault, Place, PlanFaults
 
 LONGEST: Final = 16 << 20  # characters of a plan
 MOST_VALUES: Final = 500_000  # with aliases written out
+DEEPEST: Final = 100  # values inside each other
 Path = tuple[str | int, ...]  # keys and positions from the root
 
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolves no types
@@ -161,6 +162,9 @@ class _Builder:
         if id(node) in self.open:
             self.fault(node, "an alias inside what it stands for would never end; write it out")
             return built
+        if len(self.open) >= DEEPEST:
+            self.fault(node, f"more than {DEEPEST} values stand inside each other; plans have no use for that")
+            raise PlanFaults(self.document.faults, self.document.text)
         self.open.add(id(node))
         if node.tag not in _PLAIN_TAGS:
             word = node.tag.replace("tag:yaml.org,2002:", "!!")
