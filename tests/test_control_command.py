@@ -88,3 +88,55 @@ def test_a_file_that_is_no_series_is_named(tmp_path: Path) -> None:
         said(tmp_path)
     with pytest.raises(PlanError, match="not read"):
         said(tmp_path / "none.csv")
+
+
+BAD: list[tuple[str, str, str]] = [  # a file's name and text, and what is said of it
+    ("long.csv", "second,overall_iops\n0,5\n1,5,7\n", "line 3: it has more values than the header has columns"),
+    ("blank.csv", "length_s,overall_iops\n1,5\n,5\n", "column length_s: it must be above 0 in every row"),
+    ("text.csv", "length_s,overall_iops\n1,5\nx,5\n", "column length_s: could not convert string to float: 'x'"),
+    ("inf.csv", "overall_iops\n5\ninf\n", "column overall_iops: inf is not a measured value"),
+    ("list.json", '{"jobs": [5]}', "not read: it is JSON, but not as fio writes it"),
+    ("other.json", '{"name": 5}', "not read: it is JSON, but not as fio writes it"),
+    ("text.json", '{"jobs": [{"jobname": "a", "steadystate": {"data": {"iops": 5}}}]}', "not as fio writes it"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "says"), BAD)
+def test_a_file_that_is_no_series_is_told(tmp_path: Path, name: str, text: str, says: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(PlanError) as told:
+        said(path, "--window", "2s")
+    assert str(told.value).startswith(f"{path}: ") and says in str(told.value)
+
+
+def test_a_file_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"no\.csv: not read: No such file or directory$"):
+        said(tmp_path / "no.csv")
+
+
+def test_an_interval_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="--interval 0s: between two rows there is some time"):
+        said(numbers(tmp_path, 1, 2, 3), "--interval", "0s")
+
+
+def test_a_spreadsheets_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("overall_iops,x\n" + "1000,\n" * 5, encoding="utf-8-sig")
+    assert "steady after 3 s" in said(path, "--window", "3s").output
+
+
+def test_not_a_number_is_a_blank(tmp_path: Path) -> None:
+    assert "steady after 5 s" in said(numbers(tmp_path, 1000, "nan", 1000, 1000, 1000), "--window", "3s").output
+
+
+def test_a_null_of_fio_is_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "fio.json"
+    data = {"iops": [1000, None, 1000, 1000, 1000]}
+    path.write_text(json.dumps({"jobs": [{"jobname": "a", "steadystate": {"data": data}}]}))
+    assert "steady after 5 s" in said(path, "--window", "3s").output
+
+
+def test_snia_says_its_own_limits(tmp_path: Path) -> None:
+    output = said(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
+    assert "snia of overall_iops: excursion at most 20%, its slope 10% of the mean: 0%" in output

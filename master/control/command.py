@@ -48,6 +48,8 @@ def steady(
 
     try:
         window_s, ramp_s, interval_s = (parse_duration(text) for text in (window, ramp, interval))
+        if interval_s <= 0:
+            raise ValueError(f"--interval {interval}: between two rows there is some time, for example 1s")
         made = _criterion(criterion, limit, latency, metric, rollup)
     except ValueError as error:
         raise PlanError(str(error)) from None

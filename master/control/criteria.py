@@ -68,6 +68,9 @@ class Criterion:
         return found
 
     def __str__(self) -> str:
+        if self.rule is Rule.SNIA:
+            most = f"{SNIA_EXCURSION_PERCENT:g}%, its slope {SNIA_SLOPE_PERCENT:g}%"
+            return f"snia of {self.focus.metric}: excursion at most {most} of the mean"
         return f"{self.rule} of {self.focus.metric} within {self.in_words(self.limit)}"
 
     def in_words(self, value: float, digits: int = 6) -> str:

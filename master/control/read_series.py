@@ -5,6 +5,7 @@ Rule: what a file cannot give is an error that names the file and what it has in
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -22,6 +23,7 @@ _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JS
     "overall_service_us_mean": ("lat_ns", 1e-3),
 }
 _UNLOADED: Final = (Phase.COOLDOWN,)
+_ENCODING: Final = "utf-8-sig"  # spreadsheets begin a file with a mark of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +43,12 @@ def series_of(path: Path, metric: str, rollup: str, length_s: float) -> list[Nam
     try:
         if path.is_dir():
             return _of_run(path, metric, rollup)
-        with open(path, encoding="utf-8") as file:
+        with open(path, encoding=_ENCODING) as file:
             begins = file.read(1)
         return _of_fio(path, metric) if begins == "{" else [_of_csv(path, metric, length_s)]
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+    except OSError as error:
+        raise PlanError(f"{path}: not read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 
 
@@ -76,13 +80,29 @@ def _of_instance(name: str, path: Path, metric: str) -> Named:
 
 def _of_csv(path: Path, metric: str, length_s: float) -> Named:
     rows = _rows(path)
-    lengths = [float(row["length_s"]) for row in rows] if rows and "length_s" in rows[0] else [length_s] * len(rows)
+    lengths = _lengths(path, rows) if rows and "length_s" in rows[0] else [length_s] * len(rows)
     return Named(str(path), Series(_starts(lengths), lengths, _values(path, rows, metric)))
 
 
-def _of_fio(path: Path, metric: str) -> list[Named]:
+def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
     found = []
-    for job in json.loads(path.read_text(encoding="utf-8")).get("jobs", []):
+    for length_s in _values(path, rows, "length_s"):
+        if length_s is None or length_s <= 0:
+            raise PlanError(f"{path}: column length_s: it must be above 0 in every row")
+        found.append(length_s)
+    return found
+
+
+def _of_fio(path: Path, metric: str) -> list[Named]:
+    try:
+        return _of_jobs(path, json.loads(path.read_text(encoding=_ENCODING))["jobs"], metric)
+    except (KeyError, AttributeError, TypeError):
+        raise PlanError(f"{path}: not read: it is JSON, but not as fio writes it") from None
+
+
+def _of_jobs(path: Path, jobs: Iterable[Mapping[str, Any]], metric: str) -> list[Named]:
+    found = []
+    for job in jobs:
         kept = job.get("steadystate", {}).get("data", {})
         if metric not in _FIO:
             raise PlanError(f"{path}: fio keeps no {metric}; it has {', '.join(_FIO)}")
@@ -95,13 +115,19 @@ def _of_fio(path: Path, metric: str) -> list[Named]:
     return found
 
 
-def _scaled(values: Iterable[float], unit: float) -> list[float | None]:
-    return [value * unit for value in values]
+def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:
+    return [None if value is None else value * unit for value in values]
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    with open(path, newline="", encoding=_ENCODING) as file:
+        reader = csv.DictReader(file)
+        rows = []
+        for row in reader:
+            if None in row:
+                raise PlanError(f"{path}: line {reader.line_num}: it has more values than the header has columns")
+            rows.append(row)
+        return rows
 
 
 def _values(path: Path, rows: Sequence[Mapping[str, Any]], column: str) -> list[float | None]:
@@ -110,9 +136,17 @@ def _values(path: Path, rows: Sequence[Mapping[str, Any]], column: str) -> list[
     if column not in rows[0]:
         raise PlanError(f"{path}: it has no column {column}; it has {', '.join(list(rows[0])[:12])} ...")
     try:
-        return [float(row[column]) if row[column] else None for row in rows]
+        return [_number(row[column]) for row in rows]
     except ValueError as error:
         raise PlanError(f"{path}: column {column}: {error}") from None
+
+
+def _number(text: str | None) -> float | None:
+    """A blank, and what other programs write for one, is no value. Raises ValueError."""
+    value = float(text) if text else math.nan
+    if math.isinf(value):
+        raise ValueError(f"{text} is not a measured value")
+    return None if math.isnan(value) else value
 
 
 def _starts(lengths: Sequence[float]) -> list[float]:
