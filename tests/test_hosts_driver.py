@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from ivypy.master.hosts.driver import CommandRefused, Driver, Event, HostLost, Lost, barrier
+from ivypy.master.hosts.driver import CommandRefused, Driver, Event, HostLost, Lost, Overdue, barrier
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from ivypy.protocol.states import State
@@ -137,6 +137,29 @@ def test_who_asks_a_host_that_dies_is_told_why() -> None:
             await question
 
     with_host(test, faults=Faults(mute={"prepare"}))
+
+
+def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
+    async def test(driver: Driver) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(prepared(driver), 1)
+        assert driver.unanswered(m.Prepare) and not driver.unanswered(m.Go)
+        (asked,) = driver._questions
+        driver._pipe.say(line(m.Ok(asked, 0)))  # type: ignore[attr-defined]
+        assert await event(driver) == Overdue(m.Ok(asked, 0)) and not driver.unanswered(m.Prepare)
+        assert driver.lost is None
+
+    with_host(test, faults=Faults(mute={"prepare"}))
+
+
+def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
+    async def test(driver: Driver) -> None:
+        driver.lose("it has not stopped")
+        driver._pipe.say(line(m.Remark("here I am")))  # type: ignore[attr-defined]
+        await asyncio.sleep(1)
+        assert await event(driver) == Lost("it has not stopped") and driver._inbox.empty()
+
+    with_host(test)
 
 
 def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:

@@ -57,7 +57,14 @@ class Lost:
     reason: str
 
 
-Event = Result | Stopped | DyingWords | Remark | Lost
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """An event: an answer that nobody waited for any more. It may have been `ready`."""
+
+    answer: Saying
+
+
+Event = Result | Stopped | DyingWords | Remark | Overdue | Lost
 
 
 @dataclass(slots=True)
@@ -99,6 +106,8 @@ class Driver:
             while self.lost is None:
                 data = await self._pipe.read(READ_BYTES)
                 arrived_ns = self._now_ns()
+                if self.lost is not None:
+                    return  # given up while it was silent: nothing that it says now counts
                 if not data:
                     reader.close()
                     self.lose("it closed the connection" if self.state is not State.GONE else "it ended as told")
@@ -160,6 +169,10 @@ class Driver:
             raise CommandRefused(answer[-1].refusals)
         return answer
 
+    def unanswered(self, kind: type[Command]) -> bool:
+        """Whether such a command is still to be answered, even where nobody waits any more."""
+        return any(isinstance(question.command, kind) for question in self._questions.values())
+
     def lose(self, reason: str) -> None:
         """Give the host up; the first reason stands."""
         if self.lost is not None:
@@ -209,7 +222,8 @@ class Driver:
         question.said.append(saying)
         if check_answer(type(question.command), saying):
             if question.answer.done():
-                del self._questions[saying.re]  # nobody waits any more
+                del self._questions[saying.re]
+                self._inbox.put_nowait((self, Overdue(saying)))
             else:
                 question.answer.set_result(question.said)
 
