@@ -80,7 +80,10 @@ class Reason(Enum):
         "A file has extents that were never written: reads of them do not touch the disk.",
     )
     HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
-    HOST_LATE = Weight.PARTIAL, "A host's result came after barrier 1 closed; that subinterval is without it."
+    HOST_LATE = (
+        Weight.PARTIAL,
+        "A host's result came after barrier 1 closed; that subinterval and the rest of the step are without it.",
+    )
     HOSTS_CHANGED = (
         Weight.PARTIAL,
         "The set of hosts changed in the measurement, which began again with those that were left.",

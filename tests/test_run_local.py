@@ -98,6 +98,31 @@ def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
 
 
+def test_a_slave_that_was_put_aside_for_a_moment_costs_one_step(tmp_path: Path) -> None:
+    """SIGSTOP over one barrier: the next step, which needs new instances, has the host again."""
+    text = PLAN.format(path=tmp_path / "data", measure="3s").replace(
+        "[ go: one ]", "[ go: { name: one, loop: { seed: [1, 2] } } ]"
+    )
+    process = start(written(tmp_path, text), tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    (slave,) = slaves_of(process.pid)
+    slave.suspend()
+    time.sleep(1.2)
+    slave.resume()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (7, 8), out + err
+    (folder,) = (tmp_path / "runs").iterdir()
+    first, second = json.loads((folder / "run.json").read_text())["steps"]
+    cut = {reason.split(" (")[0] for reason in first["reasons"] if "every host was late or lost" in reason}
+    assert cut in ({"shortened"}, {"interrupted"}), first
+    assert not any(reason.startswith("host_lost") for reason in second["reasons"]), "it takes part again"
+    with open(folder / "step0001.one+seed=2" / "all" / "all.csv", newline="") as file:
+        assert next(csv.DictReader(file))["hosts"] == "1/1"
+
+
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None

@@ -251,6 +251,35 @@ def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_be
         run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))
 
 
+@pytest.mark.parametrize(
+    "during, code, cut",
+    [
+        (0, ExitCode.INVALID, "interrupted (every host was late or lost)"),
+        (3, ExitCode.PARTIAL, "shortened (every host was late or lost, 2 of 5 subintervals)"),
+    ],
+)
+def test_a_pause_of_the_whole_network_costs_one_step(tmp_path: Path, during: int, code: ExitCode, cut: str) -> None:
+    """The next step needs new instances, which only hosts that have stopped can make."""
+    text = (
+        PLAN.split("defaults:")[0]
+        + """\
+defaults: { subinterval: 1s, warmup: 1s, measure: 5s }
+steps:
+  - go: { name: s, loop: { seed: [1, 2, 3] } }
+"""
+    )
+    lab = Lab(**slaves(**{name: Faults(stall={during: 1.2}) for name in "abc"}))
+    outcome = run(tmp_path, text, lab)
+    assert outcome.code is code
+    steps = list(outcome.watching.steps().values())
+    assert [step.verdict for step in steps[1:]] == [Verdict.VALID] * 2, steps
+    first = [str(finding) for finding in steps[0].findings]
+    assert [f"host_late ({name}: no result of subinterval {during} by barrier 1)" for name in "abc"] == first[-4:-1]
+    assert first[-1] == cut
+    assert all(row["hosts"] == "3/3" for row in outcome.rows("step0001.s+seed=2/all/all.csv"))
+    assert all(sum(isinstance(heard, m.Go) for heard in slave.heard) == 3 for slave in lab.slaves.values())
+
+
 def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: Path) -> None:
     text = PLAN.replace("50% of step max", "100000")
     outcome = run(tmp_path, text)

@@ -65,6 +65,7 @@ class Outcome:
     book: Notebook
     slaves: Mapping[str, SimulatedSlave]
     seconds: float
+    lost: frozenset[str]
 
     def reasons(self) -> list[Reason]:
         own = [finding for measured in self.ended.measured for finding in measured.findings]
@@ -111,7 +112,8 @@ async def a_step(
             loop.call_later(interrupt_after, fleet.interrupted.set)
         began = loop.time()
         ended = await sequence.run()
-        return Outcome(ended, book, {slave.name: slave for slave in slaves}, loop.time() - began)
+        lost = frozenset(driver.name for driver in fleet.drivers.values() if driver.lost is not None)
+        return Outcome(ended, book, {slave.name: slave for slave in slaves}, loop.time() - began, lost)
 
 
 def step(
@@ -204,9 +206,55 @@ def test_when_no_host_is_left_the_step_ends() -> None:
     assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}]
     (cut,) = outcome.book.cut
     assert [str(finding) for finding in cut.findings if finding.reason is Reason.SHORTENED] == [
-        "shortened (no host was left, 1 of 4 subintervals)"
+        "shortened (every host was late or lost, 1 of 4 subintervals)"
     ]
     assert outcome.seconds < 25
+
+
+def heard(slave: SimulatedSlave, kind: type[m.Command]) -> bool:
+    return any(isinstance(command, kind) for command in slave.heard)
+
+
+def test_hosts_that_are_late_all_at_once_are_halted_before_the_step_ends() -> None:
+    outcome = step(*hosts(2, h0=Faults(stall={2: 1.2}), h1=Faults(stall={2: 1.2})), length_s=1.0)
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2
+    assert set(outcome.reasons()) == {Reason.HOST_LATE, Reason.SHORTENED} and not outcome.ended.interrupted
+    assert outcome.ended.stopped.keys() == {"h0", "h1"}, "no load is left behind"
+    assert {host for host, _ in outcome.book.apart} == {"h0", "h1"}
+    assert not [text for _, kind, text in outcome.book.events if kind == "lost"]
+    assert outcome.seconds < 5
+
+
+def test_a_late_host_that_is_left_alone_is_halted_too() -> None:
+    outcome = step(*hosts(2, h0=Faults(stall={2: 1.2}), h1=Faults(die_at=4)), length_s=1.0)
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}] * 2
+    assert outcome.ended.stopped.keys() == {"h0"} and outcome.seconds < 7
+
+
+def test_hosts_that_began_to_drive_without_saying_so_in_time_are_halted() -> None:
+    outcome = step(*hosts(2, h0=Faults(ready_late_s=0.6), h1=Faults(ready_late_s=0.7)))
+    assert outcome.book.hosts() == [] and set(outcome.reasons()) == {Reason.HOST_LATE, Reason.INTERRUPTED}
+    assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.seconds < 1.5
+
+
+def test_a_host_that_did_not_hear_the_end_coming_does_not_hold_the_step_up() -> None:
+    outcome = step(*hosts(2, h1=Faults(mute={"cooldown"})), cooldown=1)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown"]
+    assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.ended.findings == ()
+
+
+def test_a_host_that_does_not_stop_is_given_up_and_so_is_its_lease() -> None:
+    outcome = step(*hosts(2, h1=Faults(mute={"stop", "halt"})))
+    assert outcome.ended.stopped.keys() == {"h0"}
+    lost = [(host, text) for host, kind, text in outcome.book.events if kind == "lost"]
+    assert lost == [("h1", "it has not stopped; later steps are without it")]
+    assert outcome.lost == {"h1"} and outcome.seconds < 50
+
+
+def test_an_interrupt_while_hosts_catch_what_is_in_flight_is_a_halt() -> None:
+    outcome = step(*hosts(2, h1=Faults(catch_s=9.0)), interrupt_after=33.0)
+    assert outcome.ended.interrupted and outcome.seconds < 37
+    assert heard(outcome.slaves["h1"], m.Halt)
 
 
 def test_a_host_that_is_not_ready_takes_no_part() -> None:
@@ -222,7 +270,7 @@ def test_an_interrupt_halts_all_and_keeps_the_cut_subinterval() -> None:
     cut = outcome.book.kept[-1].interval
     assert cut.last and cut.merged.presence.length_s[0] == pytest.approx(100.0 - 60.0 - 0.303, abs=0.01)
     assert outcome.seconds == pytest.approx(100.0, abs=0.1)
-    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.slaves.values())
+    assert all(heard(slave, m.Halt) for slave in outcome.slaves.values())
 
 
 def test_an_interrupt_leaves_the_complete_subintervals_as_the_measurement() -> None:

@@ -1,8 +1,9 @@
 """One step: the subinterval cycle, from `go` to the last host's `stopped`.
 
 Rule: the controller never waits for one host beyond barrier 1's deadline, and never merges what came after it. A host
-that misses a barrier goes on under the step's commands (so that it stops), but its numbers are kept apart. All
-decisions are control's; all merging is rollup's; here is only who is asked what, when.
+that misses a barrier goes on under the step's commands (so that it stops), but its numbers are kept apart. When the
+step ends, nothing drives any more: whoever goes on is halted, and whoever does not stop is lost. All decisions are
+control's; all merging is rollup's; here is only who is asked what, when.
 
 Time: boundaries are `start + (k + 1) x length` on the controller's clock. The decision on subinterval k is taken
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
@@ -10,7 +11,7 @@ while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 
 import asyncio
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -52,6 +53,7 @@ BARRIER_1: Final = 0.75  # of a subinterval, after its end
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
+DRIVING: Final = (HostState.RUNNING, HostState.ENDING)
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
 PAUSED: Final = "paused; `ivypy unpause` goes on"
 MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
@@ -97,6 +99,7 @@ class StepSequence:
         self._stopping = False  # stop or halt was sent
         self._complete = False  # control is done
         self._seen = -1  # the last subinterval that control saw
+        self._last = NEVER  # the step's last subinterval
         self._running = 0  # the subinterval that runs
 
     async def run(self) -> Ended:
@@ -105,7 +108,7 @@ class StepSequence:
         first = opening(self.control)
         self.changes.steers(steered(first.edits, self._rollups, self._told.parameters))
         k, announced, seen_hosts = 0, first.next_phase, frozenset(d.name for d in hosts.live)
-        while hosts.live:
+        while hosts.live and k <= self._last:
             interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
             if not interval.hosts:
                 break
@@ -134,8 +137,8 @@ class StepSequence:
             announced = decision.next_phase
             k = self._running = k + 1
         self.changes.close("the step has ended")
-        cause = "" if self._stopping else "no host was left"
-        await self._wait_until_stopped()
+        cause = "" if self._stopping else "every host was late or lost"
+        await self._wait_until_stopped(hosts.live | hosts.late)
         if not self._complete:
             so_far = _because(cause, self.control.cut_short(self._seen))
             self._measured.append(so_far)
@@ -195,7 +198,7 @@ class StepSequence:
                 self._take(*event, k, arrived, hosts)
             elif self._fleet.now_ns() >= deadline_ns:
                 break
-        for driver in hosts.live - arrived.keys():
+        for driver in sorted(hosts.live - arrived.keys(), key=lambda driver: driver.name):
             self._miss(driver, f"no result of subinterval {k} by barrier 1")
             hosts.late.add(driver)
         hosts.live = hosts.live & arrived.keys()
@@ -273,19 +276,19 @@ class StepSequence:
         """Tell every host what follows from subinterval k, and wait for all until k + 1 ends."""
         if self._stopping:
             return {}
-        last = k + 1 + self._cooldown
 
         async def tell(driver: Driver) -> int:
             if decision.done and self._cooldown:
                 await driver.ask(Cooldown, subinterval=k + 2)
             if decision.done:
-                await driver.ask(Stop, last=last)
+                await driver.ask(Stop, last=self._last)
             elif driver in self._placed:
                 await driver.ask(Continue, subinterval=k + 2, boundary_ns=self._boundary(driver, k + 2, start_ns))
             return self._fleet.now_ns()
 
         self._stopping = decision.done
         if decision.done:
+            self._last = k + 1 + self._cooldown
             self.changes.close("the step is ending; it runs without a measurement")
         running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
         loop = asyncio.get_running_loop()
@@ -315,33 +318,49 @@ class StepSequence:
         self._stopping = True
         self.changes.close("the run is being halted")
         self._keeper.event("", "halt", "nothing more is submitted; catching what is in flight")
-        running = [d for d in (*hosts.live, *hosts.late) if d.state in (HostState.RUNNING, HostState.ENDING)]
-        deadline = asyncio.get_running_loop().time() + 1.0
-        _, failed = await barrier(running, lambda driver: driver.ask(Halt), deadline)
-        for driver, reason in failed.items():
+        for driver, reason in (await _halted(hosts.live | hosts.late)).items():
             self._drop(driver, hosts, Reason.HOST_LOST, f"not halted: {reason}")
         return halted_ns
 
-    async def _wait_until_stopped(self) -> None:
-        """Wait for every host's `stopped`, for a bounded time; later steps do without those that give none."""
+    async def _wait_until_stopped(self, left: set[Driver]) -> None:
+        """Halt those that are left, whom nothing else ends, and wait for every host's `stopped`, for a bounded time.
+
+        A host that gives none is lost, and with it goes its lease.
+        """
         patience_s = HOLD_HALT_S if self._halted_ns is not None else CATCH_S
         since_ns = self._halted_ns if self._halted_ns is not None else self._fleet.now_ns()
         deadline_ns = since_ns + round(patience_s * 1e9)
         nobody = _Hosts(set())
-        while any(d.state in (HostState.RUNNING, HostState.ENDING) for d in self._fleet.alive):
+        told: set[Driver] = set()
+        while busy := self._busy():
             if self._fleet.interrupted.is_set() and self._halted_ns is None:
-                self._halted_ns = self._fleet.now_ns()
-                deadline_ns = min(deadline_ns, self._halted_ns + round(HOLD_HALT_S * 1e9))
+                told.update(driver for driver in busy if driver.state in DRIVING)
+                halted_ns = await self._halt(_Hosts(set(busy)))
+                deadline_ns = min(deadline_ns, halted_ns + round(HOLD_HALT_S * 1e9))
+            if new := [driver for driver in busy if driver in left - told and driver.state in DRIVING]:
+                told.update(new)
+                await _halted(new)
             event = await self._next_event(deadline_ns)
             if event is not None:
                 self._take(*event, NEVER, {}, nobody)
             elif self._fleet.now_ns() >= deadline_ns:
                 break
-        for driver in self._fleet.alive:
-            if driver.state in (HostState.RUNNING, HostState.ENDING):
-                self._keeper.event(driver.name, "hung", "it has not stopped; later steps are without it")
+        for driver in self._busy():
+            driver.lose("it has not stopped; later steps are without it")
         while not self._fleet.inbox.empty():
             self._take(*self._fleet.inbox.get_nowait(), NEVER, {}, nobody)
+
+    def _busy(self) -> list[Driver]:
+        """The hosts that drive, or may yet: a `go` that was not answered in time can still be answered `ready`."""
+        return [driver for driver in self._fleet.alive if driver.state in DRIVING or driver.unanswered(Go)]
+
+
+async def _halted(hosts: Iterable[Driver]) -> dict[Driver, str]:
+    """Halt those that drive, all at once. Returns who has not said within a second that it does, and why."""
+    driving = [driver for driver in hosts if driver.state in DRIVING]
+    deadline = asyncio.get_running_loop().time() + 1.0
+    _, failed = await barrier(driving, lambda driver: driver.ask(Halt), deadline)
+    return failed
 
 
 def _because(cause: str, measured: Measured) -> Measured:

@@ -36,6 +36,9 @@ class Faults:
     die_at: int | None = None  # the connection ends instead of this result
     silent_from: int | None = None  # says nothing more, not even to probes, from this result on
     late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late
+    stall: dict[int, float] = field(default_factory=dict)  # frozen for so many seconds before this result, once
+    ready_late_s: float = 0.0  # `ready` is said so long after it began to drive
+    catch_s: float = 0.0  # between the last result and `stopped`: I/Os hang
     garbage_at: int | None = None  # says rubbish instead of this result
     errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
     half_line_at: int | None = None  # the connection ends in the middle of this result
@@ -108,6 +111,8 @@ class SimulatedSlave:
         self._last: int | None = None
         self._cooldown_from: int | None = None
         self._halted = asyncio.Event()
+        self._awake = asyncio.Event()
+        self._awake.set()
         self._lease_until_ns = 0
         self._lease_ns = 0
 
@@ -127,6 +132,7 @@ class SimulatedSlave:
         reader = LineReader()
         try:
             while data := await self.pipe.to_host.get():
+                await self._awake.wait()
                 for found in reader.feed(data):
                     heard = message(found)
                     self.heard.append(heard)
@@ -141,6 +147,12 @@ class SimulatedSlave:
             return
         self.state = after(self.state, saying)
         self.pipe.say(line(saying))
+
+    def _say_after(self, seconds: float, saying: Any) -> None:
+        if seconds:
+            asyncio.get_running_loop().call_later(seconds, self._say, saying)
+        else:
+            self._say(saying)
 
     def _obey(self, command: Any) -> None:
         kind = m.word(type(command))
@@ -188,7 +200,7 @@ class SimulatedSlave:
                 self._owed.clear()
                 self._halted.clear()
                 self._step = asyncio.create_task(self._run(command))
-                self._say(m.Ready(command.id))
+                self._say_after(self.faults.ready_late_s, m.Ready(command.id))
             case m.Continue():
                 self._boundaries[command.subinterval] = command.boundary_ns
                 self._say(m.Ok(command.id, self.now_ns()))
@@ -218,6 +230,12 @@ class SimulatedSlave:
             except TimeoutError:
                 pass
 
+    async def _freeze(self, seconds: float) -> None:
+        """Neither hear nor say anything, as a process that was sent SIGSTOP."""
+        self._awake.clear()
+        await asyncio.sleep(seconds)
+        self._awake.set()
+
     async def _run(self, go: m.Go) -> None:
         order, classes = array("I", go.order.data), array("I", go.classes.data)
         await self._until(go.start_ns)
@@ -226,6 +244,8 @@ class SimulatedSlave:
         while True:
             planned = self._boundaries.get(k, start + go.length_ns)
             await self._until(planned)
+            if k in self.faults.stall:
+                await self._freeze(self.faults.stall.pop(k))
             # Halted before its start, a step has a result all the same, of no length.
             end = max(start, min(planned, self.now_ns())) if self._halted.is_set() else planned
             last = self._halted.is_set() or (self._last is not None and k >= self._last)
@@ -249,6 +269,7 @@ class SimulatedSlave:
             else:
                 self._deliver(k, start, end, last, order, classes)
             if last:
+                await asyncio.sleep(faults.catch_s)
                 self._say(m.Stopped(m.StopReason.COMMANDED, 0, 0, 0, 0, 0))
                 return
             start, k = end, k + 1
