@@ -8,6 +8,7 @@ docs/exit-codes.md are printed from here.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum, StrEnum
+from typing import Final
 
 
 class Verdict(StrEnum):
@@ -180,11 +181,52 @@ class ExitCode(IntEnum):
         return _EXIT_SENTENCES[self]
 
 
+# What the reasons of a run's steps come to: the first that applies.
+CODES: Final = (
+    (ExitCode.SLO_MISSED, frozenset({Reason.SLO_MISSED})),
+    (
+        ExitCode.NOT_REACHED,
+        frozenset(
+            {
+                Reason.ACCURACY_NOT_REACHED,
+                Reason.STEADY_NOT_REACHED,
+                Reason.STEADY_LOST,
+                Reason.TARGET_NOT_HELD,
+                Reason.SEARCH_UNBOUNDED,
+            }
+        ),
+    ),
+    (ExitCode.INVALID, frozenset(reason for reason in Reason if reason.weight is Weight.INVALID)),
+    (ExitCode.PARTIAL, frozenset(reason for reason in Reason if reason.weight is Weight.PARTIAL)),
+)
+
+
+def code_of(reasons: Iterable[Reason]) -> ExitCode:
+    """The exit code of a run whose steps have these."""
+    found = set(reasons)
+    return next((code for code, those in CODES if those & found), ExitCode.OK)
+
+
+# What a code means of a command that runs no steps, where that is not what it means of a run.
+OF_COMMANDS: Final = (
+    ("ivypy clock", ExitCode.INVALID, "The cycle counter would not be used there; it says why."),
+    ("ivypy edit", ExitCode.PARTIAL, "A host did not take the edit."),
+    ("ivypy attach", ExitCode.OK, "Ends with the code of the run that it follows, whichever that is."),
+    ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
+    ("ivypy percentiles", ExitCode.SLO_MISSED, "A threshold of the command line was missed."),
+    ("ivypy percentiles", ExitCode.PARTIAL, "With --keep-going: faulty logs were left out."),
+    (
+        "ivypy percentiles",
+        ExitCode.INVALID,
+        "With --check: histograms and logs of every I/O differ by more than a bucket.",
+    ),
+)
+
 _EXIT_SENTENCES = {
     ExitCode.OK: "Every step is valid, every threshold met.",
     ExitCode.INTERNAL: "ivypy itself failed, or the run folder could not be written.",
     ExitCode.PLAN: "The plan or the command line has faults; nothing was touched.",
-    ExitCode.HOSTS: "A host, LUN or right that the plan needs is missing; no I/O was started.",
+    ExitCode.HOSTS: "A host, LUN or right that the plan needs is missing; nothing was measured.",
     ExitCode.REFUSED: "A device would be overwritten that must not be, or without consent; no I/O was started.",
     ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed.",
     ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",

@@ -76,6 +76,13 @@ def test_a_reference_that_fails_makes_no_other_faults() -> None:
     assert str(caught.value.faults[0].place) == "p.yaml:2:13"
 
 
+def test_what_the_command_line_alone_says_is_no_parameter_to_suggest() -> None:
+    with pytest.raises(PlanFaults) as caught:
+        plan("parameters: { size: 1 }\nname: ${foo}", nope="3")
+    unknown = next(fault.text for fault in caught.value.faults if fault.text.startswith("$"))
+    assert unknown == "${foo}: the plan has no parameter 'foo'; there is 'size'"
+
+
 @pytest.mark.parametrize(
     "section, fault",
     [

@@ -10,7 +10,7 @@ from ..rollup.figures import CATEGORIES, FEWEST_BEYOND
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.statistics import FEWEST
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
-from ..verdicts import ExitCode, Reason, Verdict, Weight
+from ..verdicts import CODES, OF_COMMANDS, ExitCode, Reason, Verdict, Weight
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
@@ -65,9 +65,20 @@ def verdicts_page() -> str:
 
 
 def exit_codes_page() -> str:
-    """Every exit code."""
+    """Every exit code; which of several holds; and what they mean of other commands than `ivypy run`."""
     rows = ((str(code.value), code.name.lower(), code.sentence) for code in ExitCode)
-    return _page("Exit codes", [_table(("code", "name", "meaning"), rows)])
+    order = ", ".join(str(code.value) for code, _ in CODES)
+    others = ((f"`{command}`", str(code.value), meaning) for command, code, meaning in OF_COMMANDS)
+    return _page(
+        "Exit codes",
+        [
+            _table(("code", "name", "meaning"), rows),
+            f"Where several are true of a run's steps, the first of these counts: {order}. An interrupted run exits\n"
+            f"with {ExitCode.INTERRUPTED.value}, whatever its steps came to.\n",
+            "## Of other commands\n",
+            _table(("command", "code", "meaning"), others),
+        ],
+    )
 
 
 def _reasons(weight: Weight) -> str:

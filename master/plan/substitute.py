@@ -6,7 +6,7 @@ a plain `${`.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ def substitute(document: Document, defines: Mapping[str, str]) -> Substituted:
             place = document.key_place((SECTION,)) if section else Place(document.name, 1, 1)
             known = suggestion(name, declared) if declared else "; this plan declares none"
             result.faults.append(Fault(place, f"-D {name}: the plan has no parameter {name!r}{known}"))
-    plain = _Plain(document.name, result, unset)
+    plain = _Plain(document.name, result, unset, document.keys((SECTION,)))
     result.data = {key: plain(node) for key, node in document.root.value.items() if key != SECTION}
     return result
 
@@ -78,10 +78,11 @@ def _declare(document: Document, section: Node, result: Substituted) -> set[str]
 class _Plain:
     """Turns nodes into plain data, replacing references."""
 
-    def __init__(self, name: str, result: Substituted, unset: set[str]) -> None:
+    def __init__(self, name: str, result: Substituted, unset: set[str], declared: Iterable[str]) -> None:
         self.name = name
         self.result = result
         self.unset = unset
+        self.declared = declared
 
     def __call__(self, node: Node) -> Any:
         value = node.value
@@ -99,21 +100,21 @@ class _Plain:
             name = match[2]
             if name is None:
                 return "${"
-            known = self.result.values
-            if match[0].endswith("}") and name in known:
-                return known[name]
+            values = self.result.values
+            if match[0].endswith("}") and name in values:
+                return values[name]
             lost = True
             if name not in self.unset:
                 place = Place(self.name, node.line, node.column + match.start() + node.quoted)
-                self.result.faults.append(Fault(place, _unknown(match[0], name, known)))
+                self.result.faults.append(Fault(place, _unknown(match[0], name, self.declared)))
             return ""
 
         replaced = _REFERENCE.sub(value, text)
         return Unreadable() if lost else replaced
 
 
-def _unknown(reference: str, name: str, known: Mapping[str, str]) -> str:
+def _unknown(reference: str, name: str, declared: Iterable[str]) -> str:
     if not reference.endswith("}"):
         return "${ has no }; for a plain ${ write $${"
-    remedy = suggestion(name, known) if known else "; declare it: parameters: { NAME: DEFAULT }"
+    remedy = suggestion(name, declared) if declared else "; declare it: parameters: { NAME: DEFAULT }"
     return f"{reference}: the plan has no parameter {name!r}{remedy}"

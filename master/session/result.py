@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement, Outside, judge
-from ..verdicts import ExitCode, Finding, Reason, Verdict, Weight, verdict_of
+from ..verdicts import ExitCode, Finding, Reason, Verdict, code_of, verdict_of
 from .discover import Discovered
 from .keep import ALL_ROW, StepKeeper, Taken, latency, number
 from .keeper import Ended
@@ -150,30 +149,9 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
     return (*common, *own)
 
 
-# What an exit code is for, the first that applies.
-_CODES: Final = (
-    (ExitCode.SLO_MISSED, frozenset({Reason.SLO_MISSED})),
-    (
-        ExitCode.NOT_REACHED,
-        frozenset(
-            {
-                Reason.ACCURACY_NOT_REACHED,
-                Reason.STEADY_NOT_REACHED,
-                Reason.STEADY_LOST,
-                Reason.TARGET_NOT_HELD,
-                Reason.SEARCH_UNBOUNDED,
-            }
-        ),
-    ),
-    (ExitCode.INVALID, frozenset(reason for reason in Reason if reason.weight is Weight.INVALID)),
-    (ExitCode.PARTIAL, frozenset(reason for reason in Reason if reason.weight is Weight.PARTIAL)),
-)
-
-
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
     """What a run's steps come to, all of which have run."""
-    found = {finding.reason for result in results for finding in result.ends.findings}
-    return next((code for code, reasons in _CODES if reasons & found), ExitCode.OK)
+    return code_of(finding.reason for result in results for finding in result.ends.findings)
 
 
 def _blank(
