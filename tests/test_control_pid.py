@@ -9,18 +9,18 @@ import pytest
 
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.decide import State, decide, opening
-from ivypy.master.control.decision import Decision
+from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.phase import Phase
-from ivypy.master.control.pid import Loop, Pid, Range, pid
+from ivypy.master.control.pid import Aim, Loop, Pid, Range, pid
 from ivypy.master.control.retarget import retargeted
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from tests.control.plants import LATENCY, Curve, Plant, linear, load_for, mmc, noise, simulate
+from tests.control.plants import LATENCY, Curve, Plant, checked, linear, load_for, mmc, noise, simulate
 
 TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
 
@@ -185,12 +185,38 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
 
     def found(values: list[float]) -> int:
         state: Steer = pid(LATENCY, 1000, {"a": TWO_POINTS}, warmup=0)
-        for number, value in enumerate(values):
-            state, _ = state.after(interval(number, {"a": value}))
-        return len(state.findings(0, len(values) - 1))
+        seen = [interval(number, {"a": value}) for number, value in enumerate(values)]
+        for one in seen:
+            state, _ = state.after(one)
+        closed = Decision(Phase.TAIL, measured=(state.judged(Measured(0, len(values) - 1)),))
+        return len(checked(closed, seen).measured[0].findings)
 
     assert found([1480.0, 680.0] * 4) == 0
     assert found([1081.0, 1079.0] * 4) == 1
+
+
+def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
+    """A hundred I/Os at 2 ms and nine hundred at 0.5 ms are 0.65 ms, not the 1.25 ms of two subintervals' mean."""
+    aim = Aim(LATENCY, "a", 1000, 0.05, 500, clamped=True)
+    samples = [{LATENCY: {"a": Sample(200_000, 100)}}, {LATENCY: {"a": Sample(450_000, 900)}}]
+    seen = [Interval(number, number * 5.0, 5.0, Phase.RUN, samples=one) for number, one in enumerate(samples)]
+    (measured,) = checked(Decision(Phase.TAIL, measured=(Measured(0, 1, checks=(aim,)),)), seen).measured
+    assert [finding.detail for finding in measured.findings] == [
+        "overall_response_us_mean of a was -35.0% off at a bound of its range, at 500 IOPS"
+    ]
+
+
+def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
+    """The target is above what the range gives: no subinterval of the way up to 20,000 IOPS is measured."""
+    state = Steered(pid(LATENCY, 10_000, {"all": Range(500, 20_000)}), Fixed(2, 12))
+    trace = simulate(Plant(linear(100, 0.14), 50_000, noise(1, 0.01, 0.0)), state, 100)
+    (measured,) = trace.decisions[-1].measured
+    assert {round(load or 0) for load in trace.loads[measured.first : measured.last + 1]} == {20_000}
+    assert round(trace.loads[measured.first - 2] or 0) < 20_000
+    announced = [decision.next_phase for decision in trace.decisions[measured.first : measured.last + 1]]
+    assert set(announced) == {Phase.RUN} and len(announced) == 12
+    (finding,) = measured.findings
+    assert finding.reason is Reason.TARGET_NOT_HELD and "at a bound of its range, at 20000 IOPS" in finding.detail
 
 
 @pytest.mark.parametrize(

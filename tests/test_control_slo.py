@@ -4,20 +4,25 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ivypy.master.control.batches import MOST, Batches
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.focus import Focus, Sample, dense
 from ivypy.master.control.interval import Interval
 from ivypy.master.control.slo import Threshold, Watched
 from ivypy.master.verdicts import Reason
+from tests.control.plants import checked
 
 FOCUS = Focus("overall_response_us_mean")
 
 
 def drive(state: State, values: Callable[[int], dict[str, float | None]], most: int = 100) -> list[Decision]:
     phase, decisions = opening(state).next_phase, []
+    seen: list[Interval] = []
     for number in range(most):
         samples = {
             FOCUS: {
@@ -25,8 +30,9 @@ def drive(state: State, values: Callable[[int], dict[str, float | None]], most: 
                 for name, value in values(number).items()
             }
         }
-        state, decision = decide(state, Interval(number, number * 5.0, 5.0, phase, samples=samples))
-        decisions.append(decision)
+        seen.append(Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        state, decision = decide(state, seen[-1])
+        decisions.append(checked(decision, seen))
         phase = decision.next_phase
         if decision.done:
             break
@@ -92,3 +98,45 @@ def test_a_step_near_its_threshold_is_not_given_up() -> None:
     noise = np.random.default_rng(1).standard_normal(100)
     decisions = drive(watched(abort_early=True), lambda number: {"all": 100.0 + 10 * float(noise[number])})
     assert len(decisions) == 22
+
+
+def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() -> None:
+    """5 % above, with noise of 20 %: it takes hundreds of subintervals to be sure of it, put together by then."""
+    noise = np.random.default_rng(2).standard_normal(2000)
+    decisions = drive(
+        watched(abort_early=True, measurement=2000),
+        lambda number: {"a": 50.0, "b": 105.0 + 20 * float(noise[number])},
+        2000,
+    )
+    (measured,) = decisions[-1].measured
+    assert 2 * MOST < len(decisions) < 1000 and measured.first == 2
+    assert " of b, given up early" in measured.findings[0].detail
+
+
+def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
+    state: State = watched(at_most=100, abort_early=True, measurement=10_000)
+    phase = opening(state).next_phase
+    for number in range(3000):
+        samples = {FOCUS: {"a": Sample(90.0 * 1000, 1000), "b": Sample(50.0 * 1000, 1000)}}
+        state, decision = decide(state, Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        phase = decision.next_phase
+    assert isinstance(state, Watched)
+    (batches,) = state.hopes.batches
+    assert len(batches.whole) < MOST and state.hopes.subintervals == 2998
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=300), st.data())
+def test_batches_hold_what_was_added(histograms: list[list[int]], data: st.DataObject) -> None:
+    samples = []
+    for counts in histograms:
+        low = data.draw(st.integers(0, 20))
+        samples.append(Sample(float(sum(counts)), 2.0, np.array(counts, np.uint64), low))
+    batches = Batches()
+    for sample in samples:
+        batches = batches.added({"a": sample})
+    assert len(batches.whole) < MOST and len(batches.whole) * batches.size + batches.in_part == len(samples)
+    in_batches = [*batches.of("a"), *([batches.part["a"]] if batches.in_part else [])]
+    for held in (in_batches, [batches.total["a"]]):
+        assert (dense(held).sum(axis=0) == dense(samples).sum(axis=0)).all()
+        assert sum(one.amount for one in held) == sum(one.amount for one in samples)
+        assert sum(one.per for one in held) == 2.0 * len(samples)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from ..plan.amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .decision import Cell, Edit, Row
+from .decision import Cell, Edit, Measured, Row
 from .focus import FEWEST_BEYOND, Focus, Sample, value_of
 from .interval import Interval
 from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
@@ -83,8 +83,8 @@ class AutoPid:
             return state, Orders(edits, rows, say=say)
         return self._begun(found, interval.number + 1, rows)
 
-    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
-        return ()
+    def judged(self, measured: Measured) -> Measured:
+        return measured
 
     def _seeable_iops(self, length_s: float) -> float:
         """The least IOPS at which a subinterval shows a percentile, with some to spare; 0 for what is never blank."""
@@ -178,5 +178,5 @@ class Unreachable:
     def after(self, interval: Interval) -> "tuple[Unreachable, Orders]":
         return self, Orders(measurable=self.since, say=self.why)
 
-    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
-        return (Finding(Reason.TARGET_NOT_HELD, self.why),)
+    def judged(self, measured: Measured) -> Measured:
+        return replace(measured, findings=(*measured.findings, Finding(Reason.TARGET_NOT_HELD, self.why)))

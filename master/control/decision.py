@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ..verdicts import Finding, Reason
+from .focus import Focus
 from .phase import Phase
 
 Cell = str | int | float | bool | None  # None is an empty cell
@@ -37,6 +39,17 @@ class Alert:
     subinterval: int
 
 
+class Check(Protocol):
+    """What a measurement's own value has to meet. It is asked when the measurement has been summed, by who sums it."""
+
+    @property
+    def focus(self) -> Focus: ...
+
+    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
+        """What speaks against the values of the focus, by rollup instance; None is blank."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A measurement that closed: a summary row. A staircase leaves one per tread, other steps one."""
@@ -45,6 +58,12 @@ class Measured:
     last: int
     suffix: str = ""  # of the step's name: ":total_iops=500"
     findings: tuple[Finding, ...] = ()
+    checks: tuple[Check, ...] = ()  # still to be asked
+
+    def checked(self, values: Mapping[Focus, Mapping[str, float | None]]) -> "Measured":
+        """With what its checks find; `values`: of the whole measurement, by focus and rollup instance."""
+        found = tuple(finding for check in self.checks for finding in check.findings(values[check.focus]))
+        return replace(self, findings=(*self.findings, *found), checks=())
 
 
 def nothing_measured(number: int, why: Finding, suffix: str = "") -> Measured:

@@ -45,6 +45,20 @@ class Sample:
     scale: float = 1e-3  # nanoseconds to the metric's unit, for a percentile: microseconds
 
 
+def merged(one: Sample, other: Sample) -> Sample:
+    """Both as one."""
+    amount, per = one.amount + other.amount, one.per + other.per
+    if one.counts is None or other.counts is None:
+        held = other if one.counts is None else one
+        return Sample(amount, per, held.counts, held.low, held.scale)
+    low = min(one.low, other.low)
+    counts = np.zeros(max(one.low + len(one.counts), other.low + len(other.counts)) - low, dtype=np.uint64)
+    for sample in (one, other):
+        assert sample.counts is not None
+        counts[sample.low - low : sample.low - low + len(sample.counts)] += sample.counts.astype(np.uint64)
+    return Sample(amount, per, counts, low, one.scale)
+
+
 def dense(samples: Sequence[Sample]) -> NDArray[np.float64]:
     """The samples' histograms, shape (n, BUCKETS)."""
     rows = np.zeros((len(samples), BUCKETS))
@@ -59,6 +73,9 @@ def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float 
     if fraction is None:
         per = sum(sample.per for sample in samples)
         return sum(sample.amount for sample in samples) / per if per > 0 else None
+    if len(samples) == 1:
+        one = samples[0]
+        return None if one.counts is None else percentile(one.counts.astype(float), fraction, one.scale, one.low)
     return percentile(dense(samples).sum(axis=0), fraction, samples[0].scale) if samples else None
 
 

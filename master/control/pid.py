@@ -21,7 +21,7 @@ import numpy as np
 from ..plan.amounts import amount_in_words
 from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
-from .decision import Cell, Edit, Row
+from .decision import Cell, Edit, Measured, Row
 from .focus import Focus, blank_subinterval
 from .interval import Interval, Load
 from .steer import Orders
@@ -129,8 +129,31 @@ class Loop:
     reduced: bool = False  # the gain has been halved at least once
     crossed: bool = False  # the target has been crossed since the last long way
     gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
+    at_bound: int = -1  # the first subinterval that was wholly at the bound on which it ran up without crossing
     backlog: int = 0
     event: str = ""  # what happened last: "" or a word for pid.csv
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """One instance's target, as a check of a measurement."""
+
+    focus: Focus
+    instance: str
+    target: float
+    tolerated: float  # how far off, as a share of the target
+    iops: float  # where the load stood at the end
+    clamped: bool  # at a bound of its range
+
+    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
+        value = values.get(self.instance)
+        error = None if value is None else value / self.target - 1
+        if error is not None and abs(error) <= self.tolerated:
+            return ()
+        off = "blank" if error is None else f"{error:+.1%} off"
+        bound = " at a bound of its range" if self.clamped else ""
+        detail = f"{self.focus.metric} of {self.instance} was {off}{bound}, at {self.iops:.6g} IOPS"
+        return (Finding(Reason.TARGET_NOT_HELD, detail),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +165,7 @@ class Pid:
     rules: Rules = field(default_factory=Rules)
     warmup: int = 1  # subintervals before the first move
     since: int = 0
-    sums: tuple[tuple[int, Mapping[str, float]], ...] = ()  # the error of every subinterval, for the verdict
+    errors: tuple[tuple[int, Mapping[str, float]], ...] = ()  # of every subinterval: their noise is allowed for
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -183,7 +206,7 @@ class Pid:
             if value is not None:
                 errors[name] = value / loop.target - 1
             rows.append(Row("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
-        state = replace(self, loops=loops, sums=(*self.sums, (interval.number, errors)))
+        state = replace(self, loops=loops, errors=(*self.errors, (interval.number, errors)))
         edits = tuple(
             Edit(self.focus.rollup, name, loop.iops)
             for name, loop in loops.items()
@@ -191,23 +214,20 @@ class Pid:
         )
         return state, Orders(edits, tuple(rows), state._measurable(), state._say(interval, errors))
 
-    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
-        """Instances whose metric was off its target over the measurement, or whose load stood at a bound."""
-        found = []
+    def judged(self, measured: Measured) -> Measured:
+        """The measurement's own value, of each instance, is to be at the target."""
+        window = [errors for number, errors in self.errors if measured.first <= number <= measured.last]
+        aims = []
         for name, loop in self.loops.items():
-            window = [errors[name] for number, errors in self.sums if first <= number <= last and name in errors]
-            mean = sum(window) / len(window) if window else None
-            if mean is None or abs(mean) > max(self.rules.held, _doubt(window)):
-                off = "blank" if mean is None else f"{mean:+.1%} off"
-                bound = " at a bound of its range" if loop.event == "clamped" else ""
-                detail = f"{self.focus.metric} of {name} was {off}{bound}, at {loop.iops:.6g} IOPS"
-                found.append(Finding(Reason.TARGET_NOT_HELD, detail))
-        return tuple(found)
+            tolerated = max(self.rules.held, _doubt([errors[name] for errors in window if name in errors]))
+            aims.append(Aim(self.focus, name, loop.target, tolerated, loop.iops, loop.event == "clamped"))
+        return replace(measured, checks=(*measured.checks, *aims))
 
     def _measurable(self) -> int | None:
-        """Behind the last gain step of any instance, once each has crossed its target, or cannot move on."""
-        if all(loop.crossed or loop.event == "clamped" for loop in self.loops.values()):
-            return max(self.since + self.warmup, max(loop.gain_changed for loop in self.loops.values()) + 1)
+        """Behind the last gain step of any instance, once each has crossed its target, or stands where it must stay."""
+        loops = self.loops.values()
+        if all(loop.crossed or loop.event == "clamped" for loop in loops):
+            return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
     def _say(self, interval: Interval, errors: Mapping[str, float]) -> str:
@@ -274,7 +294,7 @@ def _set_out(loop: Loop, target: float, number: int) -> Loop:
     """The loop on its way to another target, from where it stands."""
     return replace(
         loop, target=target, direction=0.0, turned_at=log(loop.iops), monotone=0, reduced=False, crossed=False,
-        gain_changed=number,
+        gain_changed=number, at_bound=-1,
     )  # fmt: skip
 
 
@@ -298,7 +318,10 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
     if behind or draining:
         error = max(error, _OVERLOAD_ERROR)
     loop, error_gain = _gain_stepped(loop, error, number, rules)
-    return error, _stepped(loop, -error_gain * error)
+    moved = _stepped(loop, -error_gain * error)
+    if not moved.crossed and moved.iops != loop.iops and _at_bound(moved, moved.direction):
+        return error, replace(moved, at_bound=number + 2)  # the move acts within the next subinterval
+    return error, moved
 
 
 def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[Loop, float]:

@@ -16,7 +16,7 @@ from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merged import Floats
 from ..rollup.metrics import METRICS
-from .focus import Focus, Sample
+from .focus import Focus, Sample, value_of
 from .interval import Load
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
@@ -73,6 +73,17 @@ def observed(
         {focus: samples(figures, focus, rollups.type(focus.rollup).instances) for focus in wanted},
         {name: loads(figures, rollups.type(name).instances) for name in types},
     )
+
+
+def measured(figures: Figures, rollups: Rollups, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
+    """The focus metrics of a whole measurement, by instance: what its checks are asked with. None is blank."""
+    return {
+        focus: {
+            name: value_of([sample], focus.fraction)
+            for name, sample in samples(figures, focus, rollups.type(focus.rollup).instances).items()
+        }
+        for focus in set(focuses)
+    }
 
 
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:

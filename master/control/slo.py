@@ -1,27 +1,27 @@
 """Thresholds on a step: what makes it fail, what gives it up early, and what calls for attention while it runs.
 
-Rule: a step fails by the value of its measurement, which is the window's own. A single subinterval above a threshold
-only alerts, at most once in `every_s`. Giving up early needs certainty: the window so far is above the threshold by
-more than its half-width at 99.9 %. A blank metric does not meet its threshold, since nothing shows that it does.
+Rule: a step fails by the value of its measurement, which is the window's own: it is checked when the window has been
+summed. A single subinterval above a threshold only alerts, at most once in `every_s`. Giving up early needs certainty:
+the window so far is above the threshold by more than its half-width at 99.9 %. A blank metric does not meet its
+threshold, since nothing shows that it does. What is kept and worked out does not grow with the step's length.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-
-import numpy as np
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..plan.amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .columns import columns_of
+from .batches import Batches
 from .decide import State
 from .decision import Alert, Decision, Measured, Row
-from .estimate import estimates
-from .focus import Focus, Sample, value_of
+from .estimate import estimate
+from .focus import Focus, value_of
 from .interval import Interval
 from .phase import Phase
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is given up
+_ASKED = 4  # instances, the worst, whose certainty is worked out: one is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,61 @@ class Threshold:
     def in_words(self, value: float, digits: int = 6) -> str:
         """A value of its metric, with the unit."""
         return amount_in_words(self.focus.metric, value, digits)
+
+    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
+        """One for each instance of a measurement that missed."""
+        return tuple(
+            Finding(Reason.SLO_MISSED, f"{self}: {'blank' if value is None else self.in_words(value)} of {instance}")
+            for instance, value in values.items()
+            if value is None or value > self.at_most
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hopes:
+    """What is known of the window so far, for the thresholds that may give a step up."""
+
+    first: int = -1  # subintervals
+    last: int = -1
+    subintervals: int = 0
+    batches: tuple[Batches, ...] = ()  # of each such threshold
+
+    def after(self, interval: Interval, thresholds: Sequence[Threshold]) -> "Hopes":
+        """With one more subinterval; they begin anew where a window does."""
+        if not interval.whole:
+            return Hopes()
+        if interval.phase is not Phase.RUN:
+            return self
+        first = self.first if self.subintervals else interval.number
+        before = self.batches or tuple(Batches() for _ in thresholds)
+        batches = tuple(
+            one.added(interval.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
+        )
+        return Hopes(first, interval.number, self.subintervals + 1, batches)
+
+    def lost(self, thresholds: Sequence[Threshold]) -> Measured | None:
+        """The window so far, if no rest of the step could mend it; asked of whole batches."""
+        if self.subintervals < _FEWEST:
+            return None
+        for threshold, batches in zip(thresholds, self.batches, strict=True):
+            if batches.in_part:
+                continue
+            if why := _surely_above(threshold, batches):
+                return Measured(self.first, self.last, findings=(Finding(Reason.SLO_MISSED, why),))
+        return None
+
+
+def _surely_above(threshold: Threshold, batches: Batches) -> str:
+    """What is certain of the worst instances; "" where nothing is."""
+    fraction = threshold.focus.fraction
+    values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
+    above = {name: value for name, value in values.items() if value is not None and value > threshold.at_most}
+    for name in sorted(above, key=lambda one: above[one], reverse=True)[:_ASKED]:
+        got = estimate(batches.of(name), fraction, _CERTAIN)
+        if got is not None and got.value - got.half_width > threshold.at_most:
+            found = f"{threshold.in_words(got.value)} +/- {threshold.in_words(got.half_width, 2)}"
+            return f"{threshold}: {found} of {name}, given up early"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +120,7 @@ class Watched:
 
     state: State
     thresholds: tuple[Threshold, ...]
-    seen: tuple[Interval, ...] = ()  # since the last measurement closed
+    hopes: Hopes = field(default_factory=Hopes)  # since the last measurement closed
     alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
 
     @property
@@ -77,50 +132,25 @@ class Watched:
 
     def after(self, interval: Interval) -> "tuple[Watched, Decision]":
         state, decision = self.state.after(interval)
-        seen = (*self.seen, interval)
-        measured = tuple(self._judged(one, seen) for one in decision.measured)
+        giving_up = [threshold for threshold in self.thresholds if threshold.abort_early]
+        hopes = self.hopes.after(interval, giving_up) if giving_up else self.hopes
+        measured = tuple(map(self._checked, decision.measured))
         present = [_present(interval, threshold) for threshold in self.thresholds]
         alerts, alerted_s = self._alerts(interval, present)
         rows = (*decision.rows, *(_row(interval, one) for one in present))
         said = tuple(one.say for one in present)
         decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=said)
-        if not measured and not decision.done and (hopeless := self._hopeless(seen)):
+        if not measured and not decision.done and (lost := hopes.lost(giving_up)):
             decision = replace(
-                decision, next_phase=Phase.TAIL, edits=(), measured=(hopeless,), say="a threshold is out of reach"
+                decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is out of reach"
             )
-        return Watched(state, self.thresholds, () if decision.measured else seen, alerted_s), decision
+        return Watched(state, self.thresholds, Hopes() if decision.measured else hopes, alerted_s), decision
 
     def cut_short(self, number: int) -> Measured:
-        return self._judged(self.state.cut_short(number), self.seen)
+        return self._checked(self.state.cut_short(number))
 
-    def _judged(self, measured: Measured, seen: Sequence[Interval]) -> Measured:
-        """The measurement with a finding for each threshold and instance that missed."""
-        window = [one for one in seen if measured.first <= one.number <= measured.last]
-        missed = []
-        for threshold in self.thresholds:
-            for instance in window[-1].samples[threshold.focus] if window else ():
-                value = value_of(_samples(window, threshold, instance), threshold.focus.fraction)
-                if value is None or value > threshold.at_most:
-                    shown = "blank" if value is None else threshold.in_words(value)
-                    missed.append(Finding(Reason.SLO_MISSED, f"{threshold}: {shown} of {instance}"))
-        return replace(measured, findings=(*measured.findings, *missed))
-
-    def _hopeless(self, seen: Sequence[Interval]) -> Measured | None:
-        """The window so far, if no rest of the step could mend it."""
-        window = [one for one in seen if one.phase is Phase.RUN and one.whole]
-        if len(window) < _FEWEST:
-            return None
-        for threshold in self.thresholds:
-            if not threshold.abort_early:
-                continue
-            rows = [one.samples[threshold.focus] for one in window]
-            got = estimates(columns_of(rows, threshold.focus.fraction), _CERTAIN)
-            for place in np.flatnonzero(got.values - got.half_widths > threshold.at_most):
-                shown, width, instance = got.values[place], got.half_widths[place], list(rows[-1])[place]
-                found = f"{threshold.in_words(shown)} +/- {threshold.in_words(width, 2)}"
-                why = f"{threshold}: {found} of {instance}, given up early"
-                return Measured(window[0].number, window[-1].number, findings=(Finding(Reason.SLO_MISSED, why),))
-        return None
+    def _checked(self, measured: Measured) -> Measured:
+        return replace(measured, checks=(*measured.checks, *self.thresholds))
 
     def _alerts(
         self, interval: Interval, present: Sequence[Present]
@@ -150,10 +180,6 @@ def _row(interval: Interval, present: Present) -> Row:
             "broken": present.broken,
         },
     )
-
-
-def _samples(window: Sequence[Interval], threshold: Threshold, instance: str) -> list[Sample]:
-    return [one.samples[threshold.focus][instance] for one in window]
 
 
 def _present(interval: Interval, threshold: Threshold) -> Present:

@@ -90,7 +90,7 @@ class Staircase:
         findings = closed.findings
         if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
             findings = (*findings, Finding(Reason.TARGET_NOT_REACHED, behind))
-        measured = Measured(closed.first, closed.last, self._suffix(), findings)
+        measured = replace(closed, suffix=self._suffix(), findings=findings)
         row = Row("staircase.csv", state._cells(measured, achieved, behind is not None))
         state = replace(state, tread=self.tread + 1, seen=())
         saturated = behind is not None and self.levels.to_saturation

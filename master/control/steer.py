@@ -54,8 +54,8 @@ class Steer(Protocol):
 
     def after(self, interval: Interval) -> "tuple[Steer, Orders]": ...
 
-    def findings(self, first: int, last: int) -> tuple[Finding, ...]:
-        """What speaks against a measurement of these subintervals."""
+    def judged(self, measured: Measured) -> Measured:
+        """A measurement with what speaks against its having been at the target, and with what is to be checked."""
         ...
 
 
@@ -91,7 +91,7 @@ class Steered:
             return state, state._settling(interval, orders)
         judge, decision = judge.after(interval)
         state = replace(state, judge=judge)
-        measured = tuple(map(state._held, decision.measured))
+        measured = tuple(map(steer.judged, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
         return state, replace(
             decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured, steering=orders.say
@@ -101,11 +101,7 @@ class Steered:
         if self.measurable is None or number < self.measurable:
             return interrupted(number)
         so_far = self.judge.cut_short(number)
-        return self._held(so_far) if so_far.first <= so_far.last else so_far
-
-    def _held(self, measured: Measured) -> Measured:
-        """A measurement with what speaks against its having been at the target."""
-        return replace(measured, findings=(*measured.findings, *self.steer.findings(measured.first, measured.last)))
+        return self.steer.judged(so_far) if so_far.first <= so_far.last else so_far
 
     def _settling(self, interval: Interval, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:

@@ -4,7 +4,7 @@ Rule: a measurement is summed while the step runs, from the subintervals that we
 chose another window afterwards, it is summed again from histograms.sqlite. Either way it is the same sum.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal
 
@@ -17,6 +17,7 @@ from ..control.decision import Measured
 from ..control.focus import Focus
 from ..control.interval import Interval as Seen
 from ..control.phase import Phase
+from ..control.samples import measured as values_of
 from ..control.samples import observed
 from ..live.report import Latency, Steadiness, Subinterval, Watcher
 from ..live.report import Remark as Remarked
@@ -25,6 +26,7 @@ from ..output.table import utc
 from ..plan.model import Step
 from ..rollup.figures import Figures
 from ..rollup.merge import Interval
+from ..rollup.merged import Merged
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Outside
@@ -131,8 +133,7 @@ class StepKeeper:
         self._watcher.show(Remarked(utc(utc_ns), host, text))
 
     def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
-        everywhere = np.ones(len(closed.merged.counts), bool)  # where there is a response time, it may be looked at
-        samples, loads = observed(Figures(closed.merged, everywhere), closed.layout.rollups, self._focuses)
+        samples, loads = observed(_figures(closed.merged), closed.layout.rollups, self._focuses)
         return Seen(number, start_s, self._step.subinterval_s, phase, same_hosts, edited, samples, loads)
 
     def _settings_of(self, closed: Closed) -> Settings:
@@ -168,6 +169,7 @@ class StepKeeper:
         ):
             summed = await self._recorder.summed(measured.first, measured.last)
         measurement = summed.measurement()
+        measured = measured.checked(_values(measurement, [check.focus for check in measured.checks]))
         settings = self._settings_at(measured.last)
         start, end = self._times[measured.first][0], self._times[measured.last][1]
         self.taken.append(Taken(measured, measurement, settings, start, end))
@@ -225,6 +227,15 @@ def _target(setting: str) -> float | Literal["max", "mixed"]:
     if setting == MAX:
         return "max"
     return float(setting) if setting else "mixed"
+
+
+def _figures(merged: Merged) -> Figures:
+    """As control sees them: where there is a response time, it may be looked at."""
+    return Figures(merged, np.ones(len(merged.counts), bool))
+
+
+def _values(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
+    return values_of(_figures(measurement.merged), measurement.layout.rollups, focuses)
 
 
 def steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:

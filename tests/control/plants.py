@@ -4,16 +4,16 @@ Rule: a plant is a curve (load -> metric without noise), events that change it, 
 intervals that control is handed. All randomness comes from the seed. Latencies in microseconds.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import exp, factorial, inf
 
 import numpy as np
 
 from ivypy.master.control.decide import State, decide, opening
-from ivypy.master.control.decision import Decision
-from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.decision import Decision, Measured
+from ivypy.master.control.focus import Focus, Sample, value_of
 from ivypy.master.control.interval import Interval, Load
 
 LATENCY = Focus("overall_response_us_mean")
@@ -128,15 +128,33 @@ def simulate(plant: Plant, state: State, most: int) -> Trace:
     """Drive `plant` by `state` until it is done, or `most` subintervals have passed."""
     decision = opening(state)
     trace = Trace([decision], [], state)
+    seen: list[Interval] = []
     for number in range(most):
-        interval = plant.interval(number, decision)
-        state, decision = decide(state, interval)
-        trace.decisions.append(decision)
+        seen.append(plant.interval(number, decision))
+        state, decision = decide(state, seen[-1])
+        trace.decisions.append(checked(decision, seen))
         trace.loads.append(plant.iops)
         if decision.done:
             break
     trace.state = state
     return trace
+
+
+def checked(decision: Decision, seen: Sequence[Interval]) -> Decision:
+    """A decision as the session keeps it: each measurement is summed, and asked what it has to meet."""
+    measured = tuple(one.checked(_values(one, seen)) if one.first <= one.last else one for one in decision.measured)
+    return replace(decision, measured=measured)
+
+
+def _values(measured: Measured, seen: Sequence[Interval]) -> dict[Focus, dict[str, float | None]]:
+    window = [one for one in seen if measured.first <= one.number <= measured.last]
+    return {
+        check.focus: {
+            name: value_of([one.samples[check.focus][name] for one in window], check.focus.fraction)
+            for name in window[-1].samples[check.focus]
+        }
+        for check in measured.checks
+    }
 
 
 def noise(seed: int, sd: float, rho: float) -> Noise:
