@@ -8,7 +8,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ...protocol.geometry import misfits
+from ...protocol.parameters import MAX
 from .document import Faults, Path
+from .fields import LEAST_BLOCK
 from .mixes import HOST, WORKLOAD, Mix, possible, value_of
 from .model import ALL, LunSelection, Step, Workload
 from .parameters import NO_STEP_YET, OfStep
@@ -81,6 +84,20 @@ def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, 
         for keys, text in judge(step, known.rollups):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
+
+
+def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults) -> None:
+    """Every workload that is certain to be placed on a created file has room in it."""
+    for workload in workloads:
+        if workload.select is not None:
+            continue
+        for i, file in enumerate(luns.create):
+            parameters = workload.parameters.absolute(file.size, MAX)
+            for text in misfits(parameters, file.path, "file", file.size, LEAST_BLOCK):
+                about_range = text.startswith("range")
+                place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
+                if not faults.told(place):
+                    faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")
 
 
 def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:

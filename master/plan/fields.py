@@ -195,6 +195,7 @@ WORDS: Final = scalar(_shell_words, "a command line, like: sudo -n python3.11", 
 
 
 HIGHEST_CORE: Final = 4095
+LEAST_BLOCK: Final = 512  # bytes, the least logical block size that a LUN has
 
 
 def read_cores(value: Any) -> tuple[int, ...]:
@@ -255,13 +256,23 @@ CHANGES: Final[dict[str, About]] = {**PARAMETERS, TOTAL_IOPS: TOTAL}
 _DEFAULTS: Final = Parameters()
 
 
+def _parse_blocks(text: str) -> int:
+    """A size of I/Os: whatever the LUN, it counts in blocks of 512 bytes or a multiple."""
+    size = parse_bytes(text)
+    if size > LEAST_BLOCK and size % LEAST_BLOCK:
+        below = size - size % LEAST_BLOCK
+        raise ValueError(f"{text!r} is no multiple of {LEAST_BLOCK} bytes; write {below} or {below + LEAST_BLOCK}")
+    return size
+
+
 def _parameter(name: str) -> Reads:
     """The reader of a workload parameter, or of total_iops, made from its row of the table."""
     about = CHANGES[name]
     low, high = about.low, about.high
     match about.unit:
         case Unit.BYTES:
-            return size_field(int(low or 0), None if high is None else int(high))
+            parse_blocks = bounded(_parse_blocks, format_bytes, int(low or 0), None if high is None else int(high))
+            return scalar(parse_blocks, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
         case Unit.FRACTION:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Unit.COUNT:

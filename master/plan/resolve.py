@@ -16,6 +16,7 @@ from .check import (
     Known,
     check_demands,
     check_edits,
+    check_fits,
     check_mixes,
     check_names,
     check_presence,
@@ -65,6 +66,7 @@ def resolved(
     _check_backend(doc, faults)
     check_names(schedule, faults)
     check_demands(doc, schedule, known, judge, faults)
+    check_fits(workloads, luns, faults)
     check_paced(doc, workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:  # what was taken out might have done it
         check_kinds(doc, workloads, schedule, names, faults)
@@ -163,6 +165,8 @@ def _named(paths: Collection[str]) -> tuple[str, ...]:
 def _file(doc: CreateDoc, path: Path, faults: Faults) -> FileToCreate:
     if doc.count > 1 and "{}" not in doc.path:
         faults.add((*path, "path"), f"{doc.count} files need {{}} in their path, which becomes the file's number")
+    if doc.path.endswith("/"):
+        faults.add((*path, "path"), f"{doc.path!r} is a folder; write the path of a file, like {doc.path}ivypy-{{}}")
     return FileToCreate(doc.path, doc.size, doc.count, doc.keep)
 
 

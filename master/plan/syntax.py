@@ -41,6 +41,7 @@ TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measur
 BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
+LARGEST_FILE: Final = 8191 << 50  # in whole PiB: Linux counts bytes of a file in 63 bits
 
 
 _USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
@@ -80,7 +81,7 @@ class CreateDoc(Section):
     path: Annotated[str, ABSOLUTE] = Field(
         description="Absolute; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
     )
-    size: Annotated[int, size_field(1)] = Field(description="Size of each file.")
+    size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("How many files.", 1)
     keep: Annotated[bool, FLAG] = about("Whether they stay when the run has ended.", False)
 
@@ -249,6 +250,8 @@ def _host_list(value: Any) -> Any:
     """`lab[01,03], local` is a list of two."""
     if isinstance(value, str) and not isinstance(value, Unreadable):
         return [name.strip() for name in re.split(r",(?![^\[]*\])", value)]
+    if value == []:
+        raise ValueError("is empty; it needs a host, or leave it out for this machine")
     return one_or_many(value)
 
 

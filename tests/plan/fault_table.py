@@ -261,6 +261,10 @@ FAULTS: list[tuple[str, str]] = [
         "1:33: blocksize: '100' is too little; the least is 512",
     ),
     (
+        "workloads: { oltp: { blocksize: 5000 } }",
+        "1:33: blocksize: '5000' is no multiple of 512 bytes; write 4608 or 5120",
+    ),
+    (
         "workloads: { oltp: { blocksize: 8KX } }",
         "1:33: blocksize: '8KX' is not a size; write for example 8KiB, 1.5GiB or 4096 (bytes)",
     ),
@@ -377,6 +381,23 @@ FAULTS: list[tuple[str, str]] = [
         "1:32: not YAML: expected ',' or '}', but got '['; inside { } and [ ], text with { } [ ] or a comma "
         "in it needs quotes",
     ),
+    (
+        "luns: { create: { path: /data/, size: 1MiB } }",
+        "1:25: '/data/' is a folder; write the path of a file, like /data/ivypy-{}",
+    ),
+    (
+        "luns: { create: { path: /data/f, size: 9999999TiB } }",
+        "1:40: size: '9999999TiB' is too much; the most is 8191PiB",
+    ),
+    (
+        "luns: { create: { path: /data/f, size: 1KiB } }\nworkloads: { w: { blocksize: 4KiB } }",
+        "1:40: workload 'w': /data/f has 1 KiB, no block of 4 KiB: choose a smaller blocksize or a larger LUN",
+    ),
+    (
+        "luns: { create: { path: /data/f, size: 64MiB } }\nworkloads: { w: { range: 1GiB..2GiB } }",
+        "2:26: range ends at 2,147,483,648, and /data/f at 67,108,864: choose an end within it",
+    ),
+    ("hosts: []", "1:8: hosts is empty; it needs a host, or leave it out for this machine"),
     (
         "luns: { create: { path: /data/f, size: 1MiB, count: 2 } }",
         "1:25: 2 files need {} in their path, which becomes the file's number",
