@@ -205,6 +205,11 @@ async def test_nobody_listens(host: LabHost) -> None:
         )
 
 
+async def test_a_name_that_no_host_can_have(host: LabHost) -> None:
+    found = await fault(host.spec(address="no..such"))
+    assert str(found) == 'lab01: the name "no..such" is none that a host can have; mend it, or write an address'
+
+
 async def test_a_name_that_nobody_knows(host: LabHost) -> None:
     found = await fault(host.spec(address="no-such-host.invalid"))
     assert found.what.startswith('the name "no-such-host.invalid" is not known (')

@@ -38,6 +38,9 @@ async def log_in(host: HostSpec, log: Callable[[str], None]) -> asyncssh.SSHClie
         )
     except asyncssh.HostKeyNotVerifiable as error:
         raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
+    except UnicodeError:
+        what = f'the name "{door.address}" is none that a host can have'
+        raise HostUnusable(HostFault(host.name, what, "mend it, or write an address")) from None
     except (OSError, asyncssh.Error) as error:
         what, remedy = _fault(door, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
