@@ -11,8 +11,9 @@ import pytest
 from ivypy.master.control.decide import State, decide
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.interval import Interval
+from ivypy.master.errors import OutputError
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.report import RunEnds, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.report import Report, RunEnds, StepBegins, StepEnds, Subinterval
 from ivypy.master.live.terminal import Terminal
 from ivypy.master.live.text import TextLines, subinterval_line
 from ivypy.master.session import step as cycle
@@ -62,6 +63,25 @@ def test_the_target_is_a_number_max_or_mixed(
     for report in subintervals(stage(tmp_path, nobody, text)):
         assert report.target_iops == target
         assert subinterval_line(report).split()[3] == shown
+
+
+def test_a_run_that_fails_says_where_its_files_are_and_what_its_steps_came_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here in its second step, whose folder cannot be made."""
+    shown: list[Report] = []
+
+    async def visit(run: Run, staged: Staged) -> None:
+        staged.eyes.seen = shown
+        (run.folder / "step0001.two").write_text("in the way")
+
+    with pytest.raises(BaseExceptionGroup) as failed:
+        stage(tmp_path, visit, PLAN.replace("[ go: one ]", "[ go: one, go: two ]"))
+    assert isinstance(failed.value.exceptions[0], OutputError)
+    last = shown[-1]
+    (folder,) = tmp_path.iterdir()
+    assert isinstance(last, RunEnds) and (last.folder, last.exit_code) == (str(folder), 1)
+    assert [step.name for step in last.steps] == ["one"]
 
 
 class Screen(io.StringIO):

@@ -180,7 +180,8 @@ class TextLines:
             case StepEnds():
                 return verdict_lines(report)
             case RunEnds():
-                return ["", *steps_table(report), "", report.words, report.folder]
+                table = ["", *steps_table(report)] if report.steps else []
+                return [*table, "", report.words, report.folder]
             case Standing():
                 return standing_lines(report)
 

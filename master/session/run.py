@@ -121,9 +121,18 @@ class Run:
                 self.code = ExitCode.INTERRUPTED
                 raise
             finally:
-                await recorder.close(self._utc_ns(), self.code)
-            ends = tuple(result.ends for result in self._results.values())
-            self._watcher.show(RunEnds(str(recorder.path), ends, int(self.code), self.code.sentence))
+                try:
+                    await recorder.close(self._utc_ns(), self.code)
+                except OutputError as error:
+                    self.code = error.exit_code
+                    raise
+                finally:
+                    self._last_word()
+
+    def _last_word(self) -> None:
+        """However the run ended: where its folder is, and what its steps came to."""
+        ends = tuple(result.ends for result in self._results.values())
+        self._watcher.show(RunEnds(str(self.folder), ends, int(self.code), self.code.sentence))
 
     async def _serve(self, until: AsyncExitStack) -> None:
         """Open the control socket; a run without one is the same run."""
