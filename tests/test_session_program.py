@@ -75,8 +75,8 @@ def test_a_program_measures_and_decides(tmp_path: Path) -> None:
 def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("one")
-        with pytest.raises(PlanError, match="blocksize is 1,000, and /x/0 takes multiples of 512 bytes"):
-            await session.edit("all=all", blocksize="1000")
+        with pytest.raises(PlanError, match="range is 1,024 to 2,048, which holds no whole block"):
+            await session.edit("all=all", range="1KiB..2KiB")
         assert (await session.go("two")).verdict == "valid"
 
     program(tmp_path, work)
