@@ -17,7 +17,7 @@ enum { FAILURES = 16 };
 static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
 {
     if (!i->free || i->in_flight >= i->maxtags)
-        i->tag_since_ns = now_ns;
+        i->tag_since_ns = now_ns - tag->late_ns;
     tag->next = i->free;
     i->free = tag;
 }

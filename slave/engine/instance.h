@@ -20,10 +20,10 @@ struct instance;
 struct share;
 
 struct tag {
-    struct iocb iocb; /* libaio's own form of it; its aio_nbytes are the I/O's size with every backend */
-    uint64_t offset;
+    struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
-    uint64_t due_ns; /* 0: submitted as fast as it goes, without a due time */
+    uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time */
+    uint64_t late_ns; /* by how much the generator submitted it later than that and its tag allowed */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
     struct instance *instance;
@@ -81,7 +81,7 @@ struct instance {
     struct instance *next_waiting;
     struct tag_list flying;
     uint64_t rest_until_ns;
-    uint64_t tag_since_ns; /* since when a tag is free without interruption */
+    uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone in time */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
     struct pacer pacer;
@@ -128,6 +128,11 @@ static inline char *tag_buffer(const struct tag *tag, bool write)
     const struct instance *i = tag->instance;
 
     return i->data + (size_t)i->stride * ((size_t)(tag - i->tags) + (write ? i->ceiling.tags : 0u));
+}
+
+static inline uint64_t tag_offset(const struct tag *tag)
+{
+    return (uint64_t)tag->iocb.aio_offset;
 }
 
 static inline uint32_t tag_bytes(const struct tag *tag)

@@ -96,7 +96,7 @@ static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *ta
     *sqe = (struct io_uring_sqe){
         .fd = place->file ? (int32_t)i->slot : i->lun->fd,
         .flags = place->file ? IOSQE_FIXED_FILE : 0,
-        .off = tag->offset,
+        .off = tag_offset(tag),
         .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->write),
         .len = tag_bytes(tag),
         .rw_flags = tag->nowait ? RWF_NOWAIT : 0,

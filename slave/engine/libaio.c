@@ -100,7 +100,6 @@ static void libaio_prepare(void *context, struct tag *const *tags, uint32_t coun
         struct iocb *iocb = &tags[n]->iocb;
         iocb->aio_lio_opcode = tags[n]->write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
         iocb->aio_buf = (uint64_t)(uintptr_t)tag_buffer(tags[n], tags[n]->write);
-        iocb->aio_offset = (int64_t)tags[n]->offset;
         iocb->aio_rw_flags = tags[n]->nowait ? RWF_NOWAIT : 0;
         aio->batch[n] = iocb;
     }

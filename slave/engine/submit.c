@@ -38,7 +38,8 @@ static void wait_for_queue(struct thread *t, struct instance *i)
 }
 
 /* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
- * instance did not rest. */
+ * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
+ * makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as well. */
 static uint64_t late_from(const struct instance *i, uint64_t due_ns)
 {
     uint64_t since_ns = due_ns;
@@ -77,12 +78,13 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
         since_ns = late_from(i, tag->due_ns);
     }
     tag->write = sequencer_writes(&i->sequencer);
-    tag->offset = sequencer_offset(&i->sequencer);
+    tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
     tag->kind = (uint8_t)((i->sequencer.sequential ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ) + tag->write);
     tag->iocb.aio_nbytes = i->sequencer.blocksize;
     tag->weight = i->weight;
     tag->nowait = i->nowait;
     tag->again = false;
+    tag->late_ns = 0;
     if (tag->write && !tag->fresh)
         instance_stamp(tag);
     tag->submit_ns = now_ns;
@@ -121,7 +123,7 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
             issue(t, i, now_ns);
         }
         submit_enqueue(t, i);
-        if (i->share->waiting.first && i->waiting == NOT_WAITING && share_has_room(i->share, 1))
+        if (i->waiting == NOT_WAITING && i->share->waiting.first && share_has_room(i->share, 1))
             wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
     }
 }
@@ -206,7 +208,7 @@ void submit_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
     struct share *s = tag->instance->share;
 
     if (!share_has_room(s, tag->weight))
-        s->room_since_ns = now_ns;
+        s->room_since_ns = now_ns - tag->late_ns;
     s->in_flight -= tag->weight;
     if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
         s->cap++;
@@ -229,10 +231,12 @@ static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
         publish_oldest(t, i);
     row->submitted++;
     t->running->figures.submitted++;
-    if (t->late_from[n])
-        record(t, i, SERIES_LATENESS, stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0, tag_bytes(tag));
-    else
+    if (t->late_from[n]) {
+        tag->late_ns = stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0;
+        record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
+    } else {
         row->due++;
+    }
 }
 
 /* An answer to a submit call that is a fault of ours or of the kernel, not of a LUN. */
@@ -284,7 +288,7 @@ static bool may_submit(const struct thread *t, uint64_t now_ns)
 }
 
 /* The end came while the kernel had taken `n` of the batch: only what it did not take is left in it. */
-static void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
+static __attribute__((noinline)) void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
 {
     uint32_t left = t->batch_size - n;
 
@@ -294,31 +298,39 @@ static void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
     t->batch_size = left;
 }
 
+/* Notes why the kernel took none from `n` on. Where it is to be asked again. */
+static uint32_t refuse(struct thread *t, uint32_t n, int answer)
+{
+    if (answer == -EINTR)
+        return n;
+    t->any_refused = true;
+    if (answer != 0 && answer != -EAGAIN && !is_fatal(-answer)) {
+        t->refused[n] = answer; /* this one; the others may be all right */
+        return n + 1;
+    }
+    for (; n < t->batch_size; n++)
+        t->refused[n] = answer == 0 ? -EAGAIN : answer;
+    return n;
+}
+
 bool submit_batch(struct thread *t, uint64_t stamp_ns)
 {
+    bool may = may_submit(t, stamp_ns);
     uint32_t n = 0;
 
-    while (n < t->batch_size) {
-        /* Every call may hang, for as long as it likes. */
-        if (!may_submit(t, n ? thread_now(t) : stamp_ns)) {
-            cut_short(t, n, stamp_ns);
-            return false;
-        }
+    while (may && n < t->batch_size) {
         int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
         t->running->figures.submit_calls++;
-        if (taken > 0) {
+        if (taken > 0)
             n += (uint32_t)taken;
-            continue;
-        }
-        t->any_refused = true;
-        if (taken == 0 || taken == -EAGAIN || is_fatal(-taken)) {
-            for (; n < t->batch_size; n++)
-                t->refused[n] = taken == 0 ? -EAGAIN : taken;
-        } else if (taken != -EINTR) {
-            t->refused[n++] = taken; /* this one; the others may be all right */
-        }
+        else
+            n = refuse(t, n, taken);
+        if (n < t->batch_size) /* a call may hang for as long as it likes */
+            may = may_submit(t, thread_now(t));
     }
-    return true;
+    if (!may && n > 0)
+        cut_short(t, n, stamp_ns);
+    return may;
 }
 
 void submit_take_back(struct thread *t, bool dropped)

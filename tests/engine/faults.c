@@ -617,6 +617,59 @@ static void lease_in_submit(void)
     CHECK_EQUAL(end.sums.uncaught, 0);
 }
 
+static struct moments_of {
+    uint64_t response_ns, lateness_ns, paced;
+} series_of_one_step(double iops, uint64_t deaf_ns, uint64_t slow_ns)
+{
+    struct sums s;
+    struct result r;
+    struct moments_of found = {0};
+    struct end end;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, iops, 2);
+    start(1, &s);
+    engine_stop(engine, 5);
+    uint64_t start_ns = engine->step.start_ns;
+    sleep_until(start_ns + LENGTH_NS);
+    atomic_store(&told.deaf_until_ns, deaf_ns ? start_ns + LENGTH_NS + deaf_ns : 0);
+    atomic_store(&told.delay_ns, slow_ns);
+    sleep_until(start_ns + 2 * LENGTH_NS);
+    atomic_store(&told.delay_ns, 0);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 2);
+            found.response_ns += in_series(&r, MOMENT_SUM, SERIES_RESPONSE, SERIES_LATENESS);
+            found.lateness_ns += in_series(&r, MOMENT_SUM, SERIES_LATENESS, SERIES);
+            found.paced += in_series(&r, MOMENT_COUNT, SERIES_LATENESS, SERIES);
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    return found;
+}
+
+/* A thread is kept from its work for 40 ms, with two tags: those that wait for a tag while it makes up for that are as
+ * late as it was, since the storage, which takes no time, had nothing to do with it. */
+static void caught_up(void)
+{
+    struct moments_of m = series_of_one_step(20000.0, 40 * NS_PER_MS, 0);
+
+    CHECK(m.response_ns > 600 * 15 * NS_PER_MS);
+    CHECK(m.lateness_ns > m.response_ns / 10 * 9);
+    CHECK(m.lateness_ns <= m.response_ns);
+}
+
+/* The storage is slow for 50 ms: what waits for it is not the generator's lateness. */
+static void slowed_down(void)
+{
+    struct moments_of m = series_of_one_step(2000.0, 0, 10 * NS_PER_MS);
+
+    CHECK(m.response_ns > 50 * 10 * NS_PER_MS);
+    CHECK(m.lateness_ns < m.response_ns / 2); /* on a busy machine it is late, too */
+}
+
 /* Two instances above a queue of one request, on a thread whose batches are full of others' I/Os: the one goes on while
  * the other, whose turn it was, is paused. */
 static void paused_in_turn(void)
@@ -672,6 +725,7 @@ static const struct scenario {
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
     {"lease_in_submit", lease_in_submit, 1}, {"paused_in_turn", paused_in_turn, 1},
+    {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 
 int main(int count, char **words)
