@@ -152,6 +152,9 @@ INTERLOCK: Final = (
     Column("harvest_gap_us_p99_max", "us", "worst thread's p99 time between two looks at the completions"),
     Column("harvest_gap_us_max", "us", "the longest"),
     Column("in_submit_percent_max", "%", "worst thread's share of time spent in submit calls"),
+    Column("cpu_percent_max", "%", "busiest thread's CPU time"),
+    Column("ios_per_submit", "I/Os", "submitted by a submit call, mean over the threads' calls"),
+    Column("ios_per_harvest", "I/Os", "found by a look that found any, mean over the threads' looks"),
 )
 THREADS: Final = (
     Column("subinterval", "", "its number in the step"),

@@ -20,7 +20,7 @@ from .table import cells, number_cells
 Row = Sequence[Any]
 
 _SHORT: Final = "%.5g"
-_NS: Final = "%.15g"  # of whole nanoseconds, in whatever unit: every digit
+_NS: Final = "%.15g"  # of whole nanoseconds, in whatever unit: every digit of 11 days
 
 _TIMES: Final = (
     ThreadCount.DISPATCH, ThreadCount.SWITCHOVER, ThreadCount.LATENESS_P50, ThreadCount.LATENESS_P99,
@@ -87,6 +87,11 @@ def _worst(results: Sequence[Result]) -> list[tuple[str, Floats]]:
             found[some] = ufunc.reduceat(figures, starts)
         return found
 
+    def each(ios: ThreadCount, calls: ThreadCount) -> Floats:
+        """I/Os per call; nan where there was none."""
+        many = over(np.add, table[:, calls])
+        return over(np.add, table[:, ios]) / np.where(many > 0, many, np.nan)
+
     return [
         (_NS, (np.array([result.collected_ns for result in results], np.int64) - ends_ns) / 1e6),
         ("%d", counts),
@@ -94,6 +99,9 @@ def _worst(results: Sequence[Result]) -> list[tuple[str, Floats]]:
         ("%.9g", over(np.add, table[:, ThreadCount.OVERRUNS])),
         *((_NS, over(np.maximum, table[:, time]) / 1e3) for time in _TIMES[:7]),
         (_SHORT, 100 * over(np.maximum, table[:, ThreadCount.IN_SUBMIT]) / lengths_ns),
+        (_SHORT, 100 * over(np.maximum, table[:, ThreadCount.CPU_TIME]) / lengths_ns),
+        (_SHORT, each(ThreadCount.SUBMITTED, ThreadCount.SUBMIT_CALLS)),
+        (_SHORT, each(ThreadCount.COMPLETED, ThreadCount.HARVESTS)),
     ]
 
 
