@@ -15,7 +15,7 @@ from ivypy.master.control.staircase import Staircase, Stairs
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
 from ivypy.master.verdicts import Reason, Verdict, verdict_of
-from tests.control.plants import LATENCY, Plant, linear, mmc, noise, simulate
+from tests.control.plants import LATENCY, Plant, asked, linear, mmc, noise, simulate
 
 FIXED = Fixed(2, 60)
 MEASURE = Measure(Goal(LATENCY, accuracy=1e-9), warmup=2)
@@ -29,7 +29,7 @@ def cut(state: State, after: int) -> Measured:
     """Cut short behind so many subintervals."""
     trace = simulate(Plant(mmc(1, 1000), 1000.0, noise(1, 0.02, 0.0), iops=100.0), state, after)
     assert not trace.decisions[-1].done
-    return trace.state.cut_short(after - 1)
+    return asked(trace.state.cut_short(after - 1), trace.seen)
 
 
 INTERRUPTED = [Reason.INTERRUPTED]

@@ -146,7 +146,7 @@ def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Pat
     "changed, code, says",
     [
         (("iops: 500", "iopz: 500"), 2, "did you mean 'iops'"),
-        (("16MiB", "1KiB"), 3, "choose a smaller blocksize or a larger LUN"),
+        (("16MiB", "1KiB"), 2, "choose a smaller blocksize or a larger LUN"),
         (
             (
                 "luns: {{ create: {{ path: {path}, size: 16MiB }} }}",

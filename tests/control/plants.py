@@ -113,11 +113,12 @@ class Plant:
 
 @dataclass(slots=True)
 class Trace:
-    """A whole simulated step: every decision, and the load that was in force in each subinterval."""
+    """A whole simulated step: every decision, what each subinterval showed, and the load that was in force in it."""
 
     decisions: list[Decision]
     loads: list[float | None]
     state: State
+    seen: list[Interval] = field(default_factory=list)
 
     @property
     def subintervals(self) -> int:
@@ -128,7 +129,7 @@ def simulate(plant: Plant, state: State, most: int) -> Trace:
     """Drive `plant` by `state` until it is done, or `most` subintervals have passed."""
     decision = opening(state)
     trace = Trace([decision], [], state)
-    seen: list[Interval] = []
+    seen = trace.seen
     for number in range(most):
         seen.append(plant.interval(number, decision))
         state, decision = decide(state, seen[-1])
@@ -142,8 +143,12 @@ def simulate(plant: Plant, state: State, most: int) -> Trace:
 
 def checked(decision: Decision, seen: Sequence[Interval]) -> Decision:
     """A decision as the session keeps it: each measurement is summed, and asked what it has to meet."""
-    measured = tuple(one.checked(_values(one, seen)) if one.first <= one.last else one for one in decision.measured)
-    return replace(decision, measured=measured)
+    return replace(decision, measured=tuple(asked(one, seen) for one in decision.measured))
+
+
+def asked(measured: Measured, seen: Sequence[Interval]) -> Measured:
+    """A measurement with what its checks find, if it is one."""
+    return measured.checked(_values(measured, seen)) if measured.first <= measured.last else measured
 
 
 def _values(measured: Measured, seen: Sequence[Interval]) -> dict[Focus, dict[str, float | None]]:
