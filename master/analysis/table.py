@@ -33,7 +33,7 @@ COLUMNS: Final = {
     "logs": "How many logs tell something about the interval, of how many: `127/128`.",
     "left_out": "How many parts of the logs were left out (--keep-going); the notes say which.",
     "count": "I/Os. Not whole where records are split between intervals.",
-    "iops": "I/Os per second.",
+    "iops": "I/Os per second of the whole interval, also where the logs cover a part of it.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
     "latency_us_mean": "The mean; from histogram logs, of the buckets' middles.",
     "latency_us_stdev": "The sample's standard deviation.",
