@@ -1,5 +1,6 @@
-"""Fixtures that several test modules share."""
+"""What all tests share: fixtures of several modules, a disk in memory, a witness of when the machine stood still."""
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests import devices, stalls
 
 pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.fixtures"]
 
@@ -16,6 +19,35 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
 # A shell has what it runs in the background ignore Ctrl-C, and so would every program that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+DISK = 12 << 30  # bytes, of which memory holds what is written
+UNDO = pytest.StashKey[contextlib.ExitStack]()
+WITNESS = pytest.StashKey[stalls.Witness]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tests write to a disk of their own, in memory, where the machine allows one: its own may be slow, or in use."""
+    undo = config.stash[UNDO] = contextlib.ExitStack()
+    if config.option.basetemp is None and not config.option.collectonly:
+        with contextlib.suppress(devices.Missing):
+            config.option.basetemp = undo.enter_context(devices.disk_in_memory(DISK)) / "tests"
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[UNDO].close()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test that failed while the machine stood still is asked again, three times at most."""
+    witness = config.stash[UNDO].enter_context(stalls.witness())
+    config.stash[WITNESS] = witness
+    for item in items:
+        item.add_marker(pytest.mark.flaky(reruns=3, condition=witness.stood_still))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.config.stash[WITNESS].begin()
 
 
 @pytest.fixture(autouse=True, scope="session")

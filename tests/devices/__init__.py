@@ -130,6 +130,23 @@ def ext4_file(device: str, size: int, alike: bool = False) -> Iterator[Path]:
             _until_let_go(lambda: _run("umount", folder))
 
 
+@contextlib.contextmanager
+def disk_in_memory(size: int) -> Iterator[Path]:
+    """A folder on an ext4 of its own, over a file in memory that grows by what is written, and shrinks again."""
+    _need("losetup", "mkfs.ext4", "mount", "umount")
+    if not os.path.isdir("/dev/shm") or shutil.disk_usage("/dev/shm").free < size:
+        raise Missing(f"{size >> 30} GiB of memory")
+    with memory_folder() as folder, loop_over(image(folder, size)) as device:
+        _run("mkfs.ext4", "-q", "-m", 0, "-E", "lazy_itable_init=1", device)
+        point = folder / "disk"
+        point.mkdir()
+        _run("mount", "-o", "discard", device, point)
+        try:
+            yield point
+        finally:
+            _until_let_go(lambda: _run("umount", point))
+
+
 @functools.cache
 def _faultfs_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="ivypy-faultfs-")

@@ -211,6 +211,11 @@ class Drive:
     def total(self, column: Count) -> int:
         return sum(result.total(column) for result in self.results)
 
+    def each(self, column: Count) -> list[int]:
+        """The total of each instance; empty before the first result."""
+        rows = [result.counts[:, column].tolist() for result in self.results]
+        return [sum(counts) for counts in zip(*rows, strict=True)]
+
 
 def started(backend: str, cpus: list[int]) -> Engine:
     name, *options = backend.split("+")
