@@ -5,6 +5,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests import lab as laboratory
 from tests.hosts import ask, opened
 from tests.lab import Lab, Missing, run
 
@@ -24,6 +25,16 @@ async def test_hosts_may_be_addresses_of_loopback(tmp_path: Path) -> None:
             assert host.address.startswith("127.")
             for spec in (host.spec(), host.command_spec()):
                 async with opened(spec) as pipe:
+                    assert await ask(pipe, "say yes") == "yes"
+
+
+async def test_a_port_that_is_free_again_is_had_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(tmp_path, None) as lab:
+        port = laboratory.free_port(lab.hosts[0])
+        monkeypatch.setattr(laboratory, "free_port", lambda _: port)
+        for _ in range(2):
+            with lab.hosts[0].sshd() as sshd:
+                async with opened(sshd.spec()) as pipe:
                     assert await ask(pipe, "say yes") == "yes"
 
 

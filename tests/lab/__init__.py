@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -87,7 +88,8 @@ class Sshd:
     def __init__(self, host: LabHost, port: int, settings: tuple[str, ...] = ()) -> None:
         self.host = host
         self.port = port
-        self.folder = host.folder / f"sshd{port}"
+        host.folder.mkdir(parents=True, exist_ok=True)
+        self.folder = Path(tempfile.mkdtemp(prefix=f"sshd{port}-", dir=host.folder))  # a port may be free again
         self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -126,7 +128,6 @@ class Sshd:
         return replace(spec, **changes)  # type: ignore[arg-type]
 
     def start(self) -> None:
-        self.folder.mkdir(parents=True)
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.host_key))
         config = self.folder / "sshd_config"
         said = {
