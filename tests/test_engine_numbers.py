@@ -109,7 +109,7 @@ def test_the_packaging_knows_every_file_of_the_engine() -> None:
 
 def test_no_conversion_is_by_accident() -> None:
     words = ["gcc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-pthread", "-fsyntax-only"]
-    subprocess.run([*words, *map(str, CORE)], check=True)
+    subprocess.run([*words, f"-I{ENGINE}", *map(str, CORE)], check=True)
 
 
 def test_only_the_binding_knows_python() -> None:

@@ -1,6 +1,7 @@
 """The folder tree is the architecture: who may import whom, and what the packaging knows of it."""
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "pr
 
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files.
 MASTER = ["plan", "hosts", "rollup", "control", "output", "live", "session", "analysis", "cli"]
+
+# Inside the engine, likewise.
+ENGINE = ["time", "load", "record", "luns", "backends", "thread", "commands", "binding"]
 
 
 def modules(folder: str) -> list[Path]:
@@ -77,3 +81,11 @@ def test_the_rooms_of_the_controller_stand_on_each_other() -> None:
             parts = name.split(".")
             if parts[1] == "master" and len(parts) > 2 and parts[2] in rank:
                 assert rank[parts[2]] <= rank[room], f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_the_rooms_of_the_engine_stand_on_each_other() -> None:
+    engine = ROOT / "slave" / "engine"
+    assert {path.parent.name for path in engine.rglob("*.[ch]")} == set(ENGINE)
+    for path in engine.rglob("*.[ch]"):
+        for room in re.findall(r'#include "(\w+)/', path.read_text()):
+            assert ENGINE.index(room) < ENGINE.index(path.parent.name), f"{path.relative_to(ROOT)} includes of {room}/"

@@ -24,7 +24,7 @@ from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns, probe
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
-CORE = sorted(ENGINE.glob("*.c"))  # what knows Python lies in a folder of its own
+CORE = sorted(path for path in ENGINE.rglob("*.c") if path.parent.name != "binding")  # which alone knows Python
 COMPILE = ("gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
 SANITIZERS = {
     "plain": (),
@@ -51,9 +51,8 @@ def _objects(sanitizer: str) -> tuple[str, ...]:
     folder = Path(_folder().name) / sanitizer
     folder.mkdir()
     objects = [str(folder / f"{path.stem}.o") for path in CORE]
-    commands = [
-        [*COMPILE, *SANITIZERS[sanitizer], "-c", "-o", to, str(path)] for to, path in zip(objects, CORE, strict=True)
-    ]
+    words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", "-c"]
+    commands = [[*words, "-o", to, str(path)] for to, path in zip(objects, CORE, strict=True)]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(functools.partial(subprocess.run, check=True), commands))
     return tuple(objects)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "sequencer.h"
+#include "load/sequencer.h"
 
 static void print_offsets(struct sequencer *q, int count)
 {

@@ -1,7 +1,7 @@
 /* The order of the counter across cores, and whether it is trusted. */
 #include "check.h"
-#include "clock.h"
-#include "counter.h"
+#include "time/clock.h"
+#include "time/counter.h"
 
 int main(void)
 {

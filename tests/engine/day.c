@@ -2,8 +2,8 @@
  * Each boundary lies exactly where it belongs: without DRIFT at start + k lengths; with it, where a controller placed it,
  * whose clock runs that many parts per million faster; so nothing adds up. */
 #include "check.h"
-#include "clock.h"
-#include "step.h"
+#include "thread/step.h"
+#include "time/clock.h"
 
 enum { THREADS = 3 };
 

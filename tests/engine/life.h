@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "clock.h"
-#include "result.h"
+#include "commands/result.h"
+#include "time/clock.h"
 
 enum { MOST_INSTANCES = 64 };
 

@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "check.h"
-#include "clock.h"
-#include "line.h"
-#include "random.h"
-#include "step.h"
+#include "load/random.h"
+#include "thread/step.h"
+#include "time/clock.h"
+#include "time/line.h"
 
 static void convert(void)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "pacer.h"
+#include "load/pacer.h"
 
 int main(int count, char **words)
 {

@@ -1,7 +1,7 @@
 /* Records the latencies of standard input in three series in turn, merges them, and prints the moments (in the order of
  * columns.h) and the buckets in use; then clears one and checks that it is as new. */
 #include "check.h"
-#include "histogram.h"
+#include "record/histogram.h"
 
 int main(void)
 {

@@ -10,7 +10,7 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 
-#include "engine.h"
+#include "commands/engine.h"
 
 #define MOST_BLOCKSIZE (1u << 30)
 

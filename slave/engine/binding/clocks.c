@@ -1,10 +1,10 @@
 /* The clock that stamps I/Os, and what measures it. */
 #include "binding.h"
 
-#include "clock.h"
-#include "counter.h"
-#include "factors.h"
-#include "gauge.h"
+#include "time/clock.h"
+#include "time/counter.h"
+#include "time/factors.h"
+#include "time/gauge.h"
 
 PyObject *module_now_ns(PyObject *self, PyObject *unused)
 {

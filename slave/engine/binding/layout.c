@@ -1,7 +1,7 @@
 /* What is compiled in: sizes, positions of columns, buckets. */
 #include "binding.h"
-#include "columns.h"
-#include "histogram.h"
+#include "record/columns.h"
+#include "record/histogram.h"
 
 PyObject *module_bucket_of(PyObject *self, PyObject *argument)
 {

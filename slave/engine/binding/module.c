@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "abilities.h"
+#include "backends/abilities.h"
 
 static PyObject *module_probe(PyObject *self, PyObject *arguments)
 {

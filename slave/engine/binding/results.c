@@ -1,6 +1,6 @@
 /* Engine's methods that tell: what was collected, how a step ended, why a thread died. */
 #include "binding.h"
-#include "result.h"
+#include "commands/result.h"
 
 static PyObject *fault_list(const struct result *r)
 {

@@ -1,0 +1,69 @@
+/* How I/Os reach the kernel: a struct of functions, chosen once.
+ *
+ * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread, which alone calls
+ * these, but for close. Nothing but open and attach allocates; harvest makes no system call where that can be avoided.
+ * What may be NULL is said.
+ */
+#ifndef IVYPY_BACKEND_H
+#define IVYPY_BACKEND_H
+
+#include <stdint.h>
+
+#include "luns/instance.h"
+
+struct completion {
+    struct tag *tag;
+    int64_t result; /* bytes, or -errno */
+};
+
+/* Ways of working that are a user's choice, as bits. */
+enum {
+    BACKEND_POLLED = 1, /* the thread looks for completions in the device's own queues, which raise no interrupt */
+    BACKEND_SQPOLL = 2, /* a thread of the kernel takes submissions, so that there is no system call */
+};
+
+struct backend {
+    const char *name;
+    uint32_t options; /* those it has */
+
+    /* 0 if it works on this kernel with these options, else -errno. */
+    int (*probe)(uint32_t options);
+
+    /* A context for at most `depth` I/Os in flight. 0 or -errno: EAGAIN where the system's limit is reached. */
+    int (*open)(void **context, uint32_t depth, uint32_t options);
+
+    /* May wait for all that is in flight; so only when nothing is. */
+    void (*close)(void *context);
+
+    /* Before a step: makes known to the kernel what the instances in these slots use, where it was not known yet; so they
+     * are where they were until they are detached. 0 or -errno. May be NULL, as may detach. */
+    int (*attach)(void *context, const struct instance *instances, uint32_t slots);
+
+    /* The instance in this slot is about to be destroyed. */
+    void (*detach)(void *context, uint32_t slot);
+
+    /* What can be done for these tags before the instant of submission is read. */
+    void (*prepare)(void *context, struct tag *const *tags, uint32_t count);
+
+    /* Hands the prepared tags to the kernel, in order: how many it took, or -errno of the first. */
+    int (*submit)(void *context, struct tag *const *tags, uint32_t count);
+
+    /* What has completed, at most `room`: how many, or -errno. */
+    int (*harvest)(void *context, struct completion *completions, uint32_t room);
+
+    /* Sleeps until something completes, at most `timeout_ns`: like harvest. */
+    int (*wait)(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room);
+
+    /* In words, what is wrong and what to do when open or attach said this; NULL: errno says it. May be NULL. */
+    const char *(*remedy)(int error);
+};
+
+extern const struct backend backend_libaio, backend_io_uring, backend_null;
+
+/* All, ended by NULL. */
+extern const struct backend *const backends[];
+
+/* NULL if there is none of this name. */
+const struct backend *backend_named(const char *name);
+
+#endif

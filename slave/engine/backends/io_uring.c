@@ -1,0 +1,269 @@
+/* The io_uring backend: one ring per workload thread, which alone enters it.
+ *
+ * Completions are put into the ring when this thread asks for them, which every submit call does too; the ring's flags
+ * say when there are some, so looking costs no system call. Polled, every look asks the device. Where the kernel's own
+ * thread takes submissions, they are handed over by moving the tail, and only a thread that fell asleep is called.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "backend.h"
+#include "registry.h"
+#include "ring.h"
+#include "time/clock.h"
+
+#ifndef RWF_NOWAIT
+#define RWF_NOWAIT 0x00000008
+#endif
+#ifndef IORING_SQ_TASKRUN
+#define IORING_SQ_TASKRUN (1U << 2)
+#endif
+
+struct uring {
+    struct ring ring;
+    struct registry registry;
+    bool sqpoll; /* the kernel's thread takes submissions */
+    bool polls;  /* this thread looks into the device's queues, not an interrupt or the kernel's thread */
+    uint32_t tail; /* behind the last that was submitted */
+    uint32_t in_flight;
+};
+
+static int uring_probe(uint32_t options)
+{
+    struct ring ring;
+    int result = ring_open(&ring, 1, options);
+
+    if (result == 0)
+        ring_close(&ring);
+    return result;
+}
+
+static int uring_open(void **context, uint32_t depth, uint32_t options)
+{
+    struct uring *u = calloc(1, sizeof *u);
+
+    if (!u)
+        return -ENOMEM;
+    int result = ring_open(&u->ring, depth, options);
+    if (result != 0) {
+        free(u);
+        return result;
+    }
+    u->registry.ring = &u->ring;
+    u->sqpoll = options & BACKEND_SQPOLL;
+    u->polls = (options & BACKEND_POLLED) && !u->sqpoll;
+    *context = u;
+    return 0;
+}
+
+static void uring_close(void *context)
+{
+    struct uring *u = context;
+
+    ring_close(&u->ring);
+    registry_free(&u->registry);
+    free(u);
+}
+
+static int uring_attach(void *context, const struct instance *instances, uint32_t slots)
+{
+    struct uring *u = context;
+
+    return registry_attach(&u->registry, instances, slots);
+}
+
+static void uring_detach(void *context, uint32_t slot)
+{
+    struct uring *u = context;
+
+    registry_detach(&u->registry, slot);
+}
+
+/* Submission. */
+
+static struct io_uring_sqe *sqe_at(const struct uring *u, uint32_t at)
+{
+    return &u->ring.sqes[(u->tail + at) & u->ring.sq_mask];
+}
+
+static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *tag)
+{
+    const struct instance *i = tag->instance;
+    const struct place *place = &u->registry.places[i->slot];
+
+    *sqe = (struct io_uring_sqe){
+        .fd = place->file ? (int32_t)i->slot : i->lun->fd,
+        .flags = place->file ? IOSQE_FIXED_FILE : 0,
+        .off = tag_offset(tag),
+        .addr = (uint64_t)(uintptr_t)tag_buffer(tag, tag->write),
+        .len = tag_bytes(tag),
+        .rw_flags = tag->nowait ? RWF_NOWAIT : 0,
+        .user_data = (uint64_t)(uintptr_t)tag,
+    };
+    if (place->buffers) {
+        sqe->opcode = tag->write ? IORING_OP_WRITE_FIXED : IORING_OP_READ_FIXED;
+        sqe->buf_index = (uint16_t)i->slot;
+    } else {
+        sqe->opcode = tag->write ? IORING_OP_WRITE : IORING_OP_READ;
+    }
+}
+
+/* Behind the ring's tail, as the next to go; only the submit call moves that. */
+static void uring_prepare(void *context, struct tag *const *tags, uint32_t count)
+{
+    struct uring *u = context;
+
+    for (uint32_t n = 0; n < count && n < u->ring.sq_entries; n++)
+        fill(u, sqe_at(u, n), tags[n]);
+}
+
+static int submit_by_call(struct uring *u, uint32_t count)
+{
+    atomic_store_explicit(u->ring.sq_tail, u->tail + count, memory_order_release);
+    int taken = ring_enter(&u->ring, count, 0, IORING_ENTER_GETEVENTS, NULL, 0);
+    /* What it did not take must not go with the next call, which may come with others. */
+    uint32_t behind = atomic_load_explicit(u->ring.sq_head, memory_order_acquire);
+    atomic_store_explicit(u->ring.sq_tail, behind, memory_order_release);
+    uint32_t went = behind - u->tail;
+    u->tail = behind;
+    u->in_flight += went;
+    if (went)
+        return (int)went;
+    return taken == -EBUSY ? -EAGAIN : taken;
+}
+
+/* There is room for all: no more are in flight than the ring has entries. */
+static int submit_by_kernel_thread(struct uring *u, uint32_t count)
+{
+    u->tail += count;
+    u->in_flight += count;
+    /* Both in one order with the kernel's: either it sees the tail, or we that it sleeps. */
+    atomic_store(u->ring.sq_tail, u->tail);
+    if (atomic_load(u->ring.sq_flags) & IORING_SQ_NEED_WAKEUP)
+        ring_enter(&u->ring, count, 0, IORING_ENTER_SQ_WAKEUP, NULL, 0);
+    return (int)count;
+}
+
+static int uring_submit(void *context, struct tag *const *tags, uint32_t count)
+{
+    struct uring *u = context;
+
+    if (sqe_at(u, 0)->user_data != (uint64_t)(uintptr_t)tags[0])
+        uring_prepare(u, tags, count);
+    return u->sqpoll ? submit_by_kernel_thread(u, count) : submit_by_call(u, count);
+}
+
+/* Completions. */
+
+static uint32_t reap(struct uring *u, struct completion *completions, uint32_t room)
+{
+    uint32_t head = atomic_load_explicit(u->ring.cq_head, memory_order_relaxed);
+    uint32_t tail = atomic_load_explicit(u->ring.cq_tail, memory_order_acquire);
+    uint32_t count = 0;
+
+    for (; head != tail && count < room; head++, count++) {
+        const struct io_uring_cqe *cqe = &u->ring.cqes[head & u->ring.cq_mask];
+        completions[count] =
+            (struct completion){.tag = (struct tag *)(uintptr_t)cqe->user_data, .result = cqe->res};
+    }
+    if (count)
+        atomic_store_explicit(u->ring.cq_head, head, memory_order_release);
+    u->in_flight -= count;
+    return count;
+}
+
+/* Whether the kernel has to be asked for what completed. */
+static bool must_ask(const struct uring *u)
+{
+    if (u->polls)
+        return u->in_flight > 0;
+    return atomic_load_explicit(u->ring.sq_flags, memory_order_relaxed) & IORING_SQ_TASKRUN;
+}
+
+/* What came of a wait; that it was cut short is no error. */
+static int reap_after(struct uring *u, int result, struct completion *completions, uint32_t room)
+{
+    if (result < 0 && result != -ETIME && result != -EINTR && result != -EAGAIN && result != -EBUSY)
+        return result;
+    return (int)reap(u, completions, room);
+}
+
+static int ask(struct uring *u, struct completion *completions, uint32_t room)
+{
+    return reap_after(u, ring_enter(&u->ring, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0), completions, room);
+}
+
+static int uring_harvest(void *context, struct completion *completions, uint32_t room)
+{
+    struct uring *u = context;
+    uint32_t count = reap(u, completions, room);
+
+    return count == 0 && must_ask(u) ? ask(u, completions, room) : (int)count;
+}
+
+/* The kernel would poll without end, whatever the timeout. */
+static int wait_polling(struct uring *u, uint64_t timeout_ns, struct completion *completions, uint32_t room)
+{
+    uint64_t until_ns = clock_now() + timeout_ns;
+    int count;
+
+    if (u->in_flight == 0) {
+        struct timespec time = clock_timespec(timeout_ns);
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
+        return 0;
+    }
+    do
+        count = ask(u, completions, room);
+    while (count == 0 && clock_now() < until_ns);
+    return count;
+}
+
+static int wait_asleep(struct uring *u, uint64_t timeout_ns, struct completion *completions, uint32_t room)
+{
+    struct __kernel_timespec timeout = {.tv_sec = (int64_t)(timeout_ns / NS_PER_S),
+                                        .tv_nsec = (int64_t)(timeout_ns % NS_PER_S)};
+    struct io_uring_getevents_arg argument = {.ts = (uint64_t)(uintptr_t)&timeout};
+    const uint32_t flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+
+    return reap_after(u, ring_enter(&u->ring, 0, 1, flags, &argument, sizeof argument), completions, room);
+}
+
+static int uring_wait(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room)
+{
+    struct uring *u = context;
+    uint32_t count = reap(u, completions, room);
+
+    if (count)
+        return (int)count;
+    return (u->polls ? wait_polling : wait_asleep)(u, timeout_ns, completions, room);
+}
+
+static const char *uring_remedy(int error)
+{
+    switch (error) {
+    case -EOVERFLOW:
+        return "an io_uring holds at most 65,535 I/Os (32,767 with sqpoll): lower maxtags, or use more threads";
+    case -ENOMEM:
+        return "io_uring keeps I/O buffers locked in memory: raise the limit of locked memory (ulimit -l, LimitMEMLOCK), "
+               "lower maxtags, or use backend: libaio";
+    default:
+        return NULL;
+    }
+}
+
+const struct backend backend_io_uring = {
+    .name = "io_uring",
+    .options = BACKEND_POLLED | BACKEND_SQPOLL,
+    .probe = uring_probe,
+    .open = uring_open,
+    .close = uring_close,
+    .attach = uring_attach,
+    .detach = uring_detach,
+    .prepare = uring_prepare,
+    .submit = uring_submit,
+    .harvest = uring_harvest,
+    .wait = uring_wait,
+    .remedy = uring_remedy,
+};

@@ -1,0 +1,233 @@
+/* go: what each thread will do in the step, its share of the kernel's queues, its buffers; then all start. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "context.h"
+#include "result.h"
+#include "thread/turns.h"
+#include "time/clock.h"
+
+/* How long go waits for the threads, which only have to wake up. */
+#define READY_S 10
+
+static int check_order(struct engine *e, const uint32_t *order, const uint32_t *classes, uint32_t count)
+{
+    for (uint32_t n = 0; n < count; n++) {
+        struct instance *i = engine_instance(e, order[n]);
+        if (!i)
+            return engine_refuse(e, ENOENT, "go names workload instance %u, which does not exist", order[n]);
+        if (classes[n] >= count)
+            return engine_refuse(e, EINVAL, "go names merge class %u; %u instances have at most as many classes",
+                                 classes[n], count);
+        if (i->class != STEP_NEVER)
+            return engine_refuse(e, EINVAL, "go names workload instance %u twice", order[n]);
+        i->class = classes[n];
+        i->order = n;
+    }
+    return 0;
+}
+
+static void forget_order(struct engine *e)
+{
+    for (uint32_t n = 0; n < e->number_count; n++)
+        if (e->by_number[n])
+            e->by_number[n]->class = STEP_NEVER;
+}
+
+/* The thread's instances of the step, its merge classes, and the series where each of its instances records. */
+static int deal(struct thread *t, uint32_t classes)
+{
+    uint32_t *local = malloc((classes + 1u) * sizeof *local);
+    struct instance **instances = realloc(t->step_instances, (t->slots + 1u) * sizeof(struct instance *));
+
+    if (instances)
+        t->step_instances = instances;
+    uint32_t *seen = realloc(t->classes, (classes + 1u) * sizeof *seen);
+    if (seen)
+        t->classes = seen;
+    if (!local || !instances || !seen) {
+        free(local);
+        return -ENOMEM;
+    }
+    memset(local, 0xff, (classes + 1u) * sizeof *local);
+    t->step_count = t->classes_count = 0;
+    for (uint32_t n = 0; n < t->slots; n++) {
+        struct instance *i = &t->instances[n];
+        if (!i->lun || i->class == STEP_NEVER)
+            continue;
+        if (local[i->class] == UINT32_MAX) {
+            local[i->class] = t->classes_count;
+            t->classes[t->classes_count++] = i->class;
+        }
+        i->series = local[i->class] * SERIES;
+        t->step_instances[t->step_count++] = i;
+    }
+    free(local);
+    return 0;
+}
+
+/* The most: also after edits. */
+static uint64_t wanted_by(const struct instance *i)
+{
+    return (uint64_t)i->ceiling.tags * lun_requests_per_io(i->lun, i->ceiling.blocksize);
+}
+
+/* A thread's shares: of a queue that cannot hold what all instances may want, each thread gets a part in proportion to
+ * what its own want; so no thread needs to know of the others. `wanted` is by queue, in requests; so is `places`,
+ * scratch. */
+static int share_out(struct thread *t, const uint64_t *wanted, uint32_t *places)
+{
+    struct share *shares = realloc(t->shares, (t->step_count + 1u) * sizeof *shares);
+    uint32_t count = 0;
+
+    if (!shares)
+        return -ENOMEM;
+    t->shares = shares;
+    for (uint32_t n = 0; n < t->step_count; n++)
+        places[t->step_instances[n]->lun->queue_id] = UINT32_MAX;
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        struct instance *i = t->step_instances[n];
+        uint32_t *place = &places[i->lun->queue_id];
+        if (*place == UINT32_MAX) {
+            *place = count++;
+            shares[*place] = (struct share){0};
+        }
+        i->share = &shares[*place];
+        i->share->wanted += wanted_by(i);
+    }
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        const struct lun *lun = t->step_instances[n]->lun;
+        struct share *s = t->step_instances[n]->share;
+        uint64_t cap = s->wanted, all = wanted[lun->queue_id];
+        if (lun->has_queue && all > lun->queue.nr_requests)
+            cap = lun->queue.nr_requests * s->wanted / all;
+        s->cap = s->full_cap = cap ? (uint32_t)cap : 1;
+    }
+    return 0;
+}
+
+static int share_queues(struct engine *e)
+{
+    uint64_t *wanted = calloc(e->lun_count + 1u, sizeof *wanted);
+    uint32_t *places = calloc(e->lun_count + 1u, sizeof *places);
+    int result = wanted && places ? 0 : -ENOMEM;
+
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        for (uint32_t m = 0; m < e->threads[n].step_count; m++) {
+            const struct instance *i = e->threads[n].step_instances[m];
+            wanted[i->lun->queue_id] += wanted_by(i);
+        }
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        result = share_out(&e->threads[n], wanted, places);
+    free(wanted);
+    free(places);
+    return result;
+}
+
+static int prepare_thread(struct engine *e, struct thread *t)
+{
+    uint32_t series = t->classes_count * SERIES;
+    int result = context_prepare(e, t);
+
+    for (int n = 0; n < 2 && result == 0; n++) {
+        result = buffer_init(&t->buffers[n], t->slots, series);
+        t->buffers[n].anchor = (struct line){0};
+        atomic_store(&t->buffers[n].state, BUFFER_READY_TO_RUN);
+    }
+    heap_free(&t->heap);
+    if (result == 0)
+        result = heap_init(&t->heap, t->slots);
+    t->step_number = e->steps;
+    atomic_store(&t->progress, 0);
+    return result;
+}
+
+/* All threads at once; then waits until each of them runs. */
+static int start_threads(struct engine *e)
+{
+    struct timespec deadline = clock_timespec(clock_now() + READY_S * NS_PER_S);
+    struct line anchor = engine_anchor(e);
+
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        struct thread *t = &e->threads[n];
+        pthread_mutex_lock(&t->mutex);
+        t->clock = t->anchor = anchor;
+        atomic_store(&t->state, THREAD_STARTING);
+        pthread_cond_broadcast(&t->changed);
+        pthread_mutex_unlock(&t->mutex);
+    }
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        struct thread *t = &e->threads[n];
+        int error = 0;
+        pthread_mutex_lock(&t->mutex);
+        while (atomic_load(&t->state) == THREAD_STARTING && error == 0)
+            error = pthread_cond_timedwait(&t->changed, &t->mutex, &deadline);
+        pthread_mutex_unlock(&t->mutex);
+        if (error) {
+            engine_halt(e);
+            return engine_refuse(e, error, "workload thread %u is not ready after %d s", n, READY_S);
+        }
+    }
+    return 0;
+}
+
+static void forget_halts(struct engine *e)
+{
+    engine_hold(e);
+    e->halted = false;
+    engine_let_go(e);
+}
+
+/* From here on it can be steered; what was halted before it began ends as it begins. */
+static void begin(struct engine *e, uint64_t start_ns, uint64_t length_ns)
+{
+    uint64_t now_ns = clock_now();
+
+    engine_hold(e);
+    step_init(&e->step, start_ns, length_ns);
+    e->in_step = true;
+    if (e->halted)
+        step_cut(&e->step, END_COMMANDED, now_ns, now_ns);
+    engine_let_go(e);
+}
+
+static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
+              uint32_t count)
+{
+    uint32_t class_count = 0;
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    forget_halts(e);
+    if (length_ns < NS_PER_MS)
+        return engine_refuse(e, EINVAL, "a subinterval is at least 1 ms long");
+    forget_order(e);
+    result = check_order(e, order, classes, count);
+    for (uint32_t n = 0; n < count; n++)
+        if (classes[n] >= class_count)
+            class_count = classes[n] + 1;
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        result = deal(&e->threads[n], class_count);
+    if (result == 0)
+        result = share_queues(e);
+    e->steps++;
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        result = prepare_thread(e, &e->threads[n]);
+    if (result == 0)
+        result = collector_init(&e->collector, count, class_count, start_ns);
+    if (result != 0)
+        return result;
+    begin(e, start_ns, length_ns);
+    return start_threads(e);
+}
+
+int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
+              uint32_t count)
+{
+    engine_enter(e);
+    return engine_leave(e, go(e, start_ns, length_ns, order, classes, count));
+}

@@ -1,0 +1,148 @@
+/* One workload instance on its thread, and its tags: the I/Os that it may have in flight.
+ *
+ * Rule: all memory is taken at create. A tag is two cache lines; those in flight are linked in the order of their
+ * submission, so that the oldest is always at hand. Between steps the commanding thread owns instances, while a
+ * step runs the workload thread does; only oldest_submit_ns is for both.
+ */
+#ifndef IVYPY_INSTANCE_H
+#define IVYPY_INSTANCE_H
+
+#include <linux/aio_abi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "load/pacer.h"
+#include "load/sequencer.h"
+#include "lun.h"
+
+struct instance;
+struct share;
+
+struct tag {
+    struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
+    uint64_t submit_ns;
+    uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time */
+    uint64_t late_ns; /* by how much the generator submitted it later than that and its tag allowed */
+    struct tag *next, *previous; /* in flight: by age; free: next only */
+    struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
+    struct instance *instance;
+    uint16_t weight; /* requests of the share's queue that it takes */
+    uint8_t kind;    /* enum kind */
+    bool write;
+    bool nowait;
+    bool fresh; /* its write buffer holds what was never written yet */
+    bool again; /* being submitted once more: keeps its times */
+    bool stray; /* in flight from an earlier step: counts no more */
+};
+
+_Static_assert(sizeof(struct tag) == 128, "a tag is two cache lines");
+
+struct tag_list {
+    struct tag *first, *last;
+};
+
+/* What an edit may change. */
+struct setting {
+    double iops; /* < 0: max; 0: paused */
+    double fraction_read;
+    uint64_t range_start, range_end;
+    uint32_t maxtags, blocksize;
+};
+
+/* The most that edits may ask for: buffers are made for it. */
+struct ceiling {
+    uint32_t tags, blocksize;
+};
+
+enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
+
+/* What create is told. */
+struct parameters {
+    enum iosequencer iosequencer;
+    uint64_t seed;
+    struct setting setting;
+};
+
+enum waiting { NOT_WAITING, WAITING_TO_SUBMIT, WAITING_FOR_QUEUE };
+
+struct instance {
+    /* What the hot loop asks of it first. */
+    struct tag *free;
+    uint32_t in_flight, maxtags;
+    struct share *share;
+    uint16_t weight; /* requests of the share's queue that its next I/O takes */
+    uint32_t slot;   /* its place in the thread's arrays */
+    bool flat_out;   /* iops: max */
+    bool resting;    /* submits nothing before rest_until_ns */
+    bool nowait;
+    uint8_t waiting; /* enum waiting: in which list next_waiting links it */
+    uint32_t series; /* first series of its merge class in the thread's buffers */
+    struct instance *next_waiting;
+    struct tag_list flying;
+    uint64_t rest_until_ns;
+    uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone in time */
+    _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
+    struct sequencer sequencer;
+    struct pacer pacer;
+
+    /* What is settled at create. */
+    struct parameters parameters;
+    struct lun *lun;
+    struct tag *tags;
+    char *data; /* a read buffer for each tag, then a write buffer for each if the LUN is writable */
+    size_t data_size;
+    uint32_t stride; /* distance of buffers, bytes */
+    struct ceiling ceiling;
+    uint64_t writes;      /* how many sectors were stamped */
+    uint64_t stamp_salt;
+    uint32_t number, thread;
+    uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
+    uint32_t failures;    /* one after the other */
+    uint32_t strays;      /* tags in flight from earlier steps */
+    uint32_t edit;        /* number of the edit in force, 0 as created */
+    uint32_t class;       /* merge class of this step */
+    uint32_t order;       /* row in this step's counts */
+    bool in_step;
+};
+
+/* Fills `i`, whose number, thread and slot are set. 0 or -errno; `*why` then says what, in words. */
+int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct parameters *parameters,
+                    const char **why);
+void instance_destroy(struct instance *i);
+
+/* Whether it may have these parameters. It looks only at what never changes, so that any thread may ask. */
+int instance_check(const struct lun *lun, struct ceiling ceiling, const struct parameters *p, const char **why);
+
+/* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
+void instance_set(struct instance *i, const struct setting *setting);
+
+/* Back to the state in which a step begins: nothing in flight but strays, nothing owed. */
+void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);
+
+/* Makes a tag's next write differ from every other in each of its 512-byte sectors. */
+void instance_stamp(struct tag *tag);
+
+static inline char *tag_buffer(const struct tag *tag, bool write)
+{
+    const struct instance *i = tag->instance;
+
+    return i->data + (size_t)i->stride * ((size_t)(tag - i->tags) + (write ? i->ceiling.tags : 0u));
+}
+
+static inline uint64_t tag_offset(const struct tag *tag)
+{
+    return (uint64_t)tag->iocb.aio_offset;
+}
+
+static inline uint32_t tag_bytes(const struct tag *tag)
+{
+    return (uint32_t)tag->iocb.aio_nbytes;
+}
+
+static inline bool instance_has_work(const struct instance *i)
+{
+    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->flat_out) && !i->resting;
+}
+
+#endif

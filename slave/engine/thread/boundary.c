@@ -1,0 +1,133 @@
+#include "boundary.h"
+
+#include "due.h"
+#include "submit.h"
+#include "time/clock.h"
+
+/* From the subinterval that a cooldown names: gives up what is owed, and nothing falls due any more. */
+static void cool_if_told(struct thread *t)
+{
+    if (t->cooling || t->subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
+        return;
+    submit_take_back(t, true);
+    t->cooling = true;
+    heap_clear(&t->heap);
+    for (uint32_t n = 0; n < t->step_count; n++) {
+        struct instance *i = t->step_instances[n];
+        row_of(t, i)->dropped += pacer_stop(&i->pacer);
+        row_of(t, i)->owed_since_ns = 0;
+        i->flat_out = false;
+    }
+}
+
+static void run_in(struct thread *t, struct buffer *b)
+{
+    t->running = b;
+    t->rows = b->rows;
+    t->moments = b->moments;
+    t->buckets = b->buckets;
+}
+
+/* Corrects the thread's clock, from now to the next boundary; it goes on from where it is. How far, ns. */
+static int64_t follow_anchor(struct thread *t)
+{
+    uint64_t ticks;
+
+    if (t->anchor.slope == 0)
+        return 0;
+    if (t->clock.slope == 0) { /* the kernel's so far */
+        uint64_t now_ns = clock_now();
+        t->clock = (struct line){.ticks = counter_read(), .ns = now_ns, .slope = t->anchor.slope};
+    }
+    ticks = counter_read();
+    return line_follow(&t->clock, &t->anchor, ticks, t->step->length_ns);
+}
+
+/* Gives the running buffer to the collector, and goes on in `next` (NULL: the step is over). */
+static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_t now_ns, struct buffer *next)
+{
+    struct buffer *b = t->running;
+    uint64_t cpu_ns;
+
+    if (next) {
+        atomic_store_explicit(&next->state, BUFFER_RUNNING, memory_order_relaxed);
+        run_in(t, next);
+        if (next->anchor.slope)
+            t->anchor = next->anchor;
+        b->figures.switchover = thread_now(t) - now_ns;
+    }
+    cpu_ns = clock_thread_cpu();
+    b->figures.cpu_time = cpu_ns - t->cpu_seen_ns;
+    t->cpu_seen_ns = cpu_ns;
+    b->figures.dispatch = now_ns > end_ns ? now_ns - end_ns : 0;
+    b->label = label;
+    atomic_store_explicit(&b->state, BUFFER_READY_TO_SEND, memory_order_release);
+}
+
+static void pass_result(struct thread *t, uint32_t label, struct passed passed)
+{
+    t->passed[label % 2] = passed;
+    atomic_store_explicit(&t->progress, label + 1, memory_order_release);
+    thread_signal(t);
+}
+
+static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary_ns, uint64_t now_ns)
+{
+    struct buffer *other = t->running == &t->buffers[0] ? &t->buffers[1] : &t->buffers[0];
+    bool is_free = atomic_load_explicit(&other->state, memory_order_acquire) == BUFFER_READY_TO_RUN;
+
+    /* A thread that was held up, so that the collector went on without it, may lack a free buffer where the others
+     * have one. */
+    if (d.outcome == OUTCOME_SWAP && is_free)
+        hand_over(t, d.label, boundary_ns, now_ns, other);
+    else
+        t->running->figures.overruns++;
+    t->running->figures.anchor_correction += follow_anchor(t);
+    if (d.outcome == OUTCOME_SWAP)
+        pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = boundary_ns});
+    t->subinterval++;
+    t->began_ns = boundary_ns;
+}
+
+/* Passes all boundaries, and the end of the lease, up to `now_ns`. False: the step is over. */
+static bool cross(struct thread *t, uint64_t now_ns)
+{
+    struct step *s = t->step;
+
+    for (;;) {
+        uint64_t boundary_ns = step_boundary(s, t->subinterval, t->began_ns);
+        uint64_t lease_ns = atomic_load_explicit(&s->lease_ns, memory_order_acquire);
+        if (now_ns >= lease_ns && lease_ns < boundary_ns)
+            step_cut(s, END_LEASE, lease_ns, now_ns);
+
+        struct decision d = step_look(s, t->subinterval);
+        if (d.outcome == OUTCOME_OPEN && now_ns >= boundary_ns)
+            d = step_decide(s, t->subinterval, now_ns);
+        bool cut = d.outcome == OUTCOME_CUT;
+        uint64_t at_ns = cut ? atomic_load_explicit(&s->cut_ns, memory_order_acquire) : boundary_ns;
+        if (d.outcome == OUTCOME_OPEN || now_ns < at_ns) {
+            t->horizon_ns = earlier(at_ns, lease_ns > now_ns ? lease_ns : UINT64_MAX);
+            return true;
+        }
+
+        if (at_ns < t->began_ns)
+            at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
+        due_fall_wholly(t, at_ns);
+        if (cut || d.outcome == OUTCOME_LAST) {
+            submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
+            hand_over(t, d.label, at_ns, now_ns, NULL);
+            pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = at_ns, .last = true});
+            return false;
+        }
+        pass_boundary(t, d, at_ns, now_ns);
+        cool_if_told(t);
+    }
+}
+
+bool boundary_go_on(struct thread *t, uint64_t now_ns)
+{
+    if (!cross(t, now_ns))
+        return false;
+    cool_if_told(t);
+    return true;
+}

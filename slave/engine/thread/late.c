@@ -1,0 +1,39 @@
+#include "late.h"
+
+#include "queued.h"
+#include "time/clock.h"
+
+/* Since the last reading. */
+static uint64_t without_core(struct thread *t)
+{
+    uint64_t before_ns = t->queued_ns;
+
+    t->queued_ns = queued_ns(t->queued);
+    return t->queued_ns > before_ns ? t->queued_ns - before_ns : 0;
+}
+
+void late_sleeps(struct thread *t, uint64_t now_ns)
+{
+    t->watched = now_ns >= t->watch_ns && atomic_load_explicit(&t->in_flight, memory_order_relaxed) > 0;
+    if (!t->watched)
+        return;
+    t->watch_ns = now_ns + LATE_WATCH_NS;
+    t->queued_ns = queued_ns(t->queued);
+}
+
+void late_slept(struct thread *t, uint32_t found)
+{
+    t->unwatched += found;
+    if (!t->watched || found == 0)
+        return;
+    late_count(t, without_core(t), t->unwatched);
+    t->unwatched = 0;
+}
+
+/* Perhaps in the submit call, which then is not the kernel's work alone. */
+void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns)
+{
+    uint64_t without_ns = earlier(without_core(t), gap_ns), late_ns = gap_ns - in_submit_ns;
+
+    late_count(t, without_ns > late_ns ? without_ns : late_ns, found);
+}

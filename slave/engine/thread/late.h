@@ -1,0 +1,32 @@
+/* Late harvests: for how long a thread was kept from looking at the ring while completions waited in it.
+ *
+ * A completion is stamped when it is found, so whatever keeps the thread from looking lengthens service times. Two things
+ * do: other work between two looks, and having no core. Time in the submit call is neither: it is the kernel at work on
+ * I/Os. In a sleep the kernel looks for us, and wakes the thread; then it may wait for a core, and only the kernel knows
+ * for how long. It is asked for one sleep in LATE_WATCH_NS, which stands for those since the one before.
+ * Rule: counted by completion, so that it compares with service times.
+ */
+#ifndef IVYPY_LATE_H
+#define IVYPY_LATE_H
+
+#include "thread.h"
+
+#define LATE_WATCH_NS NS_PER_MS
+
+/* A sleep is about to begin. */
+void late_sleeps(struct thread *t, uint64_t now_ns);
+
+/* It ended, with so many completions. */
+void late_slept(struct thread *t, uint32_t found);
+
+/* A look came so long after the one before that the thread may have been put aside. */
+void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns);
+
+/* So many completions were looked for so late. */
+static inline void late_count(struct thread *t, uint64_t late_ns, uint64_t completions)
+{
+    t->running->harvest_late[bucket_of(late_ns)] += completions;
+    t->running->figures.harvest_late += late_ns * completions;
+}
+
+#endif

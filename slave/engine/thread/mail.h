@@ -1,0 +1,16 @@
+/* Edits: settings that the commanding thread posts, and the workload thread takes, between two I/Os or two steps. */
+#ifndef IVYPY_MAIL_H
+#define IVYPY_MAIL_H
+
+#include "thread.h"
+
+/* Takes what was posted, with effect from `now_ns` on. */
+void mail_take(struct thread *t, uint64_t now_ns, bool in_step);
+
+static inline bool mail_has(const struct thread *t)
+{
+    return atomic_load_explicit(&t->mailbox.posted, memory_order_acquire) !=
+           atomic_load_explicit(&t->mailbox.taken, memory_order_relaxed);
+}
+
+#endif

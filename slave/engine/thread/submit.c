@@ -1,0 +1,272 @@
+#include "submit.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "flight.h"
+#include "harvest.h"
+#include "record/columns.h"
+#include "time/clock.h"
+#include "turns.h"
+
+enum { TURN = 8, FLAT_OUT_PART = THREAD_BATCH / 4 };
+
+/* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
+ * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
+ * makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as well. */
+static uint64_t late_from(const struct instance *i, uint64_t due_ns)
+{
+    uint64_t since_ns = due_ns;
+
+    if (i->tag_since_ns > since_ns)
+        since_ns = i->tag_since_ns;
+    if (i->share->room_since_ns > since_ns)
+        since_ns = i->share->room_since_ns;
+    if (i->rest_until_ns > since_ns)
+        since_ns = i->rest_until_ns;
+    return since_ns;
+}
+
+static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_ns)
+{
+    struct instance *i = tag->instance;
+
+    i->share->in_flight += tag->weight;
+    t->late_from[t->batch_size] = late_from_ns;
+    t->batch[t->batch_size++] = tag;
+}
+
+/* Makes the next I/O of an instance. It counts as in flight from here on, so that its age is seen by others even if the
+ * call that submits it hangs. */
+static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
+{
+    struct tag *tag = i->free;
+    bool was_empty = !i->flying.first;
+    uint64_t since_ns = 0;
+
+    i->free = tag->next;
+    tag->due_ns = 0;
+    if (i->pacer.backlog) {
+        tag->due_ns = pacer_take(&i->pacer);
+        row_of(t, i)->owed_since_ns = pacer_owed_since(&i->pacer);
+        since_ns = late_from(i, tag->due_ns);
+    }
+    tag->write = sequencer_writes(&i->sequencer);
+    tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
+    tag->kind = (uint8_t)((i->sequencer.sequential ? KIND_SEQUENTIAL_READ : KIND_RANDOM_READ) + tag->write);
+    tag->iocb.aio_nbytes = i->sequencer.blocksize;
+    tag->weight = i->weight;
+    tag->nowait = i->nowait;
+    tag->again = false;
+    tag->late_ns = 0;
+    if (tag->write && !tag->fresh)
+        instance_stamp(tag);
+    tag->submit_ns = now_ns;
+    fly(i, tag);
+    i->in_flight++;
+    add_in_flight(t, 1);
+    if (was_empty)
+        publish_oldest(t, i);
+    put_in_batch(t, tag, since_ns);
+}
+
+static void gather_from(struct thread *t, struct instance_list *list, uint32_t limit, uint64_t now_ns)
+{
+    struct instance *i;
+
+    while (t->batch_size < limit && (i = list_take(list))) {
+        i->waiting = NOT_WAITING;
+        for (uint32_t turn = 0; turn < TURN && t->batch_size < limit && instance_has_work(i); turn++) {
+            if (!share_has_room(i->share, i->weight)) {
+                turns_wait_for_room(t, i);
+                break;
+            }
+            issue(t, i, now_ns);
+        }
+        turns_enqueue(t, i);
+        if (i->waiting == NOT_WAITING && i->share->waiting.first && share_has_room(i->share, 1))
+            turns_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
+    }
+}
+
+/* I/Os that the kernel gave back go first, as soon as something of their queue completed. With nothing of it in flight
+ * waiting would not help: such an I/O goes without RWF_NOWAIT. */
+static void gather_again(struct thread *t, uint64_t now_ns)
+{
+    struct share **link = &t->again, *s;
+
+    while ((s = *link)) {
+        while (s->again_first && t->batch_size < THREAD_BATCH) {
+            struct tag *tag = s->again_first;
+            bool retry = now_ns >= s->retry_ns;
+            if (s->in_flight > 0 && s->in_flight + tag->weight > s->cap && !retry)
+                break;
+            if (retry)
+                s->retry_ns = now_ns + TURNS_RETRY_NS;
+            s->again_first = tag->next_again;
+            tag->nowait = tag->instance->nowait && tag->weight == 1 && s->in_flight > 0;
+            tag->again = true;
+            put_in_batch(t, tag, 0);
+        }
+        if (s->again_first) {
+            link = &s->next_listed;
+        } else {
+            *link = s->next_listed;
+            s->listed = false;
+        }
+    }
+}
+
+void submit_gather(struct thread *t, uint64_t now_ns)
+{
+    t->batch_size = 0;
+    if (t->again)
+        gather_again(t, now_ns);
+    if (t->due.first)
+        gather_from(t, &t->due, t->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
+    if (t->flat_out.first)
+        gather_from(t, &t->flat_out, THREAD_BATCH, now_ns);
+    if (t->due.first) /* the flat out ones left something of their part */
+        gather_from(t, &t->due, THREAD_BATCH, now_ns);
+}
+
+/* After the call: the exact instant of submission, and what the taken I/Os count for. */
+static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
+{
+    struct tag *tag = t->batch[n];
+    struct instance *i = tag->instance;
+    struct row *row = row_of(t, i);
+
+    if (tag->again)
+        return;
+    tag->submit_ns = stamp_ns;
+    if (i->flying.first == tag)
+        publish_oldest(t, i);
+    row->submitted++;
+    t->running->figures.submitted++;
+    if (t->late_from[n]) {
+        tag->late_ns = stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0;
+        record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
+    } else {
+        row->due++;
+    }
+}
+
+/* An answer to a submit call that is a fault of ours or of the kernel, not of a LUN. */
+static bool is_fatal(int error)
+{
+    return error == EFAULT || error == EBADF || error == ENOSYS;
+}
+
+/* What the kernel did not take. */
+static void account_refused(struct thread *t, uint64_t stamp_ns)
+{
+    int fatal = 0;
+
+    for (uint32_t n = 0; n < t->batch_size; n++) {
+        int refused = t->refused[n];
+        t->refused[n] = 0;
+        if (refused == 0)
+            continue;
+        if (is_fatal(-refused))
+            fatal = -refused;
+        if (fatal || refused == -EAGAIN)
+            turns_again(t, t->batch[n], stamp_ns);
+        else
+            harvest_fail(t, t->batch[n], refused, stamp_ns);
+    }
+    t->any_refused = false;
+    if (fatal)
+        thread_die(t, "the kernel refused a submission: %s", strerror(fatal));
+}
+
+static void account_batch(struct thread *t, uint64_t stamp_ns)
+{
+    for (uint32_t n = 0; n < t->batch_size; n++)
+        account(t, n, stamp_ns);
+    if (t->any_refused)
+        account_refused(t, stamp_ns);
+}
+
+void submit_account(struct thread *t, uint64_t stamp_ns)
+{
+    account_batch(t, stamp_ns);
+    t->batch_size = 0;
+}
+
+static bool may_submit(const struct thread *t, uint64_t now_ns)
+{
+    return now_ns < atomic_load_explicit(&t->step->lease_ns, memory_order_acquire) &&
+           !atomic_load_explicit(&t->step->cut, memory_order_acquire);
+}
+
+/* The end came while the kernel had taken `n` of the batch: only what it did not take is left in it. */
+static __attribute__((noinline)) void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
+{
+    uint32_t left = t->batch_size - n;
+
+    t->batch_size = n;
+    account_batch(t, stamp_ns);
+    memmove(t->batch, t->batch + n, left * sizeof *t->batch);
+    t->batch_size = left;
+}
+
+/* Notes why the kernel took none from `n` on. Where it is to be asked again. */
+static uint32_t refuse(struct thread *t, uint32_t n, int answer)
+{
+    if (answer == -EINTR)
+        return n;
+    t->any_refused = true;
+    if (answer != 0 && answer != -EAGAIN && !is_fatal(-answer)) {
+        t->refused[n] = answer; /* this one; the others may be all right */
+        return n + 1;
+    }
+    for (; n < t->batch_size; n++)
+        t->refused[n] = answer == 0 ? -EAGAIN : answer;
+    return n;
+}
+
+bool submit_batch(struct thread *t, uint64_t stamp_ns)
+{
+    bool may = may_submit(t, stamp_ns);
+    uint32_t n = 0;
+
+    while (may && n < t->batch_size) {
+        int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
+        t->running->figures.submit_calls++;
+        if (taken > 0)
+            n += (uint32_t)taken;
+        else
+            n = refuse(t, n, taken);
+        if (n < t->batch_size) /* a call may hang for as long as it likes */
+            may = may_submit(t, thread_now(t));
+    }
+    if (!may && n > 0)
+        cut_short(t, n, stamp_ns);
+    return may;
+}
+
+void submit_take_back(struct thread *t, bool dropped)
+{
+    while (t->batch_size > 0) {
+        struct tag *tag = t->batch[--t->batch_size];
+        struct instance *i = tag->instance;
+        if (tag->again) {
+            turns_put_again(t, tag);
+            continue;
+        }
+        i->share->in_flight -= tag->weight;
+        i->in_flight--;
+        add_in_flight(t, (uint32_t)-1);
+        land(i, tag);
+        publish_oldest(t, i);
+        tag->next = i->free;
+        i->free = tag;
+        if (tag->due_ns && dropped) {
+            row_of(t, i)->dropped++;
+        } else if (tag->due_ns) {
+            row_of(t, i)->owed_since_ns = tag->due_ns;
+            t->end.dropped++;
+        }
+    }
+}

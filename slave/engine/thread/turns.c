@@ -1,0 +1,86 @@
+#include "turns.h"
+
+/* How fast the cap comes back after an EAGAIN. */
+#define RAISE_NS NS_PER_MS
+
+static void list_put(struct instance_list *list, struct instance *i)
+{
+    i->next_waiting = NULL;
+    if (list->first)
+        list->last->next_waiting = i;
+    else
+        list->first = i;
+    list->last = i;
+}
+
+void turns_enqueue(struct thread *t, struct instance *i)
+{
+    if (i->waiting != NOT_WAITING || !instance_has_work(i))
+        return;
+    i->waiting = WAITING_TO_SUBMIT;
+    list_put(i->pacer.backlog ? &t->due : &t->flat_out, i);
+}
+
+void turns_wait_for_room(struct thread *t, struct instance *i)
+{
+    i->waiting = WAITING_FOR_QUEUE;
+    list_put(&i->share->waiting, i);
+    row_of(t, i)->queue_limited++;
+}
+
+void turns_wake(struct thread *t, struct share *s)
+{
+    struct instance *next;
+
+    while ((next = list_take(&s->waiting))) {
+        next->waiting = NOT_WAITING;
+        turns_enqueue(t, next);
+        if (next->waiting != NOT_WAITING)
+            break;
+    }
+}
+
+void turns_put_again(struct thread *t, struct tag *tag)
+{
+    struct share *s = tag->instance->share;
+
+    s->in_flight -= tag->weight;
+    tag->next_again = NULL;
+    if (s->again_first)
+        s->again_last->next_again = tag;
+    else
+        s->again_first = tag;
+    s->again_last = tag;
+    if (!s->listed) {
+        s->listed = true;
+        s->next_listed = t->again;
+        t->again = s;
+    }
+}
+
+void turns_again(struct thread *t, struct tag *tag, uint64_t now_ns)
+{
+    struct instance *i = tag->instance;
+    struct share *s = i->share;
+
+    row_of(t, i)->again++;
+    turns_put_again(t, tag);
+    if (s->in_flight == 0)
+        i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
+    s->cap = s->in_flight > tag->weight ? s->in_flight : tag->weight;
+    s->raise_ns = s->retry_ns = now_ns + TURNS_RETRY_NS;
+}
+
+void turns_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
+{
+    struct share *s = tag->instance->share;
+
+    if (!share_has_room(s, tag->weight))
+        s->room_since_ns = now_ns - tag->late_ns;
+    s->in_flight -= tag->weight;
+    if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
+        s->cap++;
+        s->raise_ns = now_ns + RAISE_NS;
+    }
+    turns_wake(t, s);
+}

@@ -1,0 +1,59 @@
+/* Whose turn it is: the instances that may submit, those that wait for room in a queue of the kernel, and the I/Os that
+ * the kernel gave back.
+ *
+ * Rule: a queue takes no more than it holds; one more would block submission, and with it every other LUN on the thread.
+ * So the rest waits here, as due, and is woken by what completes.
+ */
+#ifndef IVYPY_TURNS_H
+#define IVYPY_TURNS_H
+
+#include "thread.h"
+
+/* After an EAGAIN: how long until it is tried again although nothing has completed. */
+#define TURNS_RETRY_NS (10 * NS_PER_MS)
+
+/* This thread's part of one queue of the kernel. */
+struct share {
+    uint32_t in_flight, cap, full_cap; /* requests */
+    bool listed;                       /* in the thread's list of shares with I/Os to submit again */
+    uint64_t wanted;                   /* the most that its instances may want */
+    uint64_t room_since_ns;
+    uint64_t retry_ns, raise_ns;
+    struct instance_list waiting;
+    struct tag *again_first, *again_last;
+    struct share *next_listed;
+};
+
+/* It may submit, if it has something to submit and waits for nothing. */
+void turns_enqueue(struct thread *t, struct instance *i);
+
+/* It has something to submit, and the queue below it has no room. */
+void turns_wait_for_room(struct thread *t, struct instance *i);
+
+/* There is room in a queue for the next of those that wait for it. */
+void turns_wake(struct thread *t, struct share *s);
+
+/* Waits to be submitted once more. */
+void turns_put_again(struct thread *t, struct tag *tag);
+
+/* The kernel gave it back: it keeps its times, and its place among those in flight. */
+void turns_again(struct thread *t, struct tag *tag, uint64_t now_ns);
+
+/* One I/O less in the queue below its instance. */
+void turns_release(struct thread *t, const struct tag *tag, uint64_t now_ns);
+
+static inline bool share_has_room(const struct share *s, uint32_t weight)
+{
+    return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
+}
+
+static inline struct instance *list_take(struct instance_list *list)
+{
+    struct instance *i = list->first;
+
+    if (i)
+        list->first = i->next_waiting;
+    return i;
+}
+
+#endif
