@@ -144,7 +144,7 @@ def disk_in_memory(size: int) -> Iterator[Path]:
         try:
             yield point
         finally:
-            _until_let_go(lambda: _run("umount", point))
+            _run("umount", "--lazy", point)  # a process that a test started may be about to end
 
 
 @functools.cache
