@@ -226,8 +226,12 @@ static int wait_asleep(struct uring *u, uint64_t timeout_ns, struct completion *
                                         .tv_nsec = (int64_t)(timeout_ns % NS_PER_S)};
     struct io_uring_getevents_arg argument = {.ts = (uint64_t)(uintptr_t)&timeout};
     const uint32_t flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
+    int result = ring_enter(&u->ring, 0, 1, flags, &argument, sizeof argument);
 
-    return reap_after(u, ring_enter(&u->ring, 0, 1, flags, &argument, sizeof argument), completions, room);
+    /* After a sleep it puts one completion into the ring. Of the others, which came meanwhile, it has to be asked. */
+    if (must_ask(u))
+        ring_enter(&u->ring, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
+    return reap_after(u, result, completions, room);
 }
 
 static int uring_wait(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room)

@@ -21,13 +21,23 @@ void late_sleeps(struct thread *t, uint64_t now_ns)
     t->queued_ns = queued_ns(t->queued);
 }
 
-void late_slept(struct thread *t, uint32_t found)
+void late_slept(struct thread *t, uint32_t found, uint64_t gap_ns)
 {
-    t->unwatched += found;
-    if (!t->watched || found == 0)
+    uint64_t late_ns;
+
+    if (found == 0)
         return;
-    late_count(t, without_core(t), t->unwatched);
-    t->unwatched = 0;
+    if (!t->watched && gap_ns < LATE_WATCH_NS) {
+        t->unwatched += found;
+        t->unwatched_gaps_ns += found * gap_ns;
+        return;
+    }
+    late_ns = earlier(without_core(t), gap_ns);
+    late_count(t, late_ns, found);
+    if (t->watched && t->unwatched) {
+        late_count(t, earlier(late_ns, t->unwatched_gaps_ns / t->unwatched), t->unwatched);
+        t->unwatched = t->unwatched_gaps_ns = 0;
+    }
 }
 
 /* Perhaps in the submit call, which then is not the kernel's work alone. */

@@ -3,8 +3,9 @@
  * A completion is stamped when it is found, so whatever keeps the thread from looking lengthens service times. Two things
  * do: other work between two looks, and having no core. Time in the submit call is neither: it is the kernel at work on
  * I/Os. In a sleep the kernel looks for us, and wakes the thread; then it may wait for a core, and only the kernel knows
- * for how long. It is asked for one sleep in LATE_WATCH_NS, which stands for those since the one before.
- * Rule: counted by completion, so that it compares with service times.
+ * for how long. It is asked for every sleep that was longer than LATE_WATCH_NS, and of the shorter ones for one in that
+ * time, which stands for those since the one before, but for no more than they lasted.
+ * Rule: counted by completion, and never more than it was in flight, so that it compares with service times.
  */
 #ifndef IVYPY_LATE_H
 #define IVYPY_LATE_H
@@ -16,8 +17,8 @@
 /* A sleep is about to begin. */
 void late_sleeps(struct thread *t, uint64_t now_ns);
 
-/* It ended, with so many completions. */
-void late_slept(struct thread *t, uint32_t found);
+/* It ended, with so many completions, so long after the look before it. */
+void late_slept(struct thread *t, uint32_t found, uint64_t gap_ns);
 
 /* A look came so long after the one before that the thread may have been put aside. */
 void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns);

@@ -41,7 +41,7 @@ static uint32_t looked(struct thread *t, int found, uint64_t now_ns, uint64_t in
         return 0;
     }
     if (how == REST_ASLEEP)
-        late_slept(t, (uint32_t)found);
+        late_slept(t, (uint32_t)found, gap_ns);
     else if (gap_ns < LATE_WATCH_NS)
         late_count(t, gap_ns - in_submit_ns, (uint32_t)found);
     else

@@ -93,7 +93,8 @@ struct thread {
     uint64_t queued_ns;    /* as last read */
     uint64_t watch_ns;     /* when it may be read again before a sleep */
     bool watched;          /* it was, before this one */
-    uint64_t unwatched;    /* completions found by sleeps that were not watched */
+    uint64_t unwatched;    /* completions found by short sleeps that were not watched, */
+    uint64_t unwatched_gaps_ns; /* and how long these lasted, for each completion */
     uint64_t alarm_ns, alarm_for_ns; /* when the last sleep was to end, and for what */
     uint64_t awake_until_ns;         /* no sleep before this */
     uint64_t paid_until_ns;          /* the time spent awake, four times over, reaches so far */
