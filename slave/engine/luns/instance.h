@@ -81,7 +81,7 @@ struct instance {
     struct instance *next_waiting;
     struct tag_list flying;
     uint64_t rest_until_ns;
-    uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone in time */
+    uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone and been found in time */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
     struct pacer pacer;

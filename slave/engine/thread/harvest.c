@@ -13,10 +13,10 @@
 #define REST_NS NS_PER_MS
 enum { FAILURES = 16 };
 
-static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
+static void free_tag(const struct thread *t, struct instance *i, struct tag *tag, uint64_t now_ns)
 {
     if (!i->free || i->in_flight >= i->maxtags)
-        i->tag_since_ns = now_ns - tag->late_ns;
+        i->tag_since_ns = turns_free_since(t, tag, now_ns);
     tag->next = i->free;
     i->free = tag;
 }
@@ -28,7 +28,7 @@ static void file_stray(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     tag->stray = false;
     i->strays--;
-    free_tag(i, tag, now_ns);
+    free_tag(t, i, tag, now_ns);
     if (i->in_step) {
         turns_release(t, tag, now_ns);
         turns_enqueue(t, i);
@@ -44,7 +44,7 @@ static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     land(i, tag);
     if (was_oldest)
         publish_oldest(t, i);
-    free_tag(i, tag, now_ns);
+    free_tag(t, i, tag, now_ns);
     i->in_flight--;
     add_in_flight(t, (uint32_t)-1);
     turns_release(t, tag, now_ns);

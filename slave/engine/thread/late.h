@@ -17,17 +17,24 @@
 /* A sleep is about to begin. */
 void late_sleeps(struct thread *t, uint64_t now_ns);
 
-/* It ended, with so many completions, so long after the look before it. */
-void late_slept(struct thread *t, uint32_t found, uint64_t gap_ns);
+/* It ended, with so many completions, so long after the look before it. Here and below: how late that was, if known. */
+uint64_t late_slept(struct thread *t, uint32_t found, uint64_t gap_ns);
 
 /* A look came so long after the one before that the thread may have been put aside. */
-void late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns);
+uint64_t late_put_aside(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns);
 
 /* So many completions were looked for so late. */
 static inline void late_count(struct thread *t, uint64_t late_ns, uint64_t completions)
 {
     t->running->harvest_late[bucket_of(late_ns)] += completions;
     t->running->figures.harvest_late += late_ns * completions;
+}
+
+/* A look came that long after the one before, for other work. */
+static inline uint64_t late_busy(struct thread *t, uint32_t found, uint64_t late_ns)
+{
+    late_count(t, late_ns, found);
+    return late_ns;
 }
 
 #endif

@@ -33,7 +33,7 @@ static void prepare(struct thread *t)
     t->due = t->flat_out = (struct instance_list){0};
     t->again = NULL;
     t->batch_size = t->done_count = 0;
-    t->awake_until_ns = t->watch_ns = t->unwatched = t->unwatched_gaps_ns = 0;
+    t->awake_until_ns = t->look_late_ns = t->watch_ns = t->unwatched = t->unwatched_gaps_ns = 0;
     t->queued_ns = queued_ns(t->queued);
     t->subinterval = 0;
     t->began_ns = t->step->start_ns;

@@ -40,12 +40,9 @@ static uint32_t looked(struct thread *t, int found, uint64_t now_ns, uint64_t in
         thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
         return 0;
     }
-    if (how == REST_ASLEEP)
-        late_slept(t, (uint32_t)found, gap_ns);
-    else if (gap_ns < LATE_WATCH_NS)
-        late_count(t, gap_ns - in_submit_ns, (uint32_t)found);
-    else
-        late_put_aside(t, (uint32_t)found, gap_ns, in_submit_ns);
+    t->look_late_ns = how == REST_ASLEEP        ? late_slept(t, (uint32_t)found, gap_ns)
+                      : gap_ns >= LATE_WATCH_NS ? late_put_aside(t, (uint32_t)found, gap_ns, in_submit_ns)
+                                                : late_busy(t, (uint32_t)found, gap_ns - in_submit_ns);
     t->last_look_ns = now_ns;
     /* Asleep, the kernel looks for us. */
     if (how != REST_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {

@@ -89,6 +89,7 @@ struct thread {
     struct heap heap;                   /* when each instance falls due next, or ends its rest */
     _Atomic uint32_t in_flight;         /* this step's */
     uint64_t last_look_ns;
+    uint64_t look_late_ns; /* by how much that look came late, as far as it is known */
     int queued;            /* the account of its time without a core; -1: none */
     uint64_t queued_ns;    /* as last read */
     uint64_t watch_ns;     /* when it may be read again before a sleep */

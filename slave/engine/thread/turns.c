@@ -76,7 +76,7 @@ void turns_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
     struct share *s = tag->instance->share;
 
     if (!share_has_room(s, tag->weight))
-        s->room_since_ns = now_ns - tag->late_ns;
+        s->room_since_ns = turns_free_since(t, tag, now_ns);
     s->in_flight -= tag->weight;
     if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
         s->cap++;

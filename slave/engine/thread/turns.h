@@ -47,6 +47,15 @@ static inline bool share_has_room(const struct share *s, uint32_t weight)
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
 }
 
+/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: it was not,
+ * by so much when it submitted the I/O, and by so much when it looked for completions; none came before the I/O went. */
+static inline uint64_t turns_free_since(const struct thread *t, const struct tag *tag, uint64_t now_ns)
+{
+    uint64_t found_ns = now_ns - t->look_late_ns;
+
+    return (found_ns > tag->submit_ns ? found_ns : tag->submit_ns) - tag->late_ns;
+}
+
 static inline struct instance *list_take(struct instance_list *list)
 {
     struct instance *i = list->first;
