@@ -39,7 +39,8 @@ class Reason(Enum):
 
     TARGET_NOT_REACHED = (
         Weight.INVALID,
-        "More I/O fell due than was done: the backlog grew beyond the tolerance, so response times have no meaning.",
+        "More I/O fell due than was done: what is owed (in the backlog and in flight) grew beyond the tolerance, so "
+        "response times have no meaning.",
     )
     GENERATOR_LATE = (
         Weight.INVALID,
@@ -155,7 +156,7 @@ def verdict_of(reasons: Iterable[Reason]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason with what was seen, for people: `target_not_reached (backlog grew by 1,204 of 50,000 due)`."""
+    """A reason with what was seen, for people: `target_not_reached (what is owed grew by 1,204 of 50,000 due)`."""
 
     reason: Reason
     detail: str = ""

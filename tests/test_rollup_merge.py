@@ -287,10 +287,10 @@ def test_carrying_keeps_room_for_more() -> None:
 # Windows.
 
 
-def interval(merger: Merger, k: int, *hosts: str, backlog: int = 0, **changes: object) -> Interval:
+def interval(merger: Merger, k: int, *hosts: str, in_flight: int = 0, **changes: object) -> Interval:
     return merged(
         merger,
-        {host: HostData(4, CLASSES, {(0, 0): [1000]}, {(0, Count.BACKLOG): backlog}) for host in hosts},
+        {host: HostData(4, CLASSES, {(0, 0): [1000]}, {(0, Count.IN_FLIGHT): in_flight}) for host in hosts},
         k,
         **changes,
     )
@@ -312,13 +312,13 @@ def test_an_empty_window_has_no_measurement() -> None:
         Window(merger_of(ROLLUPS).layout).measurement()
 
 
-def test_growth_is_counted_from_before_the_window() -> None:
+def test_what_is_in_flight_in_a_window_is_the_mean_of_its_ends() -> None:
     merger = merger_of(ROLLUPS)
-    before = interval(merger, 0, "h1", "h2", backlog=10)
-    window = Window(merger.layout, before)
-    for k, backlog in ((1, 15), (2, 13)):
-        window.add(interval(merger, k, "h1", "h2", backlog=backlog))
-    assert window.measurement().growth[:3].tolist() == [6, 3, 3]
+    window = Window(merger.layout)
+    for k, in_flight in enumerate((10, 15, 14)):
+        window.add(interval(merger, k, "h1", "h2", in_flight=in_flight))
+    assert window.measurement().in_flight[:3].tolist() == [26, 13, 13]
+    assert window.measurement().merged.counts[:3, Count.IN_FLIGHT].tolist() == [28, 14, 14]
 
 
 def test_a_measurement_stays_as_it_was_when_the_window_goes_on() -> None:

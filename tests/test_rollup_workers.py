@@ -89,7 +89,7 @@ def findings(thread: Thread, iops: Iops = 400.0, service_us: int = 1000, cpu: tu
     samples = {(0, SERVICE): [service_us * US] * DONE}
     if iops != "max":
         samples |= {(0, RESPONSE): [service_us * US] * DONE, (0, LATENESS): [0] * DONE}
-    data = HostData(1, 1, samples, {(0, Count.DUE): DONE})
+    data = HostData(1, 1, samples, {(0, Count.DUE): DONE, (0, Count.SUBMITTED): DONE, (0, Count.COMPLETED): DONE})
     figures = {ThreadCount.SWAPPED: 1, ThreadCount.COMPLETED: DONE} | dict(thread)
     threads = packed(table(figures)[0], ArrayType.I64)
     for k in range(SUBINTERVALS):

@@ -157,6 +157,19 @@ def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
     assert "host_lost (b did not take part)" in [str(finding) for finding in steps["half"].findings]
 
 
+def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
+    """b does all but nothing, and goes with all that it owes; of what then falls due for a 7 % is not done."""
+    text = PLAN.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
+    lab = Lab(
+        a=SimulatedSlave("a", plant=steady(932.0)),
+        b=SimulatedSlave("b", plant=steady(10.0), faults=Faults(die_at=3)),
+    )
+    (row,) = run(tmp_path, text, lab).rows("summary.all.csv")
+    assert (row["first_subinterval"], row["hosts"]) == ("3", "1/2")
+    assert "target_not_reached (what is owed grew by 4,080 of 60,000 due)" in row["reasons"]
+    assert row["overall_response_us_p99"] == ""
+
+
 THREE = PLAN.replace(
     """\
   - edit: { rollup: all=all, set: { total_iops: 50% of step max } }

@@ -148,7 +148,7 @@ class Plan:
     backend: str
     threads: int  # 0: one per core
     subinterval_s: float  # what steps have that say nothing else
-    achieved_iops_tolerance: float  # how far the backlog may grow, as a fraction of what fell due
+    achieved_iops_tolerance: float  # how far what is owed may grow, as a fraction of what fell due
     on_io_error: OnIoError
     cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
     spin: bool = False  # they do not sleep while their load is paced

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Verdict, verdict_of
 from . import workers
+from .deficit import allowed
 from .figures import Figures
 from .instances import Rollups
 from .metrics import column
@@ -93,15 +94,26 @@ def _each(rows: NDArray[np.bool_], reason: Reason, detail: Callable[[int], str])
         yield row, Finding(reason, detail(row))
 
 
+def _growth(case: _Case) -> NDArray[np.int64]:
+    """By how much what is owed grew. Where iops is max, what is in flight is no deficit: the backlog alone counts."""
+    left = case.count(Count.DUE) - case.count(Count.DROPPED)
+    done = case.count(Count.COMPLETED) + case.count(Count.ERRORS)
+    return np.where(case.settings.some_max, left - case.count(Count.SUBMITTED), left - done)
+
+
 def _not_reached(case: _Case) -> NDArray[np.bool_]:
-    growth, instances = case.measurement.growth, case.measurement.merged.presence.instances
-    found: NDArray[np.bool_] = (growth > case.tolerance * case.count(Count.DUE)) & (growth > instances)
+    measurement = case.measurement
+    in_flight = np.where(case.settings.some_max, 0.0, measurement.in_flight)
+    most = allowed(case.count(Count.DUE), case.tolerance, in_flight, measurement.merged.presence.instances)
+    found: NDArray[np.bool_] = _growth(case) > most
     return found
 
 
 def _target(case: _Case) -> Rows:
+    growth = _growth(case)
+
     def detail(row: int) -> str:
-        return f"backlog grew by {case.measurement.growth[row]:,} of {case.count(Count.DUE)[row]:,} due"
+        return f"what is owed grew by {growth[row]:,} of {case.count(Count.DUE)[row]:,} due"
 
     yield from _each(_not_reached(case), Reason.TARGET_NOT_REACHED, detail)
 
@@ -241,7 +253,7 @@ def _counters(case: _Case) -> Rows:
 def _few(case: _Case) -> Rows:
     if case.measurement.subintervals < FEWEST:
         finding = Finding(Reason.TOO_FEW_SUBINTERVALS, f"{case.measurement.subintervals}")
-        yield from ((row, finding) for row in range(len(case.measurement.growth)))
+        yield from ((row, finding) for row in range(len(case.measurement.merged.counts)))
 
 
 _QUESTIONS: Final[Sequence[Callable[[_Case], Rows]]] = (

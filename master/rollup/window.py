@@ -20,7 +20,6 @@ from .merged import (
     STATES,
     Buckets,
     Floats,
-    Ints,
     Merged,
     Moments,
     Words,
@@ -76,7 +75,7 @@ class Measurement:
     layout: Layout
     hosts: frozenset[str]  # that are in
     merged: Merged
-    growth: Ints  # (R,) by how much the backlog grew
+    in_flight: Floats  # (R,) mean of the numbers at its subintervals' ends
     iops_half_width: Floats  # (R,) of overall_iops, at 95 %; nan where none can be stated
     service_half_width_us: Floats  # (R,) of overall_service_us_mean
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
@@ -86,15 +85,14 @@ class Measurement:
 
 
 class Window:
-    """Sums intervals of one step. `before`: the subinterval before the first; None at the start: nothing is owed."""
+    """Sums intervals of one step."""
 
-    def __init__(self, layout: Layout, before: Interval | None = None) -> None:
+    def __init__(self, layout: Layout) -> None:
         rows = len(layout.rollups.rows)
         self.subintervals = 0
         self._layout = layout
-        self._before = before
         self._last: Interval | None = None
-        self._counts = np.zeros((rows, len(Count)), np.int64)
+        self._counts = np.zeros((rows, len(Count)), np.int64)  # also of the states, whose sum makes a mean
         self._limbs = np.zeros((rows, SERIES, LIMBS), np.uint64)
         self._least = np.full((rows, SERIES), NO_LEAST)
         self._most = np.zeros((rows, SERIES), np.uint64)
@@ -143,7 +141,6 @@ class Window:
                 cpu[position] = sum(cores[host]) / len(cores[host]), max(cores[host])
         counts = self._counts.copy()
         counts[:, STATES] = last.merged.counts[:, STATES]
-        backlog = last.merged.counts[:, Count.BACKLOG]
         samples = self._samples.array()
         return Measurement(
             first=last.subinterval - self.subintervals + 1,
@@ -159,7 +156,7 @@ class Window:
                 rates=merged_rates(layout, self._class_io, self._length_ns),
                 presence=presence(layout, self._length_ns, cpu),
             ),
-            growth=backlog - self._before.merged.counts[:, Count.BACKLOG] if self._before else backlog,
+            in_flight=self._counts[:, Count.IN_FLIGHT] / self.subintervals,
             iops_half_width=half_width(samples[:, 0]),
             service_half_width_us=ratio_half_width(samples[:, 1], samples[:, 2]) * 1e-3,
             cores=cores,

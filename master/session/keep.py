@@ -87,7 +87,6 @@ class StepKeeper:
         self._settings: list[tuple[int, Mapping[tuple[str, int], Parameters], Settings]] = []  # from which on
         self._window: Window | None = None
         self._window_first = 0
-        self._before: Interval | None = None
         self._times: list[tuple[int, int]] = []  # UTC of each subinterval's start and end
         self._running = 0
         self.taken: list[Taken] = []
@@ -152,10 +151,9 @@ class StepKeeper:
         elif self._window is not None and self._window.fits(interval):
             self._window.add(interval)
         else:
-            self._window = Window(interval.layout, self._before)
+            self._window = Window(interval.layout)
             self._window_first = interval.subinterval
             self._window.add(interval)
-        self._before = interval
 
     async def _take(self, measured: Measured, say: str) -> None:
         """Close a measurement, and say which subintervals it is of."""

@@ -174,9 +174,8 @@ class StepRecorder:
         layout_order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
         with Stored(self._run.path / "histograms.sqlite") as stored:
             merger = Merger(self._rollups, layout_order)
-            intervals = stored.intervals(merger, self._step.number, max(first - 1, 0), last)
-            window = Window(merger.layout, next(intervals) if first > 0 else None)
-            for interval in intervals:
+            window = Window(merger.layout)
+            for interval in stored.intervals(merger, self._step.number, first, last):
                 window.add(interval)
         return window
 

@@ -32,6 +32,7 @@ from tests.rollup.results import HostData, packed, result
 HOSTS = ("h1", "h2")
 START = 1_763_723_405_250_000_000  # 2025-11-21T11:10:05.25Z
 LENGTH = 5 * 10**9
+FLOWS = (Count.DUE, Count.SUBMITTED, Count.COMPLETED)
 CORES = {"h1": (0, 1), "h2": (2, 3)}
 SPECS = (Spec(("host",), max_droop=0.9), Spec(("host", "port")), Spec(("port",), csv=False))
 INSTANCES = [instance(n, host, port=f"{n + 1}:A") for host in HOSTS for n in range(2)]
@@ -56,7 +57,8 @@ def samples(host: str, k: int) -> dict[tuple[int, int], list[int]]:
 
 
 def data(host: str, k: int) -> HostData:
-    counts = {(0, Count.DUE): 120, (1, Count.DUE): 100, (0, Count.BACKLOG): 1, (1, Count.IN_FLIGHT): 2}
+    counts = {(n, column): ios for n, ios in enumerate((120, 100)) for column in FLOWS}
+    counts |= {(0, Count.BACKLOG): 1, (1, Count.IN_FLIGHT): 2}
     return HostData(2, 2, samples(host, k), counts, blocksize=8192)
 
 
@@ -111,7 +113,7 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     step = run.step(number, name, merger.layout, CORES)
     warmup = interval(merger, 0)
     step.subinterval(record(warmup, settings, "warmup"))
-    window = Window(merger.layout, warmup)
+    window = Window(merger.layout)
     for k in range(1, 7):
         one = interval(merger, k)
         window.add(one)
