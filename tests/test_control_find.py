@@ -172,6 +172,22 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
 
 
+def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
+    """The metric passes at any load: only that the load is not kept up with says where the capacity is."""
+    plant = disturbed_at_max(1000, 1500, 5)
+    plant.tags, plant.curve = 1e6, lambda iops: 500.0
+    state: State = Find(Question(LATENCY, 1e12))
+    trace = simulate(plant, state, 1000)
+    rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
+    assert {row["kept_up"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
+    assert {row["kept_up"] for row in rows if float(row["total_iops"]) < 1000} <= {True}  # type: ignore[arg-type]
+    assert any(row["kept_up"] is False for row in rows)
+    fails = {int(row["last_subinterval"]) for row in rows if row["kept_up"] is False}  # type: ignore[arg-type]
+    drained = [trace.loads[number + 1] for number in fails if number + 1 < len(trace.loads)]
+    assert set(drained) == {0.0}
+    assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}
+
+
 def test_a_backlog_that_never_drains_ends_the_search() -> None:
     """A device that hangs at the first probe: nothing completes any more."""
     state: State = Find(Question(LATENCY, 1000), capacity=None)

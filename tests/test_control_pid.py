@@ -135,6 +135,30 @@ def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None
     assert orders.rows[0].cells["event"] == "draining"
 
 
+def piled(number: int, in_flight: int, before: int) -> Interval:
+    """A subinterval with a metric far below its target."""
+    load = Load(1000, 1000 + before - in_flight, 0, in_flight)
+    samples = {LATENCY: {"a": Sample(500.0, 1.0)}}
+    return Interval(number, number * 5.0, 5.0, Phase.RUN, samples=samples, loads={"all": {"a": load}})
+
+
+@pytest.mark.parametrize(
+    ("before", "in_flight", "behind"),
+    [
+        (10, 260, True),  # a deficit of 50 a second
+        (10, 22, False),  # twice the load
+        (10, 25, False),  # and chance
+        (100, 280, False),  # twice the load, and the latency grows
+        (300, 200, False),
+    ],
+)
+def test_what_piles_up_in_flight_counts_as_too_slow(before: int, in_flight: int, behind: bool) -> None:
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    _, orders = state.after(piled(0, in_flight, before))
+    (edit,) = orders.edits
+    assert edit.total_iops is not None and (edit.total_iops < 1000) is behind
+
+
 def test_a_long_blank_stretch_winds_nothing_up() -> None:
     """Fifty blank subintervals change nothing: the next value moves the load as if they had not been."""
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)

@@ -40,7 +40,19 @@ def figures(response: bool = True) -> Figures:
             for first in (SERVICE, RESPONSE)
             for series in (first + Kind.RANDOM_READ, first + Kind.SEQUENTIAL_WRITE)
         }
-        return HostData(1, 1, times, {(0, Count.DUE): 6100, (0, Count.COMPLETED): 6000, (0, Count.BACKLOG): 100})
+        return HostData(
+            1,
+            1,
+            times,
+            {
+                (0, Count.DUE): 6100,
+                (0, Count.COMPLETED): 6000,
+                (0, Count.BACKLOG): 70,
+                (0, Count.IN_FLIGHT): 20,
+                (0, Count.ERRORS): 6,
+                (0, Count.DROPPED): 4,
+            },
+        )
 
     found = merged(merger_of(ROLLUPS), {"h1": host(1e5), "h2": host(4e5)})
     return Figures(found.merged, np.full(3, response))
@@ -72,8 +84,9 @@ def test_a_response_time_that_is_not_shown_is_blank() -> None:
 
 def test_loads_are_counted_per_instance() -> None:
     shown = figures()
-    assert loads(shown, ROLLUPS.type("host").instances) == {"h1": Load(6100, 6000, 100), "h2": Load(6100, 6000, 100)}
-    assert loads(shown, ROLLUPS.type("all").instances) == {"all": Load(12200, 12000, 200)}
+    assert loads(shown, ROLLUPS.type("host").instances) == dict.fromkeys(("h1", "h2"), Load(6100, 6000, 70, 20, 10))
+    assert loads(shown, ROLLUPS.type("all").instances) == {"all": Load(12200, 12000, 140, 40, 20)}
+    assert Load(6100, 6000, 70, 20, 10).growth == Load(6100, 6000, 70, 20, 10).owed
 
 
 def test_a_state_is_shown_what_it_looks_at() -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.measure import Goal, Measure
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
@@ -56,6 +58,34 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
     assert [row["kept_up"] for row in rows] == [True, True, True, True, False]
     (last,) = trace.decisions[-1].measured
     assert [finding.reason for finding in last.findings] == [Reason.TARGET_NOT_REACHED]
+
+
+def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
+    plant = Plant(mmc(4, 1000), 4000, noise(1, 0.01, 0.0), tags=1e6)
+    trace = simulate(plant, Staircase(Stairs(1000, 1040), Fixed(1, 3)), 500)
+    rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
+    assert [(row["total_iops"], row["kept_up"]) for row in rows] == [
+        (1000, True), (2040, True), (3080, True), (4120, False),
+    ]  # fmt: skip
+    assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}
+
+
+def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
+    """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
+    state: State = Staircase(Stairs(1000, 1000), Fixed(1, 3))
+    decision = opening(state)
+    for number in range(9):
+        alone, owed = number >= 3, 200 * (number + 1)
+        load = Load(5000, 4800, owed, 0) if alone else Load(10_000, 4800, 15_000 * number + owed, 0)
+        state, decision = decide(
+            state,
+            Interval(number, number * 5.0, 5.0, decision.next_phase, number != 3, loads={"all": {"all": load}}),
+        )
+        if decision.measured:
+            break
+    (measured,) = decision.measured
+    assert measured.first >= 3
+    assert str(measured.findings[-1]) == "target_not_reached (what is owed grew by 600 of 15,000 due)"
 
 
 def test_a_tread_may_be_measured_to_an_accuracy() -> None:

@@ -1,7 +1,8 @@
 """Search: the highest total IOPS whose metric meets the target, as a bracket: highest pass, lowest fail.
 
 Rule: first a short run at max, to know what there is; then probes, each at the load that `search.next_load` asks for
-and each beginning with an empty backlog: behind a load that was not kept up with, the load is 0 until nothing is owed.
+and each beginning with an empty backlog: behind a load that was not kept up with, the load is 0 until nothing is owed,
+in flight or not.
 Where no load fails, or none passes, max is measured again: one run that was disturbed does not decide the search.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
@@ -39,7 +40,6 @@ class Find:
     stage: Stage = Stage.MAX
     iops: float = 0.0  # of the present probe
     since: int = 0  # the subinterval with which the stage began
-    backlog: int = 0  # owed when it began
     seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
     probes: tuple[Probe, ...] = ()
     length_s: float = 0.0  # of a subinterval, once one was seen
@@ -74,8 +74,6 @@ class Find:
             state = replace(self, since=interval.number + (1 if interval.edited else 0), seen=())
         if interval.number >= state.since + state.settle and (interval.whole or not interval.edited):
             state = replace(state, seen=(*state.seen, interval))
-        else:
-            state = replace(state, backlog=_backlog(interval))
         if state.stage is Stage.MAX:
             return state._at_max(interval)
         if state.stage is Stage.DRAIN:
@@ -115,7 +113,7 @@ class Find:
         return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.resolution)
 
     def _draining(self, interval: Interval) -> "tuple[Find, Decision]":
-        owed = _backlog(interval)
+        owed = sum(load.owed for load in interval.loads["all"].values())
         if owed > 0 and interval.number - self.since >= self.question.most:
             why = Finding(
                 Reason.SEARCH_UNBOUNDED,
@@ -127,7 +125,7 @@ class Find:
         return self._start(interval, ())
 
     def _probing(self, interval: Interval) -> "tuple[Find, Decision]":
-        probe = probed(self.question, self.iops, self.seen, self.backlog) if self.seen else None
+        probe = probed(self.question, self.iops, self.seen) if self.seen else None
         if probe is None:
             say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, say=say)
@@ -162,13 +160,13 @@ class Find:
             measured, say = self._result(interval.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
         state = replace(self, iops=wanted, seen=())
-        if self.stage is Stage.PROBE and _backlog(interval) > 0:
+        if self.stage is Stage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].kept_up):
             state = replace(state, stage=Stage.DRAIN, since=interval.number + 1)
             return state, Decision(Phase.TRANSIENT, (Edit("all", "all", 0.0),), rows)
         return state._start(interval, rows)
 
     def _start(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
-        state = replace(self, stage=Stage.PROBE, since=interval.number + 1, seen=(), backlog=_backlog(interval))
+        state = replace(self, stage=Stage.PROBE, since=interval.number + 1, seen=())
         return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self.iops),), rows)
 
     def _in_doubt(self) -> bool:

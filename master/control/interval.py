@@ -14,6 +14,18 @@ class Load:
     due: int  # I/Os that fell due
     completed: int
     backlog: int  # at the end: due, not submitted
+    in_flight: int = 0  # at the end: submitted, not completed
+    failed: int = 0  # that ended otherwise: errors, short transfers, and what was dropped
+
+    @property
+    def owed(self) -> int:
+        """At the end: due, not done."""
+        return self.backlog + self.in_flight
+
+    @property
+    def growth(self) -> int:
+        """By how much what is owed grew: due, less done."""
+        return self.due - self.completed - self.failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from math import copysign, exp, log
 import numpy as np
 
 from ..plan.amounts import amount_in_words
+from ..rollup.deficit import allowed
 from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
@@ -28,8 +29,9 @@ from .steer import Orders
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
-_OVERLOAD_ERROR = 0.3  # at least this, while the backlog grows: the metric has not yet seen the worst
-_FELL_BEHIND = 0.0025  # backlog grown by this share of what fell due (achieved_iops_tolerance)
+_OVERLOAD_ERROR = 0.3  # at least this, while what is owed grows: the metric has not yet seen the worst
+_FELL_BEHIND = 0.0025  # what is owed grown by this share of what fell due (achieved_iops_tolerance)
+_SURGE = 2.0  # grown by so many times what it was; a move doubles what is in flight, and more where latency grows
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
@@ -301,7 +303,7 @@ def _set_out(loop: Loop, target: float, number: int) -> Loop:
 def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval."""
     grew = load.backlog - loop.backlog
-    behind = grew > _FELL_BEHIND * load.due
+    behind = grew > _FELL_BEHIND * load.due or _piles_up(load)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
     loop = replace(loop, backlog=load.backlog, event="")
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
@@ -322,6 +324,12 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
     if not moved.crossed and moved.iops != loop.iops and _at_bound(moved, moved.direction):
         return error, replace(moved, at_bound=number + 2)  # the move acts within the next subinterval
     return error, moved
+
+
+def _piles_up(load: Load) -> bool:
+    """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
+    most = allowed(load.due, _FELL_BEHIND, load.in_flight, instances=1)
+    return load.growth > max(float(most), _SURGE * (load.owed - load.growth))
 
 
 def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[Loop, float]:

@@ -2,7 +2,7 @@
 
 Rule: a probe passes or fails only where the target lies outside the metric's interval, at a confidence stricter than
 the search's own, so that a bracket of two such answers can be believed. What stays in between is unclear, and says so.
-A load that is not kept up with fails whatever the metric: its backlog would grow without end.
+A load that is not kept up with fails whatever the metric: what is owed would grow without end.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from math import inf
 
 import numpy as np
 
+from ..rollup.deficit import allowed
 from .columns import columns_of
 from .estimate import Estimate, estimates
 from .focus import Focus
@@ -35,7 +36,7 @@ class Question:
     confidence: float = 0.99  # of each answer
     fewest: int = 10  # subintervals before an answer
     most: int = 48
-    tolerance: float = 0.0025  # backlog that may grow, of what fell due
+    tolerance: float = 0.0025  # by how much what is owed may grow, of what fell due
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ class Probe:
     above: bool = False  # its value is above the target, however surely
 
 
-def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: int) -> Probe | None:
-    """The probe's answer, or None to go on; `seen` are its subintervals so far, `backlog` what was owed before them."""
-    behind = _falls_behind(question, seen, backlog)
+def probed(question: Question, iops: float, seen: Sequence[Interval]) -> Probe | None:
+    """The probe's answer, or None to go on; `seen` are its subintervals so far."""
+    behind = _falls_behind(question, seen)
     if len(seen) < question.fewest and not behind:
         return None
     worst, instance = _worst(question, seen)
@@ -73,15 +74,16 @@ def probed(question: Question, iops: float, seen: Sequence[Interval], backlog: i
     return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number, above)
 
 
-def _falls_behind(question: Question, seen: Sequence[Interval], backlog: int) -> bool:
-    """The backlog grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
+def _falls_behind(question: Question, seen: Sequence[Interval]) -> bool:
+    """What is owed grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
     if len(seen) < 2:
         return False
-    due = sum(load.due for one in seen for load in one.loads[question.focus.rollup].values())
-    owed = sum(load.backlog for load in seen[-1].loads[question.focus.rollup].values())
+    loads = [load for one in seen for load in one.loads[question.focus.rollup].values()]
+    due, growth = sum(load.due for load in loads), sum(load.growth for load in loads)
+    in_flight = sum(load.in_flight for load in loads) / len(seen)
     instances = len(seen[-1].loads[question.focus.rollup])
-    allowed = question.tolerance * due * (1 if len(seen) >= question.fewest else 20)
-    return owed - backlog > max(allowed, instances)
+    tolerance = question.tolerance * (1 if len(seen) >= question.fewest else 20)
+    return bool(growth > allowed(due, tolerance, in_flight, instances))
 
 
 def _worst(question: Question, seen: Sequence[Interval]) -> tuple[Estimate | None, str]:

@@ -103,7 +103,13 @@ def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance])
 
 def loads(figures: Figures, instances: Sequence[RollupInstance]) -> dict[str, Load]:
     """What each of a rollup type's instances was asked to do, by name."""
-    columns: list[Floats] = [figures.counter(column) for column in (Count.DUE, Count.COMPLETED, Count.BACKLOG)]
+    columns: list[Floats] = [
+        figures.counter(Count.DUE),
+        figures.counter(Count.COMPLETED),
+        figures.counter(Count.BACKLOG),
+        figures.counter(Count.IN_FLIGHT),
+        figures.counter(Count.ERRORS, Count.DROPPED),
+    ]
     return {one.name: Load(*(int(column[one.row]) for column in columns)) for one in instances}
 
 

@@ -6,6 +6,7 @@ subinterval in which a tread's load takes effect belongs to no measurement.
 
 from dataclasses import dataclass, replace
 
+from ..rollup.deficit import allowed
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
@@ -123,10 +124,10 @@ class Staircase:
             return 0.0, "nothing was measured"
         done = sum(one.load.completed for one in window)
         due = sum(one.load.due for one in window)
-        before = [one.load.backlog for one in self.seen if one.number < closed.first]
-        grew = window[-1].load.backlog - (before[-1] if before else 0)
-        behind = grew > max(self.tolerance * due, 1)
-        why = f"the backlog grew by {grew:,} of {due:,} due" if behind else None
+        grew = sum(one.load.growth for one in window)
+        in_flight = sum(one.load.in_flight for one in window) / len(window)
+        behind = grew > allowed(due, self.tolerance, in_flight, instances=1)
+        why = f"what is owed grew by {grew:,} of {due:,} due" if behind else None
         return done / sum(one.length_s for one in window), why
 
     def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:

@@ -7,7 +7,7 @@ intervals that control is handed. All randomness comes from the seed. Latencies 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from math import exp, factorial, inf
+from math import exp, factorial, inf, isfinite
 
 import numpy as np
 
@@ -83,9 +83,12 @@ class Plant:
     factor: Callable[[int], float] = field(default=lambda number: 1.0)  # what multiplies the latency in subinterval k
     memory: float = 0.0  # hysteresis: this share of the last subinterval's latency stays
     iops: float | None = None  # the load in force; None is max
-    backlog: float = 0.0
+    backlog: float = 0.0  # owed beyond what a steady load has in flight
+    tags: float = 0.0  # so much of it waits in flight
     capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
     _last: float | None = None
+    _owed: int = 0
+    _chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def interval(self, number: int, decision: Decision) -> Interval:
         """Subinterval `number`, with the edits that were decided while it began."""
@@ -107,8 +110,16 @@ class Plant:
             LATENCY: {"all": Sample(shown * ios, ios)},
             IOPS: {"all": Sample(served * LENGTH_S, LENGTH_S)},
         }
-        loads = {"all": {"all": Load(int(offered * LENGTH_S), int(served * LENGTH_S), int(self.backlog))}}
+        loads = {"all": {"all": self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)}}
         return Interval(number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, loads)
+
+    def _load(self, offered: float, steady: float) -> Load:
+        """With what a steady load has in flight, by Little's law and as a Poisson number."""
+        waiting = min(self.backlog, self.tags)
+        backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
+        due, before = int(offered * LENGTH_S), self._owed
+        self._owed = backlog + in_flight
+        return Load(due, due + before - self._owed, backlog, in_flight)
 
 
 @dataclass(slots=True)
