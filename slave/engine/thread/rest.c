@@ -7,13 +7,13 @@
 #define SHORTEST_WAIT_NS 2000
 
 /* Timers ring late: 1 us on bare metal, 30 us in a virtual machine. The thread learns by how much, sets them that much
- * early, and keeps looking until the instant itself. At most a quarter of its time goes into that: at rates that would
- * need more, several I/Os share a timer and its lateness. Up to a millisecond of unused time is saved for bursts. */
+ * early, and keeps looking until the instant itself. At most a sixteenth of its time goes into that: at rates that
+ * would need more, several I/Os share a timer and its lateness. Up to a millisecond of unused time is saved for bursts. */
 #define MOST_EARLY_NS 50000
 #define SAVED_NS NS_PER_MS
-enum { PART_AWAKE = 4 };
+enum { PART_AWAKE = 16 };
 
-/* Time spent awake without need counts four times; the thread may afford some as long as that lies in the past. */
+/* Time spent awake without need counts sixteen times; the thread may afford some as long as that lies in the past. */
 static bool afford(struct thread *t, uint64_t now_ns)
 {
     if (t->paid_until_ns + SAVED_NS < now_ns)

@@ -98,7 +98,7 @@ struct thread {
     uint64_t unwatched_gaps_ns; /* and how long these lasted, for each completion */
     uint64_t alarm_ns, alarm_for_ns; /* when the last sleep was to end, and for what */
     uint64_t awake_until_ns;         /* no sleep before this */
-    uint64_t paid_until_ns;          /* the time spent awake, four times over, reaches so far */
+    uint64_t paid_until_ns;          /* the time spent awake, so many times over as it is dear, reaches so far */
     uint64_t timer_late_ns;  /* by how much sleeps end late */
     bool spin;    /* does not sleep while something will fall due */
     bool cooling; /* nothing falls due any more */
