@@ -109,7 +109,8 @@ def _throughput(category: str) -> Iterator[Metric]:
         return per_io / 1024
 
     def depth(figures: Figures) -> Floats:
-        in_flight: Floats = iops(figures) * np.nan_to_num(figures.service(category).mean) * 1e-6
+        """Little's law, of what completed: of a stall, in which nothing does, it says nothing, and that is not 0."""
+        in_flight: Floats = iops(figures) * figures.service(category).mean * 1e-6
         return in_flight
 
     real = Precision.REAL
@@ -119,7 +120,7 @@ def _throughput(category: str) -> Iterator[Metric]:
     )
     yield Metric(f"{category}_blocksize_kib_mean", "KiB", f"mean size, {what}", real, blocksize)
     yield Metric(
-        f"{category}_queue_depth_mean", "I/Os", f"mean in flight, {what}: iops x mean service time", real, depth
+        f"{category}_queue_depth_mean", "I/Os", f"of what completed, {what}: iops x mean service time", real, depth
     )
 
 
