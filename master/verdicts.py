@@ -104,7 +104,10 @@ class Reason(Enum):
     )
     SUBMISSIONS_RETURNED = Weight.NOTE, "The kernel gave submissions back (EAGAIN); their times were kept."
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
-    TOO_FEW_SUBINTERVALS = Weight.NOTE, "Fewer than five subintervals: no half-width can be stated."
+    TOO_FEW_SUBINTERVALS = (
+        Weight.NOTE,
+        "Fewer than eight subintervals: how they depend on each other cannot be seen, so no half-width can be stated.",
+    )
     STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
     NO_RESPONSE = (
         Weight.INVALID,

@@ -119,7 +119,8 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
     said = "the controller's own work took 2.60 s of 5 s in subinterval 2"
     assert [text for text in staged.eyes.remarks() if "own work" in text] == [said]
     assert staged.events("late_controller") == [said]
-    assert [str(finding) for finding in staged.step.findings] == ["late_controller (2.60 s of 5 s in subinterval 2)"]
+    findings = [str(finding) for finding in staged.step.findings]
+    assert findings == ["too_few_subintervals (6)", "late_controller (2.60 s of 5 s in subinterval 2)"]
     assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
 
 

@@ -350,11 +350,12 @@ def test_cpu_of_a_window_is_weighted_with_time() -> None:
 def test_half_widths_come_from_the_subintervals() -> None:
     merger = merger_of(ROLLUPS)
     window = Window(merger.layout)
-    for k, n in enumerate((10, 12, 11, 9, 13, 10, 12)):
+    counts = (9, 13, 10, 12, 9, 13, 10, 12)  # none like the one before it: as good as independent
+    for k, n in enumerate(counts):
         window.add(merged(merger, {"h1": HostData(4, CLASSES, {(0, 0): [1000 + n] * n})}, k))
     measurement = window.measurement()
-    per_second = np.array([10, 12, 11, 9, 13, 10, 12]) / 5
-    assert measurement.iops_half_width[0] == pytest.approx(2.4469 * per_second.std(ddof=1) / 7**0.5, rel=1e-4)
+    per_second = np.array(counts) / 5
+    assert measurement.iops_half_width[0] == pytest.approx(2.36462 * per_second.std(ddof=1) / 8**0.5, rel=1e-4)
     assert 0 < measurement.service_half_width_us[0] < 0.004
     assert np.isnan(measurement.service_half_width_us[2])  # h2 did nothing
 

@@ -22,7 +22,7 @@ from tests.rollup.results import HostData, packed, result
 US = 1000
 S = 10**9
 LENGTH = 5 * S
-SUBINTERVALS = 6
+SUBINTERVALS = 9
 DONE = 2000  # I/Os in each
 
 Thread = Mapping[ThreadCount, int]

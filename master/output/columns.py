@@ -67,7 +67,7 @@ VERDICT: Final = (
     Column("length_s", "s", "the measurement's real length, mean over the hosts"),
 )
 HALF_WIDTHS: Final = (
-    Column("overall_iops_half_width", "1/s", "of overall_iops at 95 % confidence; blank for fewer than 5 subintervals"),
+    Column("overall_iops_half_width", "1/s", "of overall_iops at 95 % confidence; blank for fewer than 8 subintervals"),
     Column("overall_service_us_mean_half_width", "us", "of overall_service_us_mean at 95 % confidence, likewise"),
 )
 

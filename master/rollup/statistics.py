@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-SHORTEST: Final = 8  # below this many samples, nothing can be said of their correlation
 SOKAL: Final = 5.0  # beyond five times the time, autocorrelations are noise
-FEWEST: Final = 5  # fewer samples than this state no half-width
+FEWEST: Final = 8  # of fewer samples the correlation is unknown, and with it the half-width
 CONFIDENCE: Final = 0.95
 
 
@@ -103,7 +102,7 @@ def autocorrelation_time(samples: Floats) -> Floats:
     time = np.ones(samples.shape[1:])
     centred = samples - samples.mean(axis=0)
     varies = np.flatnonzero(np.ptp(samples, axis=0) > 0.0)
-    if n < SHORTEST or not len(varies):
+    if n < FEWEST or not len(varies):
         return time
     correlation = autocorrelations(centred[:, varies])
     first = np.clip((n * correlation[1] + 1) / (n - 4), 0.0, 1 - 2 / n)  # Kendall: E r = rho - (1 + 3 rho) / n
