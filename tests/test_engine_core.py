@@ -17,6 +17,12 @@ SCENARIOS = [
     "again",  # I/Os come back with EAGAIN while the queue is full: they keep their times, and the cap comes down
     "always_again",  # a device that says EAGAIN whatever its queue
     "full_queue",  # never more in flight than nr_requests
+    "other_queues",  # of different hardware queues each thread has all,
+    "same_queue",  # of one and the same a part
+    "not_pinned",  # a thread that may submit to any of them is taken to submit to that of the others,
+    "one_not_pinned",  # whichever that is
+    "kernel_thread",  # (of sqpoll's, too)
+    "filled_by_others",  # who finds them full with nothing in flight asks again without waiting
     "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
     "came_back",  # more I/Os came back after the step than one look at the ring finds: none is missing

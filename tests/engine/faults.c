@@ -1,5 +1,6 @@
 /* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail. */
 #include "life.h"
+#include "thread/turns.h"
 
 enum { DEPTH = 4096, MOST_BLOCKSIZE = 32768 };
 
@@ -294,6 +295,103 @@ static void full_queue(void)
     stop_after(3, &s, 16);
     CHECK_EQUAL(atomic_load(&told.most_in_flight), 6);
     CHECK(s.completed > 100);
+}
+
+/* A device whose hardware queues list the cores so: 0 and 1 the first, 2 the second, none of them 3. Each takes 12
+ * requests. */
+static struct lun *open_with_queues(uint32_t *handle)
+{
+    static const uint16_t set_of[] = {1, 1, 2, 0};
+    struct lun *l = open_lun(handle);
+
+    l->has_queue = true;
+    l->queue = (struct queue){.nr_requests = 12};
+    hardware_free(&l->hardware);
+    l->hardware = (struct hardware){.set_of = malloc(sizeof set_of), .cores = 4, .sets = 2};
+    CHECK(l->hardware.set_of);
+    memcpy(l->hardware.set_of, set_of, sizeof set_of);
+    return l;
+}
+
+/* An instance of `tags` tags on each thread, the thread being on core `cores[n]`. */
+static void on_cores(const int *cores, uint32_t threads, uint32_t tags)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_with_queues(&lun);
+    for (uint32_t n = 0; n < threads; n++) {
+        engine->threads[n].cpu = cores[n];
+        create(n, lun, n, -1.0, tags);
+    }
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(threads, &s);
+    stop_after(2, &s, tags);
+    CHECK(s.completed > 0);
+}
+
+static uint32_t cap_of(uint32_t thread)
+{
+    return engine->threads[thread].shares[0].full_cap;
+}
+
+static void other_queues(void)
+{
+    on_cores((const int[]){1, 2}, 2, 16);
+    CHECK_EQUAL(atomic_load(&told.most_in_flight), 12); /* each; one queue's, shared, would be 6 */
+    CHECK_EQUAL(cap_of(0), 12);
+    CHECK_EQUAL(cap_of(1), 12);
+}
+
+static void same_queue(void)
+{
+    on_cores((const int[]){0, 1, 2}, 3, 16);
+    CHECK_EQUAL(cap_of(0), 6);
+    CHECK_EQUAL(cap_of(1), 6);
+    CHECK_EQUAL(cap_of(2), 12);
+}
+
+static void not_pinned(void)
+{
+    on_cores((const int[]){-1, -1}, 2, 16);
+    CHECK_EQUAL(atomic_load(&told.most_in_flight), 6);
+}
+
+/* Whoever may submit to any queue counts in each: 12 of 32 for itself, of 48 where two others want as much. */
+static void one_not_pinned(void)
+{
+    on_cores((const int[]){0, 1, 2, 3}, 4, 16);
+    CHECK_EQUAL(cap_of(0), 4);
+    CHECK_EQUAL(cap_of(1), 4);
+    CHECK_EQUAL(cap_of(2), 6);
+    CHECK_EQUAL(cap_of(3), 4);
+}
+
+/* With sqpoll a thread of the kernel submits, which is not pinned. */
+static void kernel_thread(void)
+{
+    engine->threads[0].options = engine->threads[1].options = BACKEND_SQPOLL;
+    on_cores((const int[]){1, 2}, 2, 16);
+    CHECK_EQUAL(atomic_load(&told.most_in_flight), 6);
+}
+
+/* Hardware queues may share their tags, and others may have them all: who gets EAGAIN with nothing in flight still asks
+ * without waiting afterwards. */
+static void filled_by_others(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_with_queues(&lun)->nowait = true;
+    create(0, lun, 0, 500.0, 8);
+    atomic_store(&told.refuse, -EAGAIN);
+    start(1, &s);
+    wait_for_news(engine, 1000);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.refuse, 0);
+    stop_after(6, &s, 8);
+    CHECK(s.completed > 50);
+    CHECK(engine->by_number[0]->nowait);
 }
 
 /* I/Os that are in flight while the block size changes keep their own: none is short, and the queue, which takes 4 KiB
@@ -720,6 +818,9 @@ static const struct scenario {
 } scenarios[] = {
     {"errors", errors, 1}, {"refused", refused, 1}, {"taken_in_parts", taken_in_parts, 1},
     {"again_from_the_call", again_from_the_call, 1}, {"again", again, 1}, {"always_again", always_again, 1},
+    {"other_queues", other_queues, 2}, {"same_queue", same_queue, 3}, {"not_pinned", not_pinned, 2},
+    {"one_not_pinned", one_not_pinned, 4}, {"kernel_thread", kernel_thread, 2},
+    {"filled_by_others", filled_by_others, 1},
     {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
@@ -731,7 +832,7 @@ static const struct scenario {
 int main(int count, char **words)
 {
     uint32_t left[ENGINE_THREADS];
-    int cpus[2] = {-1, -1};
+    int cpus[] = {-1, -1, -1, -1};
 
     CHECK(count == 3); /* scenario, path */
     path = words[2];

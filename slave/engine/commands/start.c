@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "context.h"
 #include "result.h"
-#include "thread/turns.h"
+#include "shares.h"
 #include "time/clock.h"
 
 /* How long go waits for the threads, which only have to wake up. */
@@ -67,64 +67,6 @@ static int deal(struct thread *t, uint32_t classes)
     }
     free(local);
     return 0;
-}
-
-/* The most: also after edits. */
-static uint64_t wanted_by(const struct instance *i)
-{
-    return (uint64_t)i->ceiling.tags * lun_requests_per_io(i->lun, i->ceiling.blocksize);
-}
-
-/* A thread's shares: of a queue that cannot hold what all instances may want, each thread gets a part in proportion to
- * what its own want; so no thread needs to know of the others. `wanted` is by queue, in requests; so is `places`,
- * scratch. */
-static int share_out(struct thread *t, const uint64_t *wanted, uint32_t *places)
-{
-    struct share *shares = realloc(t->shares, (t->step_count + 1u) * sizeof *shares);
-    uint32_t count = 0;
-
-    if (!shares)
-        return -ENOMEM;
-    t->shares = shares;
-    for (uint32_t n = 0; n < t->step_count; n++)
-        places[t->step_instances[n]->lun->queue_id] = UINT32_MAX;
-    for (uint32_t n = 0; n < t->step_count; n++) {
-        struct instance *i = t->step_instances[n];
-        uint32_t *place = &places[i->lun->queue_id];
-        if (*place == UINT32_MAX) {
-            *place = count++;
-            shares[*place] = (struct share){0};
-        }
-        i->share = &shares[*place];
-        i->share->wanted += wanted_by(i);
-    }
-    for (uint32_t n = 0; n < t->step_count; n++) {
-        const struct lun *lun = t->step_instances[n]->lun;
-        struct share *s = t->step_instances[n]->share;
-        uint64_t cap = s->wanted, all = wanted[lun->queue_id];
-        if (lun->has_queue && all > lun->queue.nr_requests)
-            cap = lun->queue.nr_requests * s->wanted / all;
-        s->cap = s->full_cap = cap ? (uint32_t)cap : 1;
-    }
-    return 0;
-}
-
-static int share_queues(struct engine *e)
-{
-    uint64_t *wanted = calloc(e->lun_count + 1u, sizeof *wanted);
-    uint32_t *places = calloc(e->lun_count + 1u, sizeof *places);
-    int result = wanted && places ? 0 : -ENOMEM;
-
-    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        for (uint32_t m = 0; m < e->threads[n].step_count; m++) {
-            const struct instance *i = e->threads[n].step_instances[m];
-            wanted[i->lun->queue_id] += wanted_by(i);
-        }
-    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        result = share_out(&e->threads[n], wanted, places);
-    free(wanted);
-    free(places);
-    return result;
 }
 
 static int prepare_thread(struct engine *e, struct thread *t)
@@ -213,7 +155,7 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         result = deal(&e->threads[n], class_count);
     if (result == 0)
-        result = share_queues(e);
+        result = shares_settle(e);
     e->steps++;
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         result = prepare_thread(e, &e->threads[n]);

@@ -72,6 +72,18 @@ static dev_t whole_disk(dev_t device)
     return sscanf(text, "%u:%u", &disk_major, &disk_minor) == 2 ? makedev(disk_major, disk_minor) : device;
 }
 
+/* Without memory for it the queue is taken for one, as where there is nothing to be read. */
+static void find_hardware(struct lun *lun, dev_t device)
+{
+    char folder[64];
+
+    snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/mq", major(device), minor(device));
+    if (hardware_read(&lun->hardware, folder))
+        return;
+    snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/../mq", major(device), minor(device)); /* a partition's */
+    hardware_read(&lun->hardware, folder);
+}
+
 /* Drivers without a request queue (zram) have no nr_requests, or 0: nothing to cap. So have file systems that are on
  * no single device (btrfs, tmpfs, network). */
 static void find_queue(struct lun *lun, dev_t device)
@@ -85,6 +97,8 @@ static void find_queue(struct lun *lun, dev_t device)
         .max_segments = sysfs_number(device, "queue/max_segments"),
     };
     lun->has_queue = lun->queue.nr_requests > 0;
+    if (lun->has_queue)
+        find_hardware(lun, device);
     lun->polls = sysfs_number(device, "queue/io_poll") == 1;
 }
 
@@ -168,6 +182,7 @@ void lun_close(struct lun *lun)
 {
     close(lun->fd);
     free(lun->path);
+    hardware_free(&lun->hardware);
     *lun = (struct lun){.fd = -1};
 }
 

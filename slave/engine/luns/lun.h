@@ -1,8 +1,8 @@
 /* A thing that is driven: a block device or a file, opened with O_DIRECT.
  *
  * Rule: opened read-only unless the caller has the user's consent, so that the kernel enforces it. What limits
- * submission is found out here, once: the queue below (nr_requests and the largest request), and whether the LUN
- * takes RWF_NOWAIT.
+ * submission is found out here, once: the queue below (nr_requests, the largest request, its hardware queues),
+ * and whether the LUN takes RWF_NOWAIT.
  */
 #ifndef IVYPY_LUN_H
 #define IVYPY_LUN_H
@@ -11,10 +11,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "hardware.h"
+
 /* The kernel's queue below one or more LUNs: partitions of a disk, and files on it, share theirs. */
 struct queue {
     dev_t device;         /* the whole disk's */
-    uint32_t nr_requests; /* in flight at once; submitting more blocks */
+    uint32_t nr_requests; /* in flight at once in each of its hardware queues; submitting more blocks */
     uint32_t max_bytes;   /* of one request; a larger I/O is split */
     uint32_t max_segments;
 };
@@ -30,6 +32,7 @@ struct lun {
     bool has_queue;
     bool polls; /* the queue's completions can be polled for */
     struct queue queue;
+    struct hardware hardware; /* below the queue */
     uint32_t queue_id; /* the same for all LUNs above one queue */
     uint32_t users; /* workload instances on it */
 };

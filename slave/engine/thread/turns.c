@@ -65,7 +65,7 @@ void turns_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     row_of(t, i)->again++;
     turns_put_again(t, tag);
-    if (s->in_flight == 0)
+    if (s->in_flight == 0 && !s->only_full)
         i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
     s->cap = s->in_flight > tag->weight ? s->in_flight : tag->weight;
     s->raise_ns = s->retry_ns = now_ns + TURNS_RETRY_NS;

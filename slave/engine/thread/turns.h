@@ -12,9 +12,10 @@
 /* After an EAGAIN: how long until it is tried again although nothing has completed. */
 #define TURNS_RETRY_NS (10 * NS_PER_MS)
 
-/* This thread's part of one queue of the kernel. */
+/* This thread's part of a device's queue in the kernel: of the hardware queue that it submits to. */
 struct share {
     uint32_t in_flight, cap, full_cap; /* requests */
+    bool only_full;                    /* the device says EAGAIN only when its queue is full, whoever filled it */
     bool listed;                       /* in the thread's list of shares with I/Os to submit again */
     uint64_t wanted;                   /* the most that its instances may want */
     uint64_t room_since_ns;
