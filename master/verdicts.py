@@ -100,7 +100,8 @@ class Reason(Enum):
     LATE_CONTROLLER = Weight.NOTE, "The controller's own work took more than half a subinterval."
     QUEUE_DEPTH_LIMITED = (
         Weight.NOTE,
-        "The device's own queue (nr_requests) was full: in flight was capped below maxtags.",
+        "A hardware queue of the device (nr_requests), or a thread's part of it, was full: in flight was capped below "
+        "maxtags.",
     )
     SUBMISSIONS_RETURNED = Weight.NOTE, "The kernel gave submissions back (EAGAIN); their times were kept."
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."

@@ -56,7 +56,7 @@ class Count(IntEnum):
     IN_FLIGHT = 9  # at the end: submitted, not completed
     OLDEST_IN_FLIGHT_NS = 10  # at the end: age since submission, 0 if none
     OLDEST_OWED_NS = 11  # at the end: age since it fell due of the oldest I/O in the backlog or in flight, 0 if none
-    QUEUE_LIMITED = 12  # submissions held back because the device's own queue (nr_requests) was full
+    QUEUE_LIMITED = 12  # waits for room, its thread's part of a hardware queue (nr_requests) being full
     AGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
 
 

@@ -45,7 +45,7 @@ ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
     "physical_block_size": AboutAttribute(_BYTES, "The unit in which the device really writes."),
     "rotational": AboutAttribute(_FLAG, "true for disks that turn."),
     "scheduler": AboutAttribute(_TEXT, "The kernel's I/O scheduler: none, mq-deadline ..."),
-    "nr_requests": AboutAttribute(_NUMBER, "Length of the device's queue in the kernel."),
+    "nr_requests": AboutAttribute(_NUMBER, "Length of each of the device's hardware queues in the kernel."),
     "numa_node": AboutAttribute(_NUMBER, "The NUMA node that the device hangs on."),
     "transport": AboutAttribute(_TEXT, "nvme, nvme_tcp, nvme_fc, sata, sas, fc, iscsi, usb or virtio."),
     "by_id": AboutAttribute(_TEXT, "The device's name in /dev/disk/by-id."),

@@ -29,7 +29,7 @@ struct row {
     uint64_t oldest_due_ns;    /* of the oldest in flight; its submission where it had no due time */
     uint64_t owed_since_ns;    /* due time of the oldest in the backlog */
     uint64_t bytes;            /* of those that completed */
-    uint64_t queue_limited;
+    uint64_t queue_limited; /* waits for room, not I/Os */
     uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
     uint64_t unused[3];
