@@ -214,6 +214,17 @@ static void taken_in_parts(void)
     CHECK_EQUAL(end.sums.uncaught, 0);
 }
 
+/* A step whose first two results see every submit call refused for now. */
+static void refused_at_first(struct sums *s)
+{
+    atomic_store(&told.refuse, -EAGAIN);
+    start(1, s);
+    wait_for_news(engine, 1000);
+    wait_for_news(engine, 1000);
+    atomic_store(&told.refuse, 0);
+    stop_after(6, s, 8);
+}
+
 static void again_from_the_call(void)
 {
     struct sums s;
@@ -221,12 +232,7 @@ static void again_from_the_call(void)
 
     open_lun(&lun);
     create(0, lun, 0, 500.0, 8);
-    atomic_store(&told.refuse, -EAGAIN);
-    start(1, &s);
-    wait_for_news(engine, 1000);
-    wait_for_news(engine, 1000);
-    atomic_store(&told.refuse, 0);
-    stop_after(6, &s, 8);
+    refused_at_first(&s);
     CHECK_EQUAL(s.errors, 0);
     CHECK(s.completed > 50);
 }
@@ -384,12 +390,7 @@ static void filled_by_others(void)
 
     open_with_queues(&lun)->nowait = true;
     create(0, lun, 0, 500.0, 8);
-    atomic_store(&told.refuse, -EAGAIN);
-    start(1, &s);
-    wait_for_news(engine, 1000);
-    wait_for_news(engine, 1000);
-    atomic_store(&told.refuse, 0);
-    stop_after(6, &s, 8);
+    refused_at_first(&s);
     CHECK(s.completed > 50);
     CHECK(engine->by_number[0]->nowait);
 }
