@@ -8,6 +8,11 @@ kinds of I/O, and the generator's lateness. Beside each series' buckets travel i
 """
 
 from enum import IntEnum
+from typing import Final
+
+from .histogram import BUCKETS
+
+MOST_THREADS: Final = 256  # workload threads of a host
 
 
 class Kind(IntEnum):
@@ -84,3 +89,9 @@ class ThreadCount(IntEnum):
     SPUN = 18  # time in which it was awake without need, looking at the clock and the ring
     HARVEST_LATE_SUM = 19  # over all completions: for how long the thread was kept from looking before it found them
     HARVEST_LATE_P99 = 20  # of these
+
+
+def most_bytes(instances: int, classes: int) -> int:
+    """What the arrays of one result can take at most, unpacked."""
+    of_class = SERIES * (8 * len(Moment) + 2 * 4 + 8 * BUCKETS)
+    return 8 * len(Count) * instances + of_class * classes + 8 * len(ThreadCount) * MOST_THREADS

@@ -3,8 +3,12 @@
 Rule: pure, and the same on both sides: the controller asks before it sends an edit, the slave before it obeys.
 """
 
+from collections.abc import Iterable
+
 from .parameters import Parameters
 from .quantities import of_bytes
+
+Extent = tuple[int, int]  # first byte, and the one behind the last
 
 
 def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[str]:
@@ -27,3 +31,12 @@ def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int)
     if end // each <= max(-(-start // each), first):
         return [f"range is {start:,} to {end:,}, which holds no whole block of {of_bytes(each)}: make it wider"]
     return []
+
+
+def extent(of: tuple[int, int], size: int) -> Extent:
+    """A workload's range on a LUN of that size, where (0, 0) is all of it."""
+    return (0, size) if of == (0, 0) else of
+
+
+def within(one: Extent, extents: Iterable[Extent]) -> bool:
+    return any(start <= one[0] and one[1] <= end for start, end in extents)

@@ -2,7 +2,8 @@
 
 Rule: bytes in, messages out, no I/O. `LineReader` is the only splitter of lines in the project: asyncio's
 readline stops at 64 KiB, and asyncssh's returns a cut line at 2 MiB without a word. Whatever is not exactly a
-known message of the right shape is a ProtocolError.
+known message of the right shape is a ProtocolError: every number has bounds (64 bits, or narrower ones that its field
+names), no float is infinite, every text is printable, and no text, list or mapping is longer than it can need to be.
 
 An array travels as {"t": type, "n": elements, "z": base64 of zlib level 1}: dense and compressed beats sparse
 pairs in bytes and in time.
@@ -11,21 +12,31 @@ pairs in bytes and in time.
 import base64
 import binascii
 import json
+import sys
 import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum, StrEnum
 from functools import cache
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ProtocolError
-from .messages import TYPES, Array, ArrayType, Message, word
+from .messages import TYPES, Array, ArrayType, Message, Within, word
+from .text import sayable, unsayable
 
 Said = TypeVar("Said")
 
 LONGEST_LINE: Final = 16 << 20  # bytes, newline included
-LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated
+LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated, of all arrays of a message together
+LONGEST_LIST: Final = 100_000
+MOST_ENTRIES: Final = 1_000  # of a mapping
+MOST_VALUES: Final = 500_000  # in a line: as objects they take much more memory than as text
+LONG_LINE: Final = 1 << 20  # bytes: shorter ones cannot hold too much
+MOST_LOGGED: Final = 1 << 14  # bytes of such a line
+INTEGER: Final = Within(-(1 << 63), (1 << 63) - 1)
+FLOAT: Final = Within(-sys.float_info.max, sys.float_info.max)
+_SIZES: Final = {str(kind): kind.size for kind in ArrayType}
 
 
 class LineReader:
@@ -74,13 +85,18 @@ def line(message: Any) -> bytes:
     return data
 
 
-def message(data: bytes) -> Message:
-    """The message that a line says. Raises ProtocolError that names the fault and its place."""
-    return read(data, TYPES)
+def message(data: bytes, room: int = LARGEST_ARRAY) -> Message:
+    """The message that a line says. Raises ProtocolError that names the fault and its place.
+
+    `room`: bytes that its arrays may inflate to, all together.
+    """
+    return read(data, TYPES, room)
 
 
-def read(data: bytes, table: Mapping[str, type[Said]]) -> Said:
+def read(data: bytes, table: Mapping[str, type[Said]], room: int = LARGEST_ARRAY) -> Said:
     """As `message`, for a link with a table of its own: the word of each message, and its dataclass."""
+    if len(data) > LONG_LINE and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
+        raise ProtocolError(f"a line of {len(data)} bytes holds more than {MOST_VALUES:,} values")
     try:
         value = json.loads(data, object_pairs_hook=_unique, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
@@ -91,13 +107,17 @@ def read(data: bytes, table: Mapping[str, type[Said]]) -> Said:
     name = value.pop("type", None)
     kind: Any = table.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise ProtocolError(f"unknown message {name!r}")
+        raise ProtocolError(f"unknown message {_shown(name)}")
+    if (size := sum(map(_inflated, value.values()))) > room:
+        raise ProtocolError(f"{name}: its arrays announce {size} bytes, and may have {room}")
     result: Said = _reader(kind)(value, str(name))
     return result
 
 
 def shortened(data: bytes) -> str:
-    """A line as it stands in a log: arrays as `<4.1 kB>`."""
+    """A line as it stands in a log: arrays as `<4.1 kB>`, and the beginning of what is longer than any needs to be."""
+    if len(data) > LONG_LINE:
+        return f"{shortened(data[:MOST_LOGGED])}... ({len(data) / 1000:.1f} kB)"
     text = data.decode("utf-8", "backslashreplace").rstrip("\n")
     pieces = text.split('"z":"')
     for i in range(1, len(pieces)):
@@ -125,9 +145,33 @@ def _plain(value: Any) -> Any:
         return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {sayable(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, str):
+        return sayable(value)
     if isinstance(value, Enum) and not isinstance(value, str | int):
         return value.name.lower()
     return value
+
+
+def _shown(value: Any) -> str:
+    """A value as a sentence about it can hold it: short, whatever it is."""
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    if isinstance(value, dict):
+        return f"an object of {len(value)}"
+    text = repr(value[:40] if isinstance(value, str) else value)
+    return text if len(text) <= 60 else f"{text[:20]}..."
+
+
+def _inflated(value: Any) -> int:
+    """The bytes that a packed array announces; 0 for what is none."""
+    if not isinstance(value, dict):
+        return 0
+    kind, n = value.get("t"), value.get("n")
+    if not isinstance(kind, str) or kind not in _SIZES or type(n) is not int:
+        return 0
+    return min(max(n, 0), LARGEST_ARRAY) * _SIZES[kind]
 
 
 # A reader turns a JSON value into a field's value, or raises ProtocolError with the path to it.
@@ -138,6 +182,8 @@ Reader = Callable[[Any, str], Any]
 def _reader(kind: Any) -> Reader:
     """The reader of one type annotation. The grammar is small on purpose; a new form of field is added here."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _scalar_reader(arguments[0], arguments[1])
     if kind is Array:
         return _read_array
     if is_dataclass(kind):
@@ -162,7 +208,7 @@ def _reader(kind: Any) -> Reader:
 
 
 def _dataclass_reader(kind: Any) -> Reader:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     readers = {f.name: _reader(hints[f.name]) for f in fields(kind)}
 
     def read(value: Any, path: str) -> Any:
@@ -170,7 +216,8 @@ def _dataclass_reader(kind: Any) -> Reader:
             raise ProtocolError(f"{path}: not an object")
         if value.keys() != readers.keys():
             missing, unknown = readers.keys() - value.keys(), value.keys() - readers.keys()
-            raise ProtocolError(f"{path}: missing {sorted(missing)}, unknown {sorted(unknown)}")
+            some = [key[:40] for key in sorted(unknown)[:5]]
+            raise ProtocolError(f"{path}: missing {sorted(missing)}, unknown {some}")
         return kind(**{name: read(value[name], f"{path}.{name}") for name, read in readers.items()})
 
     return read
@@ -180,6 +227,8 @@ def _list_reader(item: Reader) -> Reader:
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, list):
             raise ProtocolError(f"{path}: not a list")
+        if len(value) > LONGEST_LIST:
+            raise ProtocolError(f"{path}: {len(value)} are more than {LONGEST_LIST:,}")
         return tuple(item(v, f"{path}[{i}]") for i, v in enumerate(value))
 
     return read
@@ -198,15 +247,18 @@ def _dict_reader(item: Reader) -> Reader:
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, dict):
             raise ProtocolError(f"{path}: not an object")
-        return {key: item(v, f"{path}.{key}") for key, v in value.items()}
+        if len(value) > MOST_ENTRIES:
+            raise ProtocolError(f"{path}: {len(value)} are more than {MOST_ENTRIES:,}")
+        return {text(key, f"{path}, a key"): item(v, f"{path}.{key[:40]}") for key, v in value.items()}
 
+    text = _scalar_reader(str)
     return read
 
 
 def _choice_reader(choices: tuple[Any, ...]) -> Reader:
     def read(value: Any, path: str) -> Any:
-        if value not in choices or isinstance(value, bool):
-            raise ProtocolError(f"{path}: {value!r} is none of {list(choices)}")
+        if not isinstance(value, str) or value not in choices:
+            raise ProtocolError(f"{path}: {_shown(value)} is none of {list(choices)}")
         return value
 
     return read
@@ -219,17 +271,18 @@ def _union_reader(arms: list[Reader]) -> Reader:
                 return arm(value, path)
             except ProtocolError:
                 continue
-        raise ProtocolError(f"{path}: {str(value)[:40]!r} is of none of the types allowed")
+        raise ProtocolError(f"{path}: {_shown(value)} is of none of the types allowed")
 
     return read
 
 
 def _enum_reader(kind: type[StrEnum]) -> Reader:
     def read(value: Any, path: str) -> Any:
-        try:
-            return kind(value)
-        except ValueError:
-            raise ProtocolError(f"{path}: {value!r} is none of {[str(k) for k in kind]}") from None
+        if not isinstance(value, str) or value not in words:
+            raise ProtocolError(f"{path}: {_shown(value)} is none of {list(words)}")
+        return words[value]
+
+    words = {str(member): member for member in kind}
 
     return read
 
@@ -240,21 +293,47 @@ def _name_reader(kind: type[Enum]) -> Reader:
 
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, str) or value not in names:
-            raise ProtocolError(f"{path}: {value!r} is none of {list(names)}")
+            raise ProtocolError(f"{path}: {_shown(value)} is none of {list(names)}")
         return names[value]
 
     return read
 
 
-def _scalar_reader(kind: type) -> Reader:
+def _scalar_reader(kind: type, within: Within | None = None) -> Reader:
+    if kind is int:
+        return _number_reader(int, within or INTEGER)
+    if kind is float:
+        return _number_reader(float, within or FLOAT)
+    if kind is str:
+        return _read_text
+
     def read(value: Any, path: str) -> Any:
-        if kind is float and type(value) is int:
-            value = float(value)
         if type(value) is not kind:
-            raise ProtocolError(f"{path}: {str(value)[:40]!r} is not {kind.__name__}")
+            raise ProtocolError(f"{path}: {_shown(value)} is not {kind.__name__}")
         return value
 
     return read
+
+
+def _number_reader(kind: type[int | float], within: Within) -> Reader:
+    low, high = within.low, within.high
+
+    def read(value: Any, path: str) -> Any:
+        if type(value) is not kind and (kind is not float or type(value) is not int):
+            raise ProtocolError(f"{path}: {_shown(value)} is not {kind.__name__}")
+        if not low <= value <= high:
+            raise ProtocolError(f"{path}: {_shown(value)} is not within {low:g} and {high:g}")
+        return kind(value)
+
+    return read
+
+
+def _read_text(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise ProtocolError(f"{path}: {_shown(value)} is not str")
+    if why := unsayable(value):
+        raise ProtocolError(f"{path}: {why}")
+    return value
 
 
 def _read_array(value: Any, path: str) -> Array:

@@ -6,17 +6,36 @@ number in `re`. Times are nanoseconds; `local` ones are on the far machine's mon
 """
 
 import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Self
+from typing import Annotated, Final
 
 from .parameters import Parameters
 
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
 
 Attribute = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What a number on the link is at least, and at most."""
+
+    low: float
+    high: float
+
+
+# What a host says of itself is believed within these alone; a command is looked at by who obeys it.
+Instant = Annotated[int, Within(-(1 << 62), 1 << 62)]  # ns on a machine's monotonic clock
+Duration = Annotated[int, Within(0, 1 << 60)]  # ns
+Natural = Annotated[int, Within(0, (1 << 63) - 1)]
+Amount = Annotated[int, Within(0, 1 << 48)]  # of what can be counted one by one
+Subinterval = Annotated[int, Within(0, (1 << 32) - 1)]
+CoreNumber = Annotated[int, Within(0, 65_535)]
+Errno = Annotated[int, Within(0, 65_535)]
+Percent = Annotated[float, Within(0, 100)]
+Hertz = Annotated[float, Within(0, 1e12)]
 
 
 class Role(StrEnum):
@@ -55,33 +74,39 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which LUN it is, whatever path it has by now: what a user agrees to have written. "" where nobody says."""
+    """Which LUN it is, whatever path it has by now: what a user agrees to have written."""
 
-    size: int  # bytes
-    wwn: str = ""
-    serial: str = ""
+    machine: str  # which machine's, however it is called; a hash
+    size: Natural  # bytes
+    facts: tuple[tuple[str, str], ...]  # what tells it from others: ("wwn", "0x5..."), ("serial", "A1") ...
 
-    @classmethod
-    def of(cls, size: int, attributes: Mapping[str, Attribute]) -> Self:
-        return cls(size, str(attributes.get("wwn", "")), str(attributes.get("serial", "")))
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user agreed to have written."""
+
+    identity: Identity  # of this LUN, and no other
+    extents: tuple[
+        tuple[Natural, Natural], ...
+    ]  # within these: first byte, and the one behind the last; ascending, apart
 
 
 @dataclass(frozen=True, slots=True)
 class Lun:
-    """A thing that can be driven, as its host sees it."""
+    """A thing that can be driven, as its host sees it. What only a look at it tells is empty until then."""
 
     path: str
     kind: str  # "block" or "file"
-    size: int  # bytes
-    block: int  # logical block size: O_DIRECT's unit, bytes
+    size: Natural  # bytes
+    block: Annotated[int, Within(1, 1 << 30)]  # logical block size: O_DIRECT's unit, bytes
     attributes: dict[str, Attribute]
     refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
     remarks: tuple[str, ...]  # what makes numbers from it doubtful (unwritten extents ...)
     named: tuple[str, ...] = ()  # of the paths that were asked for, those that lead to it
-
-    @property
-    def identity(self) -> Identity:
-        return Identity.of(self.size, self.attributes)
+    identity: Identity | None = None  # None: it was not looked at, or that does not tell
+    silent: bool = False  # it did not answer a look
+    ours: bool = False  # ivypy made it to be driven, and nobody but ivypy has written to it since
+    made: bool = False  # it was made for this run, and is this slave's to remove at its exit unless it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +122,10 @@ class WorkloadToCreate:
     number: int  # the controller's, unique on this host; `go` and edits name it
     instance: str  # host+lun+workload, for messages and logs
     lun: str  # path
-    consent: bool  # the user agreed that this LUN is written; else it is opened read-only
+    consent: Consent | None  # the user agreed that this LUN is written; None: it is opened read-only
     parameters: Parameters
     ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
     blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
-    seen: Identity | None = None  # which LUN was looked at, and agreed to; None: whichever is there
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +161,32 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True)
 class ListLuns:
-    """Answer: any number of `luns`, then `end`; or `refused`."""
+    """What there is, without a touch: nothing is opened. Answer: any number of `luns`, then `end`; or `refused`."""
 
     id: int
     blocks: bool  # list the block devices
     globs: tuple[str, ...]  # and the files that match these
-    create: tuple[FileToCreate, ...]  # made first, every byte written once
-    tags: int  # I/Os that workloads may then have in flight; nothing is made where the system has no room for them
     paths: tuple[str, ...] = ()  # the block devices that have to be there, by any of their names
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtLuns:
+    """Open these and read from them: which they are, what stands against writing them. Answer: as to `list_luns`."""
+
+    id: int
+    paths: tuple[str, ...]  # as they were listed
+    create: tuple[FileToCreate, ...]  # and these files, as far as they are there
+
+
+@dataclass(frozen=True, slots=True)
+class CreateFiles:
+    """Every byte is written once. Answer: as to `list_luns`, these files as they are now."""
+
+    id: int
+    files: tuple[FileToCreate, ...]
+    used: tuple[tuple[str, Identity], ...]  # (path, which): those that are there and are used as was agreed
+    tags: int  # I/Os that workloads may then have in flight; nothing is made where the system has no room for them
+    made: tuple[str, ...] = ()  # of `used`, those that a slave which is no more made for this run
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +209,22 @@ class DeleteWorkloads:
 
 
 @dataclass(frozen=True, slots=True)
-class ClockProbe:
-    """Heartbeat, lease renewal and offset in one. Answer: `clock_reading`."""
+class LookAgain:
+    """At every LUN that is open to be written, before a step: may it still be? Answer: ok; else what must not be."""
 
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClockProbe:
+    """Heartbeat, lease renewal and offset in one. Answer: `clock_reading`.
+
+    `heard_ns` proves how old it is: it was sent after that instant, so the lease runs from there, however long the
+    probe was under way or waited to be read.
+    """
+
+    id: int
+    heard_ns: Instant = 0  # local: the newest stamp of this slave's that the controller had read; 0: none
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +243,7 @@ class Go:
     """
 
     id: int
-    start_ns: int  # local
+    start_ns: Instant  # local
     length_ns: int
     order: Array
     classes: Array
@@ -197,11 +251,15 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Subinterval `subinterval` ends at `boundary_ns` (local): k + 2 is placed while k + 1 runs."""
+    """Subinterval `subinterval` ends at `boundary_ns` (local): k + 2 is placed while k + 1 runs.
+
+    It renews the lease as a `clock_probe` does, and its `ok` tells the clock.
+    """
 
     id: int
     subinterval: int
-    boundary_ns: int
+    boundary_ns: Instant
+    heard_ns: Instant = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,12 +304,12 @@ class Hello:
     version: str  # of ivypy
     bundle: str  # hash of what was pushed; "" where nothing was
     hostname: str  # as the machine knows itself
-    pid: int
+    pid: Natural
     python: str
     kernel: str
     libc: str
     machine: str
-    cores: tuple[int, ...]  # that this process may use
+    cores: tuple[CoreNumber, ...]  # that this process may use
     clock_source: str
     backends: tuple[str, ...]
     aio_left: int  # fs.aio-max-nr - fs.aio-nr
@@ -261,7 +319,7 @@ class Hello:
 @dataclass(frozen=True, slots=True)
 class Ok:
     re: int
-    effective_ns: int  # local; when the last thread took an edit, else when it was done
+    effective_ns: Instant  # local; when the last thread took an edit, else when it was done
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,8 +342,9 @@ class End:
 @dataclass(frozen=True, slots=True)
 class ClockReading:
     re: int
-    received_ns: int  # local
-    sent_ns: int  # local
+    received_ns: Instant  # local
+    sent_ns: Instant  # local
+    done: Natural = 0  # what its worker thread has done, in single steps; it grows for as long as a command gets on
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,28 +392,28 @@ class Ending:
 class Fault:
     """I/O errors of one instance in one subinterval."""
 
-    number: int
-    errno: int  # 0: short transfers
-    count: int
+    number: Natural
+    errno: Errno  # 0: short transfers
+    count: Amount
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """One subinterval of one host. Layouts: counters.py; instances and classes in the order that `go` gave."""
 
-    subinterval: int
-    start_ns: int  # local
-    length_ns: int  # as it really was
+    subinterval: Subinterval
+    start_ns: Instant  # local
+    length_ns: Duration  # as it really was
     last: bool  # the step's last subinterval
-    collected_ns: int  # local; when the result was put together
-    cpu: tuple[float, ...]  # busy percent per core, the subinterval's; in the order of `hello.cores`
+    collected_ns: Instant  # local; when the result was put together
+    cpu: tuple[Percent, ...]  # busy percent per core, the subinterval's; in the order of `hello.cores`
     counts: Array  # i64 (instances, Count)
     moments: Array  # u64 (classes, SERIES, Moment)
     spans: Array  # u32 (classes, SERIES, 2): first used bucket, how many are sent
     buckets: Array  # u32 or u64: the used ranges one after the other
     threads: Array  # i64 (threads, ThreadCount)
     faults: tuple[Fault, ...]
-    missing: tuple[int, ...]  # threads that did not hand over; their numbers come with a later result
+    missing: tuple[Natural, ...]  # threads that did not hand over; their numbers come with a later result
 
 
 class StopReason(StrEnum):
@@ -366,11 +425,11 @@ class StopReason(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Stopped:
     reason: StopReason
-    caught: int  # I/Os in flight at the end that completed in time
-    uncaught: int  # that did not
-    oldest_uncaught_ns: int  # age of the oldest of these
-    longest_caught_ns: int  # the longest service time among the caught
-    dropped: int  # I/Os that were due and were given up
+    caught: Amount  # I/Os in flight at the end that completed in time
+    uncaught: Amount  # that did not
+    oldest_uncaught_ns: Duration  # age of the oldest of these
+    longest_caught_ns: Duration  # the longest service time among the caught
+    dropped: Natural  # I/Os that were due and were given up
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,7 +437,7 @@ class DyingWords:
     """Unasked: one thread could not go on. As the answer to `die` (thread -1): goodbye."""
 
     re: int  # 0 if unasked
-    thread: int
+    thread: Annotated[int, Within(-1, 65_535)]
     words: str
 
 
@@ -418,8 +477,8 @@ class Facts:
 
 
 Command = (
-    Prepare | ListLuns | CreateWorkloads | EditWorkloads | DeleteWorkloads | ClockProbe | MeasureClock | Go | Continue
-    | Cooldown | Stop | Halt | Die | Config | Gather
+    Prepare | ListLuns | LookAtLuns | CreateFiles | CreateWorkloads | EditWorkloads | DeleteWorkloads | LookAgain
+    | ClockProbe | MeasureClock | Go | Continue | Cooldown | Stop | Halt | Die | Config | Gather
 )  # fmt: skip
 Saying = (
     Hello | Ok | Refused | Luns | End | ClockReading | ClockReport | Ready | Ending | Result | Stopped | DyingWords

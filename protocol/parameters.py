@@ -132,7 +132,7 @@ def faults(parameters: Parameters) -> list[str]:
         value = getattr(parameters, name)
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             continue
-        if parameter.low is not None and value < parameter.low:
+        if parameter.low is not None and not value >= parameter.low:  # nan, too
             found.append(f"{name} is {value:g}; the least is {parameter.low:g}")
         if parameter.high is not None and value > parameter.high:
             found.append(f"{name} is {value:g}; the most is {parameter.high:g}")

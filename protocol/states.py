@@ -18,6 +18,7 @@ from .messages import (
     Config,
     Continue,
     Cooldown,
+    CreateFiles,
     CreateWorkloads,
     DeleteWorkloads,
     Die,
@@ -31,6 +32,8 @@ from .messages import (
     Halt,
     Hello,
     ListLuns,
+    LookAgain,
+    LookAtLuns,
     Luns,
     MeasureClock,
     Ok,
@@ -84,7 +87,20 @@ NEXT: Final[dict[State, dict[type[Saying], State]]] = {
 MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
     State.CONNECTING: frozenset(),
     State.IDLE: frozenset(
-        {Prepare, ListLuns, CreateWorkloads, EditWorkloads, DeleteWorkloads, ClockProbe, MeasureClock, Go, Die}
+        {
+            Prepare,
+            ListLuns,
+            LookAtLuns,
+            CreateFiles,
+            CreateWorkloads,
+            EditWorkloads,
+            DeleteWorkloads,
+            LookAgain,
+            ClockProbe,
+            MeasureClock,
+            Go,
+            Die,
+        }
     ),
     State.RUNNING: frozenset({EditWorkloads, ClockProbe, Continue, Cooldown, Stop, Halt}),
     State.ENDING: frozenset({ClockProbe, Halt}),
@@ -95,8 +111,8 @@ MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
 
 # What each command may be answered with, `refused` apart; the last one ends the answer.
 ANSWERS: Final[dict[type[Command], tuple[type[Saying], ...]]] = {
-    **dict.fromkeys((Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, Continue, Cooldown), (Ok,)),
-    ListLuns: (Luns, End),
+    **dict.fromkeys((Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, LookAgain, Continue, Cooldown), (Ok,)),
+    **dict.fromkeys((ListLuns, LookAtLuns, CreateFiles), (Luns, End)),
     ClockProbe: (ClockReading,),
     MeasureClock: (ClockReport,),
     Go: (Ready,),

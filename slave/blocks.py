@@ -43,7 +43,8 @@ class BlockDevice:
         """The kernel's names of its partitions."""
         if self.is_partition:
             return ()
-        return tuple(sorted(entry.name for entry in self.folder.iterdir() if (entry / "partition").exists()))
+        names = [name for name in os.listdir(self.folder) if name.startswith(self.folder.name)]
+        return tuple(sorted(name for name in names if (self.folder / name / "partition").exists()))
 
     @property
     def holders(self) -> tuple[str, ...]:

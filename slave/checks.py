@@ -7,10 +7,9 @@ checked before.
 from collections.abc import Sequence
 from dataclasses import fields
 
-from ..protocol.geometry import misfits
-from ..protocol.messages import Identity, WorkloadToCreate
+from ..protocol.geometry import extent, misfits, within
+from ..protocol.messages import WorkloadToCreate
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
-from ..protocol.quantities import of_bytes
 from .targets import Target
 
 
@@ -29,26 +28,22 @@ def of_workload(workload: WorkloadToCreate, lun: Target) -> list[str]:
             f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({parameters.blocksize}) and"
             f" {largest:.10g}"
         )
-    if parameters.fraction_read < 1 and not workload.consent:
-        found.append("it would write, and nobody agreed to that: `destroy: true` in the plan, and its token")
-    if workload.consent and workload.seen is not None and workload.seen != lun.identity:
-        found.append(_another(workload.seen, lun))
+    if parameters.fraction_read < 1:
+        found += _of_writing(parameters, workload, lun, "`destroy: true` in the plan, and its token")
     if not found:
         found += _of_geometry(parameters, lun)
     return found
 
 
-def _another(seen: Identity, lun: Target) -> str:
-    return (
-        f"{lun.path} must not be written: it is another {'disk' if lun.kind == 'block' else 'file'} than the one that"
-        f" was looked at (that had {_told(seen)}; this has {_told(lun.identity)}): look at the list with"
-        " `ivypy devices`, and agree to it anew"
-    )
-
-
-def _told(lun: Identity) -> str:
-    named = [f"{name} {value}" for name, value in (("wwn", lun.wwn), ("serial", lun.serial)) if value]
-    return ", ".join((of_bytes(lun.size), *named))
+def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: Target, remedy: str) -> list[str]:
+    """Whether what it would write was agreed to, all of it."""
+    if workload.consent is None:
+        return [f"it would write, and nobody agreed to that: {remedy}"]
+    start, end = extent(parameters.range, lun.size)
+    if within((start, end), workload.consent.extents):
+        return []
+    agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in workload.consent.extents) or "nothing"
+    return [f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed}: choose a range within"]
 
 
 def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: Target) -> list[str]:
@@ -62,8 +57,8 @@ def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, l
     for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
         if getattr(after, name) > most:
             found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it anew")
-    if after.fraction_read < 1 and not workload.consent:
-        found.append("it would write to a LUN that is opened read-only, since nobody agreed to writing when it began")
+    if after.fraction_read < 1:
+        found += _of_writing(after, workload, lun, "its LUN is opened read-only")
     return found or _of_geometry(after, lun)
 
 
@@ -80,6 +75,6 @@ def of_order(order: Sequence[int], classes: Sequence[int], existing: Sequence[in
     unknown = sorted(set(order) - set(existing))
     if unknown:
         return f"there are no instances {', '.join(map(str, unknown[:10]))}: create them first"
-    if set(classes) != set(range(max(classes, default=-1) + 1)):
+    if len(set(classes)) != max(classes, default=-1) + 1:
         return "its merge classes are not 0, 1, 2 ... without a gap: number them so"
     return None

@@ -20,6 +20,7 @@ from ..protocol.messages import (
     Ending,
     Go,
     Halt,
+    LookAgain,
     Ok,
     Ready,
     Refusal,
@@ -34,6 +35,7 @@ from .engine._engine import Engine, now_ns
 from .link import Link
 from .pages import told
 from .step import Step
+from .uses import What
 from .workloads import Workloads
 
 Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
@@ -67,13 +69,18 @@ class Driving:
         self._edited: asyncio.Future[tuple[int, int]] | None = None
         self._undecided = auto  # with which backend: the first workloads will tell
         self._large_told = 0  # bytes of large I/O buffers
-        self._lease_ns = lease_ns
+        self.lease_ns = lease_ns
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
 
     def against_tags(self, tags: int) -> list[Refusal]:
         """Whether the system has room for so many I/Os in flight, where it is known how they will be done."""
         return [] if self._undecided else self._workloads.against_tags(tags)
+
+    @property
+    def written(self) -> set[What]:
+        """LUNs that were ever opened to be written."""
+        return self._workloads.written
 
     async def obey(self, command: Command) -> None:
         """Do it, and answer."""
@@ -89,6 +96,11 @@ class Driving:
                 self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
             case EditWorkloads():
                 await self._edit(command)
+            case LookAgain():
+                refusals, remarks = await self._work(self._workloads.look_again)
+                for text in remarks:
+                    self._link.say(Remark(text))
+                self._done(command, refusals)
             case Go():
                 await self._go(command)
             case _:
@@ -101,6 +113,7 @@ class Driving:
             return False
         match command:
             case Continue():
+                self.renew_lease(command.heard_ns)
                 step.place_boundary(command)
                 self._done(command)
             case Cooldown():
@@ -127,12 +140,16 @@ class Driving:
             if self._step.over:
                 self._step, self._started = None, False
 
-    def renew_lease(self, received_ns: int) -> None:
-        """The controller was heard of. But a lease that ran out while a step ran is not renewed: that step is over,
-        whatever waited in the input of a process that was frozen."""
-        if not self._started or now_ns() < self._lease_until_ns:
-            self._lease_until_ns = received_ns + self._lease_ns
-            self.engine.set_lease(self._lease_until_ns)
+    def renew_lease(self, heard_ns: int) -> None:
+        """The controller was there at some time after `heard_ns`: the lease runs from then, whenever its words came.
+
+        But a lease that ran out while a step ran is not renewed: that step is over.
+        """
+        now = now_ns()
+        until_ns = min(heard_ns, now) + self.lease_ns
+        if until_ns > self._lease_until_ns and not (self._started and now >= self._lease_until_ns):
+            self._lease_until_ns = until_ns
+            self.engine.set_lease(until_ns)
 
     def close(self) -> None:
         """Expect nothing more of the engine."""

@@ -45,7 +45,7 @@ def identity() -> tuple[str, str]:
         bundle = importlib.import_module("._bundle", __package__)
     except ModuleNotFoundError:
         return importlib.metadata.version("ivypy"), ""
-    return str(bundle.VERSION), Path(__file__).parents[2].name
+    return str(bundle.VERSION), Path(__file__).resolve().parents[2].name
 
 
 def libc() -> str:

@@ -2,7 +2,7 @@
 
 Rule: bytes in, data out. The kernel escapes what it separates by (blank, tab, newline): a path may hold every other
 byte as it is, what Unicode takes for a blank or an end of line among them. Paths come unescaped, as os.fsdecode has
-them. Only this process's mount namespace is seen; a mount in another one shows as a device that is opened exclusively.
+them. A mountinfo shows one mount namespace; see `openers` for the others.
 """
 
 import os

@@ -9,7 +9,6 @@ for without a limit.
 
 import asyncio
 import contextlib
-import glob
 import os
 import sys
 import traceback
@@ -18,16 +17,19 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
+from ..protocol.counters import MOST_THREADS
 from ..protocol.errors import ProtocolError
 from ..protocol.messages import (
     MOST_IN_A_LIST,
     ClockProbe,
     ClockReading,
     Command,
+    CreateFiles,
     Die,
     DyingWords,
     End,
     ListLuns,
+    LookAtLuns,
     Lun,
     Luns,
     MeasureClock,
@@ -44,18 +46,21 @@ from .clock import measure
 from .cores import against, place
 from .driving import Driving
 from .engine._engine import Engine, backends, now_ns
-from .files import Cancelled, CannotMake, Files, Wanted, wanted
+from .files import Cancelled, CannotMake, Files, all_wanted
 from .host import hello
 from .kernel import cpu_list, first_line
 from .link import Link
-from .luns import discover
+from .luns import created, listed, looked_at
 from .numa import node_of_cores
+from .progress import WORK
 from .workloads import Workloads
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
 STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
+SILENT_LEASES: Final = 3  # for so long nothing may be heard of the controller; then nobody will ever end this process
+SILENT_S: Final = 30.0  # at least; and so long before there is a lease
+READ_ON_S: Final = 1.0  # what waits in the input of a process that was frozen is read before it is called silent
 LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
-MOST_THREADS: Final = 256
 SHORTEST_CLOCK_NS: Final = 10**9
 LONGEST_CLOCK_NS: Final = 3600 * 10**9
 
@@ -86,6 +91,7 @@ class Slave:
         self._cores: tuple[int, ...] = ()
         self._driving: Driving | None = None  # once prepared
         self._exit: asyncio.Future[tuple[int, int, str]] = self._loop.create_future()  # code, answered command, words
+        self._heard_ns = now_ns()
 
     async def serve(self) -> int:
         """Say hello, obey until the end, clean up; the code to exit with."""
@@ -95,8 +101,10 @@ class Slave:
         self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
         self._link.say(first)
         obeying = self._loop.create_task(self._obey_all())
+        watching = self._loop.create_task(self._watch())
         code, answered, words = await self._exit
         obeying.cancel()
+        watching.cancel()
         await self._clean_up(answered, words)
         return code
 
@@ -112,10 +120,11 @@ class Slave:
     # The link's listener.
 
     def heard(self, command: Command, received_ns: int) -> None:
+        self._heard_ns = received_ns
         if isinstance(command, ClockProbe):
             if self._driving is not None:
-                self._driving.renew_lease(received_ns)
-            self._link.say_late(lambda: ClockReading(command.id, received_ns, now_ns()))
+                self._driving.renew_lease(command.heard_ns)
+            self._link.say_late(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
         elif isinstance(command, Die) and self._may(command):
             died = self._driving.died if self._driving is not None else []
             self.end(Exit.TOLD, "; ".join(died) or "goodbye", command.id)
@@ -135,6 +144,21 @@ class Slave:
         with contextlib.suppress(OSError):  # whoever read it may be gone
             print(f"ivypy: {text}", file=sys.stderr)
 
+    async def _watch(self) -> None:
+        """End when nothing is heard any more: a controller that is gone with its network closes no pipe."""
+        while True:
+            lease_s = self._driving.lease_ns / 1e9 if self._driving is not None else 0.0
+            patience_s = max(SILENT_LEASES * lease_s, SILENT_S)
+            left_s = patience_s - (now_ns() - self._heard_ns) / 1e9
+            if left_s > 0:
+                await asyncio.sleep(left_s)
+                continue
+            heard_ns = self._heard_ns
+            await asyncio.sleep(READ_ON_S)
+            if self._heard_ns == heard_ns:
+                self.end(Exit.TOLD, f"nothing was heard of the controller for {patience_s:g} s")
+                return
+
     # Commands, in the order of their coming.
 
     async def _obey_all(self) -> None:
@@ -152,9 +176,14 @@ class Slave:
 
     async def _obey(self, command: Command) -> None:
         if isinstance(command, ListLuns):
-            await self._list_luns(command)
+            await self._say_luns(command, lambda: listed(command.blocks, command.globs, command.paths))
+        elif isinstance(command, LookAtLuns):
+            await self._say_luns(command, lambda: looked_at(command.paths, all_wanted(command.create)))
+        elif isinstance(command, CreateFiles):
+            refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
+            await self._say_luns(command, lambda: ([], refusals) if refusals else self._make(command))
         elif isinstance(command, Prepare):
-            self._prepare(command)
+            await self._prepare(command)
         elif isinstance(command, MeasureClock):
             await self._measure_clock(command)
         elif self._driving is None:
@@ -162,26 +191,32 @@ class Slave:
         else:
             await self._driving.obey(command)
 
-    def _prepare(self, command: Prepare) -> None:
+    async def _prepare(self, command: Prepare) -> None:
         if reason := self._against(command):
             self._refuse(command, reason)
             return
         siblings = cpu_list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")) or (0,)
         placement = place(command.threads, command.cpus, self._cores, siblings)
-        try:
-            auto = command.backend == AUTO
-            backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
+        auto = command.backend == AUTO
+        backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
+
+        def opened() -> Engine:
             engine = self._new_engine(backend, list(placement.threads))
             engine.spin(command.spin)
             if command.polled or command.sqpoll:
                 engine.use(backend, command.polled, command.sqpoll)
+            return engine
+
+        try:
+            engine = await self._work(opened)
         except OSError as error:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
         if placement.spared:
             os.sched_setaffinity(0, placement.spared)  # this thread only, now that the engine has its own
         node_of = node_of_cores()
-        workloads = Workloads(engine, backend, [node_of.get(core) for core in placement.threads])
+        nodes = [node_of.get(core) for core in placement.threads]
+        workloads = Workloads(engine, backend, nodes, locked=self._files.locked)
         self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, auto)
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
         self._link.say(Ok(command.id, now_ns()))
@@ -213,12 +248,13 @@ class Slave:
             why = ""  # there is none of this name anywhere
         return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
 
-    async def _list_luns(self, command: ListLuns) -> None:
+    async def _say_luns(
+        self, command: ListLuns | LookAtLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
+    ) -> None:
+        """Answer with what a job in the worker thread finds; it may raise CannotMake."""
         luns: list[Lun] = []
-        refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
         try:
-            if not refusals:
-                luns, refusals = await self._work(lambda: self._make_and_discover(command))
+            luns, refusals = await self._work(job)
         except CannotMake as error:
             refusals = list(error.refusals)
         if refusals:
@@ -239,20 +275,11 @@ class Slave:
             return
         self._link.say(report)
 
-    def _make_and_discover(self, command: ListLuns) -> tuple[list[Lun], list[Refusal]]:
-        """In the worker thread. Raises CannotMake, or Cancelled."""
-        files: list[Wanted] = []
-        refusals: list[Refusal] = []
-        for asked in command.create:
-            try:
-                files += wanted(asked)
-            except CannotMake as error:
-                refusals += error.refusals
-        if refusals:
-            raise CannotMake(refusals)
-        self._files.make(files, self._tell)
-        globs = [*command.globs, *(glob.escape(file.path) for file in files)]
-        return discover(command.blocks, globs, command.paths)
+    def _make(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
+        """In the worker thread: the files, through our holds on them. Raises CannotMake, or Cancelled."""
+        files = all_wanted(command.files)
+        self._files.make(files, self._tell, dict(command.used), command.made)
+        return created([(file.path, self._files.held(file.path)) for file in files], self._files.made())
 
     def _engine_spoke(self, driving: Driving) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -317,6 +344,9 @@ class Slave:
         removed, closed = self._elsewhere(self._files.remove), self._close_engine()
         cleaning: list[asyncio.Future[Any]] = [removed, closed]
         await asyncio.wait(cleaning, timeout=STUCK_S)
+        if self._driving is not None and closed.done() and not closed.result():  # nothing writes any more
+            written = self._driving.written
+            await asyncio.wait([self._elsewhere(lambda: self._files.settle(written))], timeout=STUCK_S)
         if self._working is not None and not self._working.done():
             words += "; its last command is still at work"
         elif not closed.done():

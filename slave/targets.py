@@ -9,18 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from ..protocol.messages import Identity
 from .blocks import ROOT, BlockDevice, numa_node, numbered
 from .gate import Evidence, Surroundings, of_block, of_file
 from .kernel import number_in
 from .mounts import mount_of
+from .uses import What, what_is
 
 # O_DIRECT's unit for a file whose filesystem is on no single block device. Larger than some need (NFS needs none),
 # but btrfs, which needs this, would quietly take smaller I/Os through its page cache.
 FILE_BLOCK: Final = 4096
-
-
-What = tuple[str, int, int]  # a LUN, by whatever path: its kind; a device's number, or where a file and which one it is
 
 
 class NotDrivable(Exception):
@@ -38,10 +35,7 @@ class Target:
     device: BlockDevice | None  # of a block device
     what: What
     node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
-
-    @property
-    def identity(self) -> Identity:
-        return Identity.of(self.size, self.device.attributes if self.device else {})
+    read_only: bool = False  # of a file: its filesystem is mounted so
 
     def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
         """What speaks against writing to it; see the gate."""
@@ -64,19 +58,12 @@ def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
         if status.st_size == 0:
             raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
         mount = mount_of(os.path.realpath(path), around.mounts)
-        filesystem, point = (mount.filesystem, mount.point) if mount else ("", "")
+        filesystem, point, fixed = (mount.filesystem, mount.point, mount.read_only) if mount else ("", "", False)
         disk = disk_below(status.st_dev, root)
         block, node = file_block(disk), numa_node(disk)
-        return Target(path, "file", status.st_size, block, filesystem, point, None, what_is(status), node)
+        return Target(path, "file", status.st_size, block, filesystem, point, None, what_is(status), node, fixed)
     what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
     raise NotDrivable(f"it is {what}")
-
-
-def what_is(status: os.stat_result) -> What:
-    """Which block device or file it is; for as long as it is held open, no other is the same."""
-    if stat.S_ISBLK(status.st_mode):
-        return "block", status.st_rdev, 0
-    return "file", status.st_dev, status.st_ino
 
 
 def disk_below(device: int, root: Path = ROOT) -> Path:

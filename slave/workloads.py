@@ -2,33 +2,40 @@
 
 Rule: a list is created whole or not at all, and every reason against it is told at once. A LUN is opened once per
 consent: read-only unless the user agreed to writing, so that the kernel enforces it. One that is to be written is held
-first (a block device by an exclusive claim), then judged anew by the gate, then opened through that hold, which is
-kept as long as the LUN is open. So nobody mounts a device behind the look or while it is written, and what is written
-is what was judged, whatever its path names by then. A file cannot be claimed: it is judged once more when it is open.
+first (a block device by an exclusive claim), then compared with what was agreed to, judged anew by the gate, and opened
+through that hold, which is kept as long as the LUN is open. So nobody mounts a device behind the look or while it is
+written, and what is written is what was agreed to and judged, whatever its path names by then. A file cannot be
+claimed, and both may grow: what is open is judged and compared once more, and again before each further step.
 """
 
+import contextlib
 import errno
 import itertools
 import os
 import resource
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..protocol.messages import ArrayType, EditWorkloads, Go, Refusal, WorkloadToCreate
+from ..protocol.agreement import FINGERPRINT, unagreed
+from ..protocol.messages import ArrayType, EditWorkloads, Go, Identity, Refusal, WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
 from . import checks
 from .blocks import ROOT
 from .deal import Load, Wanted, deal, shares
 from .engine._engine import Engine
-from .gate import Evidence, Surroundings, hold, judge, through
+from .gate import Evidence, Surroundings, hold, in_use, judge, through
 from .host import aio_left
+from .identity import identity_of
+from .looks import ANSWER_S, answers, silent
 from .pages import HUGE
 from .parts import FIRST_FURTHER, Order, Part, split, threads_wanted
-from .targets import NotDrivable, Target, What, target, what_is
+from .targets import NotDrivable, Target, target
+from .uses import What, what_is
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
@@ -36,12 +43,14 @@ if TYPE_CHECKING:
 PAGE: Final = 4096
 
 Key = tuple[What, bool]  # a LUN, and whether it may be written
+Look = tuple[Identity | None, tuple[str, ...]]  # which LUN it is; why it must not be written
 
 
 @dataclass(slots=True)
 class OpenLun:
     handle: int = -1  # the engine's; -1: it is only held, to be judged and then opened
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
+    identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
     users: int = 0  # instances
 
 
@@ -54,23 +63,33 @@ class Instance:
 
     @property
     def lun(self) -> Key:
-        return self.target.what, self.workload.consent
+        return key_of(self.workload, self.target)
 
 
 class Workloads:
     """Remembers the instances; every method that changes them leaves engine and memory agreeing."""
 
-    def __init__(self, engine: Engine, backend: str, nodes: Sequence[int | None], root: Path = ROOT) -> None:
-        """`nodes`: of each workload thread's core; None: not known."""
+    def __init__(
+        self,
+        engine: Engine,
+        backend: str,
+        nodes: Sequence[int | None],
+        root: Path = ROOT,
+        locked: Callable[[], frozenset[What]] = frozenset,
+    ) -> None:
+        """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked."""
         self._engine = engine
         self.backend = backend
         self._nodes = tuple(nodes)
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._root = root
+        self._locked = locked
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
         self._instances: dict[int, Instance] = {}
         self._luns: dict[Key, OpenLun] = {}
+        self._left: dict[Identity, Identity] = {}  # of LUNs known by their contents alone: as they were left
+        self.written: set[What] = set()  # LUNs that were ever opened to be written
 
     def use(self, backend: str) -> None:
         """Drive them another way; before the first step only. Raises OSError."""
@@ -88,7 +107,7 @@ class Workloads:
         threads = deal(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
         if not refusals:
-            refusals += self._open({(t.what, w.consent): t for w, t in zip(workloads, targets, strict=True)})
+            refusals += self._open({key_of(w, t): (t, w) for w, t in zip(workloads, targets, strict=True)})
         if not refusals:
             refusals += self._place(workloads, targets, threads)
         if refusals:
@@ -113,6 +132,59 @@ class Workloads:
                 refusals.append(Refusal(self._name(number), f"it cannot be deleted: {error.strerror}"))
         self._close_unused()
         return refusals
+
+    def look_again(self) -> tuple[list[Refusal], list[str]]:
+        """(what came to stand against the LUNs that are open to be written, remarks on those that do not tell).
+
+        By the same gate, and by identity. That one cannot be read any more is no reason: it could when it was opened,
+        it is held since then, and I/O errors are for a run to count. But who uses it is looked for without a read.
+        """
+        written = [one for one in {one.lun: one for one in self._instances.values()}.values() if one.lun[1]]
+        if not written:
+            return [], []
+        around = Surroundings.read(self._root)
+        found: dict[str, tuple[str, ...] | OSError | None] = {}
+        for look in (self._used_by_now, self._changed):
+            asked = [one for one in written if found.get(one.target.path, ()) == ()]
+            looks = answers([partial(look, one, around) for one in asked], ANSWER_S)
+            found.update(zip((one.target.path for one in asked), looks, strict=True))
+        refusals = [
+            Refusal(path, f"it must not be written any more: {reason}")
+            for path, look in found.items()
+            for reason in (look if isinstance(look, tuple) else ())
+        ]
+        remarks = [
+            f"{path} was not looked at before this step: {(look and look.strerror) or silent(ANSWER_S)}"
+            for path, look in found.items()
+            if not isinstance(look, tuple)
+        ]
+        return refusals, remarks
+
+    def _used_by_now(self, one: Instance, around: Surroundings) -> tuple[str, ...]:
+        """Who uses a block device that is open. Raises OSError."""
+        if one.target.device is None:
+            return ()  # a file is looked at at once
+        try:
+            device = self._as_it_is(one, around).device
+        except NotDrivable as error:
+            return (str(error),)
+        return judge(in_use(device, around)) if device is not None else ()
+
+    def _changed(self, one: Instance, around: Surroundings) -> tuple[str, ...]:
+        """What stands against a LUN that is open, and whether it is another by now. Raises OSError."""
+        assert one.workload.consent is not None
+        held = self._luns[one.lun].held
+        try:
+            lun = self._as_it_is(one, around)
+        except NotDrivable as error:
+            return (str(error),)
+        agreed, found = one.workload.consent.identity, identity_of(lun, held, self._root)
+        said = unagreed({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
+        return (*said.values(), *judge(replace(lun.evidence(around, held), unreadable="")))
+
+    def _as_it_is(self, one: Instance, around: Surroundings) -> Target:
+        """What a LUN that is open is by now, through our hold on it. Raises NotDrivable."""
+        return replace(target(through(self._luns[one.lun].held), around, self._root), path=one.target.path)
 
     def check_edit(self, command: EditWorkloads) -> list[Refusal]:
         """Why these settings cannot be taken; empty if they can."""
@@ -165,10 +237,11 @@ class Workloads:
         barred = self._hold(workloads)
         if any(error.errno == errno.EMFILE for error in barred.values()):
             return [], [too_many_files(len({workload.lun for workload in workloads}))]
-        around = Surroundings.read(self._root)
+        around = Surroundings.read(self._root, openers=any(workload.consent for workload in workloads))
         counted = Counter(workload.number for workload in workloads)
-        seen: dict[str, Target] = {}
-        gated: dict[str, tuple[str, ...]] = {}
+        seen, missing = self._targets(workloads, around)
+        written = dict.fromkeys(one.lun for one in workloads if one.consent is not None and one.lun in seen)
+        looks = self._looks([seen[path] for path in written], around, barred)
         targets, refusals = [], []
         for workload in workloads:
             name = workload.instance
@@ -176,29 +249,71 @@ class Workloads:
                 refusals.append(Refusal(name, f"its number is {workload.number}, and they end at {FIRST_FURTHER - 1}"))
             if workload.number in self._instances or counted[workload.number] > 1:
                 refusals.append(Refusal(name, f"its number {workload.number} is another instance's: number it anew"))
-            try:
-                lun = seen.get(workload.lun) or target(workload.lun, around, self._root)
-            except NotDrivable as error:
-                refusals.append(Refusal(name, f"{workload.lun}: {error}"))
+            if workload.lun in missing:
+                refusals.append(Refusal(name, f"{workload.lun}: {missing[workload.lun]}"))
                 continue
-            seen[workload.lun] = lun
+            lun = seen[workload.lun]
             targets.append(lun)
-            reasons = checks.of_workload(workload, lun)
-            if workload.consent and not self._is_open((lun.what, True)):
-                if lun.path not in gated:
-                    gated[lun.path] = self._gate(lun, around, barred.get(lun.path))
-                reasons += gated[lun.path]
+            found, against = looks[workload.lun] if workload.consent is not None else (None, ())
+            # What does not tell which LUN it is is refused already.
+            another = self._unagreed(workload, lun, found) if found is not None or not against else []
+            reasons = [*(another or checks.of_workload(workload, lun)), *against]
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
+
+    def _targets(
+        self, workloads: Sequence[WorkloadToCreate], around: Surroundings
+    ) -> tuple[dict[str, Target], dict[str, str]]:
+        """(what is at the path of each LUN, why nothing that can be driven is)."""
+        seen: dict[str, Target] = {}
+        missing: dict[str, str] = {}
+        for path in dict.fromkeys(workload.lun for workload in workloads):
+            try:
+                seen[path] = target(path, around, self._root)
+            except NotDrivable as error:
+                missing[path] = str(error)
+        return seen, missing
+
+    def _looks(self, luns: Sequence[Target], around: Surroundings, barred: Mapping[str, OSError]) -> dict[str, Look]:
+        """A look at each LUN that is to be written, all at once."""
+        found = answers([partial(self._look, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
+        return {
+            lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (silent(ANSWER_S),)))
+            for lun, look in zip(luns, found, strict=True)
+        }
+
+    def _look(self, lun: Target, around: Surroundings, barred: OSError | None) -> Look:
+        """Which LUN it is, through our hold on it, if it tells; and why it must not be written."""
+        ours = self._luns.get((lun.what, True))
+        if ours is None:
+            return None, self._gate(lun, around, barred)
+        if ours.handle >= 0:
+            return ours.identity, ()
+        against = self._gate(lun, around, barred)
+        try:
+            return identity_of(lun, ours.held, self._root), against
+        except OSError:
+            return None, against
+
+    def _unagreed(self, workload: WorkloadToCreate, lun: Target, found: Identity | None) -> list[str]:
+        """Why this is not the LUN that was agreed to."""
+        if workload.consent is None:
+            return []
+        agreed = workload.consent.identity
+        if found is not None and self._left.get(agreed) == found:  # what has changed since, we wrote
+            found = agreed
+        said = unagreed({lun.path: agreed}, {lun.path: found})
+        return list(_against_writing(lun, list(said.values())))
 
     def _hold(self, workloads: Sequence[WorkloadToCreate]) -> dict[str, OSError]:
         """Hold the LUNs that are to be written and are not held yet; by its path, why one cannot be."""
         barred: dict[str, OSError] = {}
-        for path in dict.fromkeys(workload.lun for workload in workloads if workload.consent):
+        locked = self._locked()
+        for path in dict.fromkeys(workload.lun for workload in workloads if workload.consent is not None):
             try:
                 if (what_is(os.stat(path)), True) in self._luns:
                     continue
-                held = hold(path)
+                held = hold(path, locked)
             except OSError as error:
                 barred[path] = error
                 continue
@@ -219,7 +334,7 @@ class Workloads:
                 refusals = ("its path became another's while it was looked at: see who changes it, and try again",)
         except OSError as error:
             refusals = (f"it cannot be looked at: {error.strerror}",)
-        return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
+        return _against_writing(lun, refusals)
 
     def _is_open(self, key: Key) -> bool:
         return key in self._luns and self._luns[key].handle >= 0
@@ -249,27 +364,55 @@ class Workloads:
             )
         ]
 
-    def _open(self, wanted: dict[Key, Target]) -> list[Refusal]:
+    def _open(self, wanted: dict[Key, tuple[Target, WorkloadToCreate]]) -> list[Refusal]:
         """Open the LUNs that are not open yet; what cannot be opened is refused."""
         refusals: list[Refusal] = []
-        opened = {key: lun for key, lun in wanted.items() if not self._is_open(key)}
+        opened = {key: lun for key, (lun, _) in wanted.items() if not self._is_open(key)}
         for key, lun in opened.items():
             try:
-                if key[1]:
+                if consent := wanted[key][1].consent:
                     ours = self._luns[key]
                     ours.handle = self._engine.open_lun(through(ours.held), True, lun.path)
+                    ours.identity = consent.identity
+                    self.written.add(lun.what)
                 else:
                     self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
                 if error.errno == errno.EMFILE:
                     return [*refusals, too_many_files(len(wanted))]
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
-        return refusals + self._look_again([lun for key, lun in opened.items() if key[1] and lun.kind == "file"])
+        return refusals + self._look_again([wanted[key] for key in opened if key[1] and self._is_open(key)])
 
-    def _look_again(self, files: Sequence[Target]) -> list[Refusal]:
-        """What came to stand against writing these files, which nothing keeps others from, since they were judged."""
+    def _look_again(self, opened: Sequence[tuple[Target, WorkloadToCreate]]) -> list[Refusal]:
+        """What came to stand against writing these LUNs since they were judged; they may have grown, too.
+
+        Nothing keeps others from a file, nor a claim those from a device who open it without one, as loop devices do.
+        """
+        if not opened:
+            return []
         around = Surroundings.read(self._root)
-        return [Refusal(file.path, reason) for file in files for reason in self._gate(file, around)]
+        luns = [lun for lun, _ in opened]
+        found = answers([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
+        return [
+            Refusal(lun.path, reason)
+            for lun, look in zip(luns, found, strict=True)
+            for reason in (look if isinstance(look, tuple) else _against_writing(lun, (silent(ANSWER_S),)))
+        ]
+
+    def _since(self, lun: Target, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
+        """What stands against writing a LUN that is open; its size is the engine's by now."""
+        if against := self._against_use(lun, around):
+            return against
+        held = self._luns[lun.what, True].held
+        found: Identity | None = None
+        with contextlib.suppress(NotDrivable, OSError):
+            found = identity_of(target(through(held), around, self._root), held, self._root)
+        return tuple(self._unagreed(workload, lun, found))
+
+    def _against_use(self, lun: Target, around: Surroundings) -> tuple[str, ...]:
+        if lun.device is None:
+            return self._gate(lun, around)
+        return _against_writing(lun, judge(in_use(lun.device, around)))
 
     def _place(
         self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[tuple[int, ...]]
@@ -295,7 +438,13 @@ class Workloads:
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
             part = Part(number, thread, ceiling)
             self._engine.create(
-                part.number, self._luns[key].handle, thread, ceiling, workload.blocksize_ceiling, fields_of(parameters)
+                part.number,
+                self._luns[key].handle,
+                thread,
+                ceiling,
+                workload.blocksize_ceiling,
+                fields_of(parameters),
+                workload.consent.extents if workload.consent else (),
             )
             old = self._instances[workload.number]
             self._instances[workload.number] = replace(old, parts=(*old.parts, part))
@@ -323,7 +472,16 @@ class Workloads:
                 if lun.handle >= 0:
                     self._engine.close_lun(lun.handle)
                 if lun.held >= 0:
+                    self._remember(lun)
                     os.close(lun.held)
+
+    def _remember(self, lun: OpenLun) -> None:
+        """What a LUN that is known by its contents alone is known by from now on."""
+        if lun.identity is None or FINGERPRINT not in dict(lun.identity.facts):
+            return
+        with contextlib.suppress(NotDrivable, OSError):  # then it is not known any more
+            there = target(through(lun.held), Surroundings.read(self._root), self._root)
+            self._left[lun.identity] = identity_of(there, lun.held, self._root)
 
     def _unknown(self, numbers: Sequence[int] | Counter[int]) -> list[Refusal]:
         return [Refusal(self._name(n), "there is no such instance") for n in numbers if n not in self._instances]
@@ -331,6 +489,15 @@ class Workloads:
     def _name(self, number: int) -> str:
         instance = self._instances.get(number)
         return instance.workload.instance if instance else f"workload instance number {number}"
+
+
+def key_of(workload: WorkloadToCreate, lun: Target) -> Key:
+    return lun.what, workload.consent is not None
+
+
+def _lasting(identity: Identity) -> Identity:
+    """What stays while we write to it."""
+    return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] != FINGERPRINT))
 
 
 def fields_of(parameters: Parameters) -> "Fields":
@@ -356,7 +523,11 @@ def too_many_files(luns: int) -> Refusal:
 def buffers_of(workload: WorkloadToCreate, part: Part) -> int:
     """The size of a part's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
     stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
-    return stride * part.ceiling * (2 if workload.consent else 1)
+    return stride * part.ceiling * (2 if workload.consent is not None else 1)
+
+
+def _against_writing(lun: Target, refusals: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
 
 
 def _of_barred(seen: Evidence, error: OSError) -> Evidence:

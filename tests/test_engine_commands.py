@@ -61,10 +61,21 @@ def test_luns_that_cannot_be_driven(null: Drive, path: str, number: int) -> None
     assert error.value.filename == path
 
 
+Extents = tuple[tuple[int, int], ...]
+
+AGREED: Extents = ((4096, 65536), (131072, 262144))
+
+
 def create(
-    number: int = 1, lun: int = 1, thread: int = 0, ceiling: int = 8, largest: int = 4096, **changes: object
+    number: int = 1,
+    lun: int = 1,
+    thread: int = 0,
+    ceiling: int = 8,
+    largest: int = 4096,
+    extents: Extents = (),
+    **changes: object,
 ) -> Callable[[Engine], None]:
-    return lambda engine: engine.create(number, lun, thread, ceiling, largest, fields(**changes))
+    return lambda engine: engine.create(number, lun, thread, ceiling, largest, fields(**changes), extents)
 
 
 def go(order: bytes, classes: bytes, length_ns: int = 100 * MS) -> Callable[[Engine], None]:
@@ -82,6 +93,13 @@ REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
     (create(blocksize=8192), errno.EINVAL, "blocksize is above the ceiling"),
     (create(maxtags=0), errno.EINVAL, "maxtags"),
     (create(lun=0, fraction_read=0.99), errno.EROFS, "read-only, without consent"),
+    (create(fraction_read=1.01, extents=AGREED), errno.EINVAL, "fraction_read"),
+    (create(fraction_read=-0.01, extents=AGREED), errno.EINVAL, "fraction_read"),
+    (create(fraction_read=float("nan"), extents=AGREED), errno.EINVAL, "fraction_read"),
+    (create(fraction_read=0.99), errno.EPERM, "not lie within what was agreed to"),
+    (create(fraction_read=0.0, range=(4096, 65536), extents=((65536, 4096),)), errno.EINVAL, "ascending"),
+    (create(fraction_read=0.0, range=(4096, 65536), extents=(*AGREED, AGREED[0])), errno.EINVAL, "ascending"),
+    (create(fraction_read=0.0, range=(4096, 65536), extents=(*AGREED, (262143, 1 << 20))), errno.EINVAL, "ascending"),
     (create(range=(0, 4095)), errno.EINVAL, "whole block"),
     (create(range=(4096, 1 << 21)), errno.EINVAL, "does not lie in the LUN"),
     (create(number=1 << 30), errno.ERANGE, "numbers end"),
@@ -111,6 +129,65 @@ def test_commands_that_are_refused(null: Drive, command: Callable[[Engine], obje
     null.go([0], 20 * MS)  # and nothing is the worse for it
     null.engine.stop(0)
     assert null.finish().reason == "commanded"
+
+
+RANGES = [  # (a range, whether it lies in one of AGREED)
+    ((4096, 65536), True),
+    ((131072, 262144), True),
+    ((135168, 139264), True),
+    ((4095, 65536), False),
+    ((4096, 65537), False),
+    ((4096, 262144), False),  # from one to the other
+    ((65536, 131072), False),  # between them
+    ((0, 4096), False),
+    ((262144, 1 << 20), False),
+    ((0, 0), False),  # all of it
+]
+
+
+@pytest.mark.parametrize(("span", "within"), RANGES)
+@pytest.mark.parametrize("fraction_read", [0.0, 0.5, 0.9999999])
+def test_what_writes_stays_within_what_was_agreed_to(
+    null: Drive, span: tuple[int, int], within: bool, fraction_read: float
+) -> None:
+    """The engine asks for itself, of an instance as of an edit, whoever calls it; and reads may go anywhere."""
+    writes = fields(fraction_read=fraction_read, range=span)
+    null.engine.create(1, 1, 0, 8, 4096, fields(range=span), AGREED)
+    if within:
+        null.edit(1, [(1, writes)])
+        null.engine.create(2, 1, 1, 8, 4096, writes, AGREED)
+        return
+    with pytest.raises(OSError, match="not lie within what was agreed to") as error:
+        null.engine.edit(1, [(1, writes)])
+    assert error.value.errno == errno.EINVAL
+    with pytest.raises(PermissionError, match="not lie within what was agreed to"):
+        null.engine.create(2, 1, 1, 8, 4096, writes, AGREED)
+
+
+def test_an_edit_is_taken_whole_or_not_at_all(null: Drive) -> None:
+    """One setting that leaves what was agreed to, and none is taken."""
+    for number in (1, 2):
+        null.engine.create(number, 1, 0, 8, 4096, fields(fraction_read=0.0, range=(4096, 65536)), AGREED)
+    inside, outside = (fields(fraction_read=0.0, range=span) for span in ((4096, 8192), (4096, 69632)))
+    with pytest.raises(OSError, match=r"workload instance 2: .* agreed to"):
+        null.engine.edit(1, [(1, inside), (2, outside)])
+    assert null.engine.edited() is None
+
+
+@pytest.mark.parametrize(
+    ("extents", "error"),
+    [
+        ([(0, 1)], TypeError),
+        (((0, 1, 2),), TypeError),
+        (([0, 1],), TypeError),
+        (((0, "1"),), TypeError),
+        (((-1, 4096),), OverflowError),
+        (((0, 1 << 64),), OverflowError),
+    ],
+)
+def test_extents_that_are_none(null: Drive, extents: Extents, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        null.engine.create(1, 1, 0, 8, 4096, fields(fraction_read=0.0, range=(0, 4096)), extents)
 
 
 def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:

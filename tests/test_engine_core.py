@@ -27,6 +27,11 @@ SCENARIOS = [
     "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
     "came_back",  # more I/Os came back after the step than one look at the ring finds: none is missing
     "died",  # a thread cannot go on: it says why, and the step ends
+    "stray_behind",  # an address goes wrong, behind what was agreed to: the thread dies, and no write goes there,
+    "stray_before",  # before it,
+    "stray_elsewhere",  # in another one,
+    "stray_far",  # or beyond all bounds;
+    "stray_direction",  # nor does a write go that should have been a read
     "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
     "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
     "held_thread",  # a thread never comes back: the step ends all the same

@@ -7,13 +7,15 @@ from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
-from ivypy.slave.engine._engine import Engine, now_ns
+from ivypy.slave.engine._engine import Engine, Fields, now_ns
 from tests.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
 
 pytestmark = pytest.mark.slow
@@ -222,6 +224,81 @@ def test_a_range_and_tags_follow_an_edit_at_once(real: Drive, image: Path) -> No
     written = image.read_bytes()
     touched = {at for at in range(0, SIZE, 4096) if any(written[at : at + 4096])}
     assert touched == {*range(0, 65536, 4096), *range(half + 16384, half + 65536, 4096)}
+
+
+SEQUENCERS = ("random_steady", "random_independent", "sequential")
+
+Extents = tuple[tuple[int, int], ...]
+
+
+def random_extents(random: Random) -> Extents:
+    """Three extents of the image, apart; none is smaller than 60 KiB."""
+    ends = iter(sorted(random.sample(range(1, SIZE >> 16), 6)))
+    return tuple(
+        (start << 16, (end << 16) - random.choice((0, 512, 4096))) for start, end in zip(ends, ends, strict=True)
+    )
+
+
+def random_setting(random: Random, sequencer: str, extents: Extents) -> Fields:
+    """Half of the ranges lie in an extent, from its very beginning and to its very end among others."""
+    blocksize = random.choice((4096, 8192, 16384))
+    start = random.randrange(0, SIZE - (1 << 20), 512)
+    span = random.choice([(0, 0), *[(start, start + random.randrange(2 * blocksize, 1 << 20, 512))] * 3])
+    if random.random() < 0.5:
+        start, end = random.choice(extents)
+        span = (start + 512 * random.choice((0, 0, 5)), end - 512 * random.choice((0, 0, 7)))
+    return fields(
+        iosequencer=sequencer,
+        iops=-1.0,
+        maxtags=8,
+        range=span,
+        blocksize=blocksize,
+        fraction_read=random.choice((0.0, 0.0, 0.5, 1.0)),
+    )
+
+
+def allowed(setting: Fields, extents: Extents) -> bool:
+    first, behind = setting["range"] if setting["range"] != (0, 0) else (0, SIZE)
+    return setting["fraction_read"] == 1 or any(start <= first and behind <= end for start, end in extents)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_written_outside_of_what_was_agreed_to(real: Drive, image: Path, seed: int) -> None:
+    """Whatever ranges, block sizes and directions instances are sent to while they run flat out: the engine takes what
+    stays within their extents, and nothing else; and no byte of the file outside of these changes."""
+    random = Random(seed)
+    agreed = [random_extents(random) for _ in SEQUENCERS]
+    lun = real.lun(image, writable=True)
+    for number, sequencer in enumerate(SEQUENCERS):
+        first: dict[str, Any] = {
+            "iosequencer": sequencer,
+            "fraction_read": 0.0,
+            "iops": -1.0,
+            "range": agreed[number][0],
+        }
+        real.create(number, lun, ceilings=(8, 16384), extents=agreed[number], **first)
+    real.go(range(len(SEQUENCERS)), 20 * MS)
+    taken = refused = 0
+    while min(taken, refused) < 20:
+        number = random.randrange(len(SEQUENCERS))
+        setting = random_setting(random, SEQUENCERS[number], agreed[number])
+        if allowed(setting, agreed[number]):
+            taken += 1
+            real.edit(taken, [(number, setting)])
+            real.until(len(real.results) + 1)
+            continue
+        refused += 1
+        with pytest.raises(OSError, match="not lie within what was agreed to"):
+            real.engine.edit(taken + 1, [(number, setting)])
+    real.engine.halt()
+    assert real.finish().reason == "commanded"
+    check_sums(real)
+    outside = np.ones(SIZE, bool)
+    for start, end in (extent for extents in agreed for extent in extents):
+        outside[start:end] = False
+    written = np.frombuffer(image.read_bytes(), np.uint8) != 0
+    assert written.sum() > 1 << 20
+    assert not (written & outside).any()
 
 
 def test_a_sequential_stream_goes_on_where_it_was_when_its_blocks_change() -> None:

@@ -4,7 +4,9 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import fields, is_dataclass
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -13,8 +15,20 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import LineReader, line, message, shortened
-from ivypy.protocol.messages import COMMANDS, SAYINGS, TYPES, Array, ArrayType, ClockProbe, Go, Message, Ok, Result
-from ivypy.protocol.parameters import Iosequencer, Parameters
+from ivypy.protocol.messages import (
+    COMMANDS,
+    SAYINGS,
+    TYPES,
+    Array,
+    ArrayType,
+    ClockProbe,
+    Go,
+    Message,
+    Ok,
+    Remark,
+    Result,
+)
+from ivypy.protocol.text import LONGEST_TEXT, printable
 
 
 def arrays(kind: ArrayType) -> st.SearchStrategy[Array]:
@@ -23,18 +37,36 @@ def arrays(kind: ArrayType) -> st.SearchStrategy[Array]:
     )
 
 
-PARAMETERS = st.builds(
-    Parameters,
-    iosequencer=st.sampled_from(Iosequencer),
-    iops=st.one_of(st.just("max"), st.floats(0, 1e9)),
-    fraction_read=st.floats(0, 1),
-    range=st.tuples(st.integers(0, 10**15), st.integers(0, 10**15)),
-)
-for _type in (Parameters,):
-    st.register_type_strategy(_type, PARAMETERS)
-st.register_type_strategy(Array, st.sampled_from(ArrayType).flatmap(arrays))
-st.register_type_strategy(float, st.floats(allow_nan=False, allow_infinity=False))
-MESSAGES: st.SearchStrategy[Message] = st.one_of([st.from_type(kind) for kind in (*COMMANDS, *SAYINGS)])
+def values(kind: Any) -> st.SearchStrategy[Any]:
+    """Whatever a field of that annotation may hold on the link."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        bounds = {"min_value": arguments[1].low, "max_value": arguments[1].high}
+        return st.floats(**bounds) if arguments[0] is float else st.integers(**bounds)
+    if kind is Array:
+        return st.sampled_from(ArrayType).flatmap(arrays)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind, include_extras=True)
+        return st.builds(kind, **{f.name: values(hints[f.name]) for f in fields(kind)})
+    if origin is tuple and arguments[1:] == (Ellipsis,):
+        return st.lists(values(arguments[0]), max_size=4).map(tuple)
+    if origin is tuple:
+        return st.tuples(*map(values, arguments))
+    if origin is dict:
+        return st.dictionaries(TEXTS, values(arguments[1]), max_size=4)
+    if origin is Literal:
+        return st.sampled_from(arguments)
+    if origin in (Union, UnionType):
+        return st.one_of([values(a) for a in arguments])
+    if kind is str:
+        return TEXTS
+    if kind is int:
+        return st.integers(-(1 << 63), (1 << 63) - 1)
+    return st.floats(allow_nan=False, allow_infinity=False) if kind is float else st.from_type(kind)
+
+
+TEXTS = st.text(max_size=20).map(printable)
+MESSAGES: st.SearchStrategy[Message] = st.one_of([values(kind) for kind in (*COMMANDS, *SAYINGS)])
 
 
 @given(MESSAGES)
@@ -84,7 +116,7 @@ def test_the_reader_splits_at_newlines_only(lines: list[bytes], data: st.DataObj
 def test_a_stream_cut_inside_a_line_is_said() -> None:
     reader = LineReader()
     assert list(reader.feed(line(ClockProbe(1))[:-1])) == []
-    with pytest.raises(ProtocolError, match="ended inside a line of 29 bytes that begins"):
+    with pytest.raises(ProtocolError, match="ended inside a line of 42 bytes that begins"):
         reader.close()
 
 
@@ -117,20 +149,20 @@ RUBBISH = [
     (b"[]", "not a JSON object"),
     (b"{}", "unknown message None"),
     (b'{"type":"go!","id":1}', "unknown message 'go!'"),
-    (b'{"type":["go"],"id":1}', r"unknown message \['go'\]"),
-    (b'{"type":"clock_probe"}', r"clock_probe: missing \['id'\], unknown \[\]"),
-    (b'{"type":"clock_probe","id":1,"x":2}', r"missing \[\], unknown \['x'\]"),
+    (b'{"type":["go"],"id":1}', "unknown message a list of 1"),
+    (b'{"type":"die"}', r"die: missing \['id'\], unknown \[\]"),
+    (b'{"type":"die","id":1,"x":2}', r"missing \[\], unknown \['x'\]"),
     (b'{"type":"clock_probe","id":1,"id":2}', "a key stands twice"),
-    (b'{"type":"clock_probe","id":true}', "clock_probe.id: 'True' is not int"),
-    (b'{"type":"clock_probe","id":1.0}', "clock_probe.id: '1.0' is not int"),
+    (b'{"type":"die","id":true}', "die.id: True is not int"),
+    (b'{"type":"die","id":1.0}', "die.id: 1.0 is not int"),
     (b'{"type":"clock_probe","id":NaN}', "NaN is not a number here"),
     (b'{"type":"clock_probe","id":Infinity}', "Infinity is not a number here"),
-    (b'{"type":"remark","text":7}', "remark.text: '7' is not str"),
+    (b'{"type":"remark","text":7}', "remark.text: 7 is not str"),
     (b'{"type":"delete_workloads","id":1,"numbers":7}', "delete_workloads.numbers: not a list"),
     (b'{"type":"delete_workloads","id":1,"numbers":["a"]}', r"delete_workloads.numbers\[0\]: 'a' is not int"),
     (packed(t="f8"), "go.order: damaged array"),
     (packed(n=-1), "go.order: -4 bytes are no size"),
-    (packed(n=1 << 40), "are no size for an array"),
+    (packed(n=1 << 40), "its arrays announce"),
     (packed(n=True), "not a packed array"),
     (packed(z="!"), "go.order: damaged array"),
     (packed(z=base64.b64encode(b"rubbish").decode()), "go.order: damaged array"),
@@ -140,6 +172,88 @@ RUBBISH = [
     (packed(z=base64.b64encode(zlib.compress(bytes(8)) + b"x").decode()), "does not inflate to the 8 bytes"),
     (packed(z=base64.b64encode(zlib.compress(bytes(8))[:-2]).decode()), "does not inflate to the 8 bytes"),
 ]
+
+
+HUGE = "9" * 400
+BEYOND = [  # of the right shape, and no number or text that anyone means
+    ('"type":"die","id":9223372036854775808', "die.id: 9223372036854775808 is not within"),
+    (f'"type":"die","id":{HUGE}', r"die.id: 99999999999999999999\.\.\. is not within"),
+    (f'"type":"die","id":{"9" * 5000}', "not JSON"),
+    (f'"type":"clock_reading","re":1,"received_ns":{1 << 62},"sent_ns":{(1 << 62) + 1},"done":0', "sent_ns"),
+    ('"type":"ok","re":1,"effective_ns":-9223372036854775808', "ok.effective_ns"),
+    ('"type":"luns","re":1,"luns":[],"luns":[]', "a key stands twice"),
+    ('"type":"remark","text":"\\ud800"', r"remark.text: it holds the character U\+D800"),
+    ('"type":"remark","text":"\\u001b[31m"', r"remark.text: it holds the character U\+001B"),
+    ('"type":"remark","text":"\\u009b31m"', r"remark.text: it holds the character U\+009B"),
+    ('"type":"remark","text":"\\u202egnp.exe"', r"remark.text: it holds the character U\+202E"),
+    (f'"type":"remark","text":"{"x" * 100_000}"', "remark.text: 100000 characters are too many"),
+    (f'"type":"delete_workloads","id":1,"numbers":[{"0," * 200_000}0]', "numbers: 200001 are more than 100,000"),
+    (f'"type":"delete_workloads","id":1,"numbers":[{"[]," * 1_000_000}0]', "holds more than 500,000 values"),
+    (f'"type":"delete_workloads","id":1,"numbers":{"[" * 900}{"]" * 900}', r"numbers\[0\]: a list of 1 is not int"),
+    (f'"type":{"[" * 900}{"]" * 900}', "unknown message a list of 1"),
+    (f'"type":"{"x" * 100_000}"', "unknown message 'x{40}'"),
+    (f'"type":"clock_probe","id":1,"{"x" * 100_000}":2', r"unknown \['x{40}'\]"),
+    ('"type":"stopped","reason":["died"]', "missing"),
+]
+
+
+@pytest.mark.parametrize("inside, fault", BEYOND, ids=[str(i) for i in range(len(BEYOND))])
+def test_what_no_field_can_need_is_refused_in_a_short_sentence(inside: str, fault: str) -> None:
+    with pytest.raises(ProtocolError, match=fault) as refused:
+        message(b"{" + inside.encode() + b"}")
+    assert len(str(refused.value)) < 300
+
+
+def a_result(**changes: Any) -> bytes:
+    empty = Array(ArrayType.U32, b"")
+    said = json.loads(line(Result(3, 0, 1, False, 2, (1.5,), empty, empty, empty, empty, empty, (), ())))
+    return json.dumps(said | changes).encode()
+
+
+@pytest.mark.parametrize(
+    "changes, fault",
+    [
+        ({"cpu": [101.0]}, r"result.cpu\[0\]: 101.0 is not within 0 and 100"),
+        ({"cpu": [-1]}, r"result.cpu\[0\]: -1 is not within"),
+        ({"cpu": [int(HUGE)]}, r"result.cpu\[0\]"),
+        ({"length_ns": 1 << 70}, "result.length_ns"),
+        ({"length_ns": -1}, "result.length_ns"),
+        ({"subinterval": -1}, "result.subinterval"),
+        ({"subinterval": 1 << 40}, "result.subinterval"),
+        ({"start_ns": 1 << 63}, "result.start_ns"),
+        ({"missing": [-1]}, "result.missing"),
+        ({"faults": [{"number": 0, "errno": 1 << 31, "count": 1}]}, "errno"),
+        ({"last": 1}, "result.last: 1 is not bool"),
+    ],
+)
+def test_a_result_says_only_what_can_be(changes: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ProtocolError, match=fault):
+        message(a_result(**changes))
+
+
+def test_no_float_is_infinite_however_it_is_written() -> None:
+    with pytest.raises(ProtocolError, match=r"result.cpu\[0\]: inf is not within"):
+        message(a_result().replace(b"1.5", b"1e999"))
+
+
+def test_arrays_of_a_message_share_its_room() -> None:
+    array = {"t": "u8", "n": 100, "z": deflated(bytes(800))}
+    said = a_result(counts=array, moments=array)
+    assert message(said, room=1600)
+    with pytest.raises(ProtocolError, match="result: its arrays announce 1600 bytes, and may have 1599"):
+        message(said, room=1599)
+    with pytest.raises(ProtocolError, match="its arrays announce"):
+        message(a_result(counts=array | {"n": 10**4000}))
+
+
+@given(st.text())
+def test_whatever_is_to_be_said_is_said_in_printable_text(text: str) -> None:
+    assert message(line(Remark(text))) == Remark(printable(text))
+
+
+def test_what_is_too_long_to_be_said_is_cut() -> None:
+    said = message(line(Remark("x" * (LONGEST_TEXT + 1))))
+    assert said == Remark("x" * (LONGEST_TEXT - 3) + "...")
 
 
 @pytest.mark.parametrize("data, fault", RUBBISH, ids=[str(i) for i in range(len(RUBBISH))])
@@ -156,10 +270,15 @@ def test_no_bytes_do_anything_but_parse_or_be_refused(data: bytes) -> None:
         pass
 
 
+def test_a_log_gets_the_beginning_of_a_line_without_end() -> None:
+    text = shortened(b'{"type":"remark","text":"' + b"x" * (2 << 20))
+    assert text.startswith('{"type":"remark"') and text.endswith("... (2097.2 kB)") and len(text) < 20_000
+
+
 def test_a_log_shows_arrays_by_their_size() -> None:
     big = Array(ArrayType.U64, bytes(range(256)) * 64)
     empty = Array(ArrayType.U32, b"")
     result = Result(3, 0, 1, False, 2, (1.5,), big, empty, empty, empty, empty, (), ())
     text = shortened(line(result))
     assert "kB>" in text and len(text) < 500
-    assert shortened(line(ClockProbe(1))) == '{"type":"clock_probe","id":1}'
+    assert shortened(line(ClockProbe(1))) == '{"type":"clock_probe","id":1,"heard_ns":0}'

@@ -1,5 +1,6 @@
 """The table of parameters, and its range checks."""
 
+import math
 from dataclasses import fields
 
 import pytest
@@ -22,6 +23,7 @@ def test_the_defaults_are_in_range() -> None:
     [
         (Parameters(maxtags=0), "maxtags is 0; the least is 1"),
         (Parameters(maxtags=8193), "maxtags is 8193; the most is 8192"),
+        (Parameters(fraction_read=math.nan), "fraction_read is nan; the least is 0"),
         (Parameters(fraction_read=1.5), "fraction_read is 1.5; the most is 1"),
         (Parameters(iops=-1.0), "iops is -1; the least is 0"),
         (Parameters(blocksize=256), "blocksize is 256; the least is 512"),

@@ -86,7 +86,7 @@ def test_why_a_way_of_io_uring_does_not_work(
 
 
 def on(*luns: str) -> list[m.WorkloadToCreate]:
-    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, False, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
+    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) 
     with Client() as slave:
         slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
         slave.make_file(tmp_path / "lun", 4 << 20)
-        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), False, Parameters(iops=MAX), 32, 4096)
+        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
         ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
         assert what == "h+lun+w"
         assert "its queue/io_poll is 0" in why and "leave `polled` out" in why

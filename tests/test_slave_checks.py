@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import Identity, WorkloadToCreate
+from ivypy.protocol.messages import Consent, Identity, WorkloadToCreate
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.slave.blocks import BlockDevice
 from ivypy.slave.checks import of_edit, of_order, of_workload
@@ -20,23 +20,21 @@ WRITE = Parameters(fraction_read=0.0)
 
 
 DEFAULTS = Parameters()
+AGREED = ((0, 65536), (131072, 1 << 20))
 
 
 def workload(
     parameters: Parameters = DEFAULTS, consent: bool = False, ceiling: int = 32, largest: int = 0
 ) -> WorkloadToCreate:
     largest = largest or parameters.blocksize
-    return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", consent, parameters, ceiling, largest)
+    given = Consent(Identity("m", 1 << 20, ()), AGREED) if consent else None
+    return WorkloadToCreate(1, "h1+/dev/sdb+w", "/dev/sdb", given, parameters, ceiling, largest)
 
 
-def looked_at(size: int, wwn: str = "", serial: str = "", consent: bool = True) -> WorkloadToCreate:
-    return replace(workload(consent=consent), seen=Identity(size, wwn, serial))
-
-
-def another(kind: str, path: str, had: str, has: str) -> str:
+def beyond(start: int, end: int) -> str:
     return (
-        f"{path} must not be written: it is another {kind} than the one that was looked at (that had {had}; this has"
-        f" {has}): look at the list with `ivypy devices`, and agree to it anew"
+        f"it would write from byte {start:,} to {end:,}, and what was agreed to is 0 to 65,536, 131,072 to 1,048,576:"
+        " choose a range within"
     )
 
 
@@ -44,19 +42,11 @@ def another(kind: str, path: str, had: str, has: str) -> str:
     ("lun", "asked", "faults"),
     [
         (DISK, workload(), []),
-        (DISK, workload(WRITE, consent=True), []),
         (DISK, workload(Parameters(range=(4096, 8192))), []),
         (FILE, workload(Parameters(range=(0, 4096))), []),
-        (DISK, looked_at(1 << 20, "0x5", "A1"), []),
-        (DISK, looked_at(2 << 20, "0x6", "B2", consent=False), []),
-        (FILE, looked_at(1 << 20), []),
-        (
-            DISK,
-            looked_at(1 << 20, "0x5", "B2"),
-            [another("disk", "/dev/sdb", "1 MiB, wwn 0x5, serial B2", "1 MiB, wwn 0x5, serial A1")],
-        ),
-        (DISK, looked_at(1 << 20), [another("disk", "/dev/sdb", "1 MiB", "1 MiB, wwn 0x5, serial A1")]),
-        (FILE, looked_at(1 << 19), [another("file", "/d/f", "512 KiB", "1 MiB")]),
+        (DISK, workload(replace(WRITE, range=(131072, 262144)), consent=True), []),
+        (DISK, workload(replace(WRITE, range=(32768, 131072)), consent=True), [beyond(32768, 131072)]),
+        (DISK, workload(WRITE, consent=True), [beyond(0, 1 << 20)]),
         (FILE, workload(Parameters(blocksize=512)), []),
         (FILE, workload(Parameters(blocksize=1 << 20)), []),
         (
@@ -79,7 +69,7 @@ def another(kind: str, path: str, had: str, has: str) -> str:
         ),
         (
             DISK,
-            workload(Parameters(iosequencer=Iosequencer.SEQUENTIAL, fraction_read=0.5), consent=True),
+            workload(Parameters(iosequencer=Iosequencer.SEQUENTIAL, fraction_read=0.5, range=(0, 65536)), consent=True),
             ["fraction_read is 0.5; a sequential workload reads (100%) or writes (0%)"],
         ),
         (
@@ -132,11 +122,13 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
     ("change", "consent", "faults"),
     [
         ({"iops": 5000.0}, False, []),
-        ({"iops": "max", "fraction_read": 0.3}, True, []),
+        ({"iops": "max", "fraction_read": 0.3, "range": (131072, 1 << 20)}, True, []),
+        ({"iops": "max", "fraction_read": 0.3}, True, [beyond(0, 1 << 20)]),
+        ({"fraction_read": 0.3, "range": (61440, 69632)}, True, [beyond(61440, 69632)]),
         (
             {"fraction_read": 0.3},
             False,
-            ["it would write to a LUN that is opened read-only, since nobody agreed to writing when it began"],
+            ["it would write, and nobody agreed to that: its LUN is opened read-only"],
         ),
         ({"blocksize": 65536, "maxtags": 32, "range": (65536, 1 << 20)}, True, []),
         ({"blocksize": 131072}, True, ["blocksize is 131072, and its buffers were made for 65536: create it anew"]),
@@ -180,6 +172,7 @@ def test_an_edit_changes_what_is_live_and_what_was_agreed(
         ([7], [0, 0], "1 instances have 2 merge classes: name one class for each"),
         ([7, 7], [0, 0], "an instance stands twice in its order: name each once"),
         ([7, 8, 9], [0, 0, 0], "there are no instances 8, 9: create them first"),
+        ([7, 3], [0, (1 << 32) - 1], "its merge classes are not 0, 1, 2 ... without a gap: number them so"),
         ([7, 3], [0, 2], "its merge classes are not 0, 1, 2 ... without a gap: number them so"),
     ],
 )

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from ivypy.protocol.messages import Lun, Refusal
+from ivypy.protocol.lines import line, message
+from ivypy.protocol.messages import Lun, Refusal, Refused
 from ivypy.slave import blocks, luns, udev
 from ivypy.slave.gate import Surroundings
-from ivypy.slave.luns import discover
+from ivypy.slave.luns import listed, looked_at
 from ivypy.slave.targets import Target, target
-from tests.slave.devices import loop_device, need, needs_loops, partitioned, run
+from tests.slave.devices import found_files, loop_device, need, needs_loops, partitioned, run
 
 # lsblk's name for what we call otherwise, and how its value compares.
 SAME = {"size": "size", "log-sec": "logical_block_size", "phy-sec": "physical_block_size", "rq-size": "nr_requests"}
@@ -49,17 +50,18 @@ def flat(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_loop_devices_and_their_partitions(shm: Path) -> None:
     need("sfdisk", "partx")
     with loop_device(shm, 64 << 20, "--sector-size", "4096") as loop, partitioned(loop, "16MiB") as (partition,):
-        listed, refusals = discover(True, ())
+        there, refusals = listed(True, ())
         assert refusals == []
-        found = {lun.path: lun for lun in listed}
-        disk, part = found[loop], found[partition]
+        assert {loop, partition} <= {lun.path for lun in there}
+        (disk, part), refusals = looked_at([loop, partition])
+        assert refusals == []
         assert (disk.kind, disk.size, disk.block) == ("block", 64 << 20, 4096)
         assert disk.attributes["name"] == Path(loop).name
         assert (part.size, part.attributes["partition_of"]) == (16 << 20, Path(loop).name)
         assert "partition_of" not in disk.attributes
         assert disk.refusals[0].startswith(f"it has partitions ({Path(partition).name})")
         assert part.refusals == ()
-    assert loop not in {lun.path for lun in discover(True, ())[0]}, "a loop device without a backing file is no LUN"
+    assert loop not in {lun.path for lun in listed(True, ())[0]}, "a loop device without a backing file is no LUN"
 
 
 class Tree:
@@ -237,14 +239,14 @@ def test_files_by_globs(tmp_path: Path) -> None:
     for name, size in (("a1", 8192), ("a2", 4096), ("b", 4096), ("empty", 0)):
         (tmp_path / name).write_bytes(os.urandom(size))
     (tmp_path / "a3").mkdir()
-    listed, refusals = discover(False, [f"{tmp_path}/a*", f"{tmp_path}/b", f"{tmp_path}/a1", f"{tmp_path}/none*"])
+    there, refusals = found_files(f"{tmp_path}/a*", f"{tmp_path}/b", f"{tmp_path}/a1", f"{tmp_path}/none*")
     assert refusals == []
-    assert [(lun.path, lun.size) for lun in listed] == [
+    assert [(lun.path, lun.size) for lun in there] == [
         (f"{tmp_path}/a1", 8192),
         (f"{tmp_path}/a2", 4096),
         (f"{tmp_path}/b", 4096),
     ]
-    first = listed[0]
+    first = there[0]
     assert isinstance(first, Lun)
     assert first.attributes["kind"] == "file"
     assert first.attributes["filesystem"]
@@ -255,7 +257,7 @@ def test_files_by_globs(tmp_path: Path) -> None:
 def test_a_path_that_is_no_file_is_refused_with_its_remedy(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     paths = [str(tmp_path / "missing"), str(tmp_path), str(tmp_path / "empty"), "/dev/null"]
-    assert discover(False, paths) == (
+    assert found_files(*paths) == (
         [],
         [
             Refusal(paths[0], "there is nothing to drive (No such file or directory): check the path"),
@@ -273,19 +275,18 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
     for name in ("fine", "hung"):
         (tmp_path / name).write_bytes(b"x" * 4096)
     answer = threading.Event()
-    real = luns.file_lun
+    real = luns.look_at
 
-    def look(file: Target, around: Surroundings) -> Lun:
-        if file.path.endswith("hung"):
+    def look(path: str, *more: Any) -> list[Lun | Refusal]:
+        if path.endswith("hung"):
             answer.wait(30)
-        return real(file, around)
+        return real(path, *more)
 
-    monkeypatch.setattr(luns, "file_lun", look)
+    monkeypatch.setattr(luns, "look_at", look)
     monkeypatch.setattr(luns, "ANSWER_S", 0.2)
     try:
-        fine, hung = discover(False, [f"{tmp_path}/*"])[0]
-        assert fine.refusals == ()
-        assert hung.size == 4096
+        fine, hung = found_files(f"{tmp_path}/*")[0]
+        assert fine.refusals == () and fine.identity is not None and hung.identity is None
         said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
         assert (hung.refusals, hung.remarks) == ((said,), (said,))
     finally:
@@ -305,8 +306,8 @@ def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monk
     monkeypatch.setattr(luns, "target", look)
     monkeypatch.setattr(luns, "ANSWER_S", 0.2)
     try:
-        listed, refusals = discover(False, [f"{tmp_path}/hung", f"{tmp_path}/f*"])
-        assert [lun.path for lun in listed] == [f"{tmp_path}/fine"]
+        there, refusals = found_files(f"{tmp_path}/hung", f"{tmp_path}/f*")
+        assert [lun.path for lun in there] == [f"{tmp_path}/fine"]
         said = "its filesystem did not answer within 0.2 s: mend it, or leave it out of the plan"
         assert refusals == [Refusal(f"{tmp_path}/hung", said)]
     finally:
@@ -316,7 +317,7 @@ def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monk
 @needs_loops
 def test_a_block_device_named_as_a_file_is_refused(shm: Path) -> None:
     with loop_device(shm) as loop:
-        assert discover(False, [loop])[1] == [
+        assert found_files(loop)[1] == [
             Refusal(loop, f"it is a block device: select it instead, `select: {{path: {loop}}}`")
         ]
 
@@ -328,11 +329,23 @@ def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refu
         (shm / "by-id").symlink_to(loop)
         good = [loop, f"{shm}/by-id"]
         bad = ["/dev/nope0", f"{shm}/file", "/dev/null"]
-        listed, refusals = discover(True, (), [*good, *bad])
-        found = {lun.path: lun.named for lun in listed if lun.named}
+        there, refusals = listed(True, (), [*good, *bad])
+        found = {lun.path: lun.named for lun in there if lun.named}
         assert found == {loop: tuple(good)}
         assert {refusal.what: refusal.reason for refusal in refusals} == {
             "/dev/nope0": "there is nothing to drive (No such file or directory): check the path",
             f"{shm}/file": "it is a file, and no block device: put it under `files`",
             "/dev/null": "it is neither a block device nor a file",
         }
+
+
+def test_a_file_whose_name_cannot_be_said_is_refused(tmp_path: Path) -> None:
+    for name in (b"good", b"bad\xff", b"line\nbreak"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+            file.write(bytes(4096))
+    found, refusals = listed(False, [f"{tmp_path}/*"])
+    assert [Path(lun.path).name for lun in found] == ["good"]
+    assert [refusal.reason for refusal in refusals] == [
+        "its name is no UTF-8, or has control characters in it: rename it"
+    ] * 2
+    assert message(line(Refused(1, tuple(refusals))))

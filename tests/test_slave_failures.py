@@ -63,7 +63,7 @@ class Conversation:
         """Up to a step whose only instance is on `file`."""
         assert isinstance(await self.hear(), m.Hello)
         assert isinstance(await self.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11), m.Ok)
-        workload = m.WorkloadToCreate(0, "h+f+w", str(file), False, Parameters(), 1, 4096)
+        workload = m.WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
         assert isinstance(await self.ask(m.CreateWorkloads, workloads=(workload,)), m.Ok)
         start = now_ns() + 10_000_000
         go = await self.ask(m.Go, start_ns=start, length_ns=10_000_000, order=u32(0), classes=u32(0))
@@ -246,7 +246,7 @@ async def test_an_end_comes_whatever_hangs(
     talk.engine.hangs[what] = over
     await talk.hear()
     await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
-    workload = m.WorkloadToCreate(0, "h+f+w", str(file), False, Parameters(), 1, 4096)
+    workload = m.WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
     talk.send(m.CreateWorkloads, workloads=(workload,))
     talk.send(m.DeleteWorkloads, numbers=(0,))
     while not any(word.split()[0] == reached for word in talk.engine.did):
@@ -286,12 +286,12 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
 ) -> None:
     await talk.hear()
     await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
-    talk.send(m.ListLuns, blocks=False, globs=(str(file),), create=(), tags=0)
+    talk.send(m.ListLuns, blocks=False, globs=(str(file),))
     luns = await talk.hear()
     assert isinstance(luns, m.Luns)
     await talk.hear()
     talk.engine.faults[fault] = error
-    workloads = tuple(m.WorkloadToCreate(i, f"h+f+w{i}", str(file), False, Parameters(), 1, 4096) for i in range(3))
+    workloads = tuple(m.WorkloadToCreate(i, f"h+f+w{i}", str(file), None, Parameters(), 1, 4096) for i in range(3))
     refused = await talk.ask(m.CreateWorkloads, workloads=workloads)
     assert isinstance(refused, m.Refused)
     places = {"file": str(file), **luns.luns[0].attributes}
@@ -348,11 +348,26 @@ async def test_a_lease_that_ran_out_in_a_step_is_not_renewed_and_one_between_ste
     assert driving is not None
     driving._lease_until_ns = talk.engine.lease_ns = now_ns() - 1
     before = talk.engine.lease_ns
-    await talk.ask(m.ClockProbe)
+    await talk.ask(m.ClockProbe, heard_ns=now_ns())
     assert talk.engine.lease_ns == before
     talk.engine.ends.append(ended("lease"))
     talk.engine.spoke()
     assert isinstance(await talk.hear(), m.Stopped)
-    reading = await talk.ask(m.ClockProbe)
-    assert isinstance(reading, m.ClockReading)
-    assert talk.engine.lease_ns == reading.received_ns + 10**11
+    heard = now_ns()
+    assert isinstance(await talk.ask(m.ClockProbe, heard_ns=heard), m.ClockReading)
+    assert talk.engine.lease_ns == heard + 10**11
+
+
+async def test_the_lease_runs_from_what_a_probe_proves_and_never_backwards(talk: Conversation, file: Path) -> None:
+    await talk.run(file)
+    begun = talk.engine.lease_ns
+    for heard, proves in ((0, 0), (begun - 10**11 - 1, 0), (1 << 62, 0), (begun - 10**11 + 5, 5)):
+        before = now_ns()
+        command = m.Continue if proves else m.ClockProbe
+        more = {"subinterval": 2, "boundary_ns": before + 10**9} if proves else {}
+        await talk.ask(command, heard_ns=heard, **more)
+        if heard == 1 << 62:  # a stamp of the future proves no more than now
+            assert before + 10**11 <= talk.engine.lease_ns <= now_ns() + 10**11
+            talk.slave._driving._lease_until_ns = talk.engine.lease_ns = begun  # type: ignore[union-attr]
+        else:
+            assert talk.engine.lease_ns == begun + proves

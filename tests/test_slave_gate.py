@@ -1,7 +1,10 @@
 """The gate: signed or held is never written. Judged as a table, gathered from real devices."""
 
+import contextlib
 import os
-from collections.abc import Iterator
+import re
+import subprocess
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,19 +13,38 @@ import pytest
 from ivypy.protocol.lines import line
 from ivypy.protocol.messages import Luns
 from ivypy.slave import blocks
-from ivypy.slave.gate import Evidence, Surroundings, claim, is_claimed, judge, of_block, of_file
-from ivypy.slave.luns import block_lun
+from ivypy.slave.gate import (
+    Evidence,
+    Surroundings,
+    claim,
+    is_claimed,
+    is_written,
+    judge,
+    of_block,
+    of_file,
+    remarks,
+)
+from ivypy.slave.luns import looked_at
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
-from tests.slave.devices import loop_device, mounted, need, needs_loops, partitioned, run
+from ivypy.slave.uses import Use
+from tests.slave.devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 
 
 @pytest.mark.parametrize(
     ("seen", "sentences"),
     [
         (Evidence("/dev/sdb"), ()),
-        (Evidence("/dev/sdb", mounted=(("/dev/sdb", "/data"),)), ("it is mounted at /data: umount /data",)),
         (
-            Evidence("/dev/sdb", mounted=(("/dev/sdb1", "/boot"),), partitions=("sdb1", "sdb2"), claimed=True),
+            Evidence("/dev/sdb", uses=(("it", Use("is mounted at /data", "umount /data")),)),
+            ("it is mounted at /data: umount /data",),
+        ),
+        (
+            Evidence(
+                "/dev/sdb",
+                uses=(("/dev/sdb1 on it", Use("is mounted at /boot", "umount /boot")),),
+                partitions=("sdb1", "sdb2"),
+                claimed=True,
+            ),
             (
                 "/dev/sdb1 on it is mounted at /boot: umount /boot",
                 "it has partitions (sdb1, sdb2): wipefs -a /dev/sdb and blockdev --rereadpt /dev/sdb,"
@@ -33,7 +55,6 @@ from tests.slave.devices import loop_device, mounted, need, needs_loops, partiti
             Evidence("/dev/sdb", holders=("dm-3",), claimed=True),
             ("dm-3 is built upon it: take it out of that volume, array or map first, or name dm-3 itself",),
         ),
-        (Evidence("/dev/sdb", swap=("/dev/sdb2",)), ("/dev/sdb2 is in use as swap: swapoff /dev/sdb2",)),
         (Evidence("/dev/sdb", read_only="/dev/sdb"), ("it is read-only: blockdev --setrw /dev/sdb",)),
         (Evidence("/a/f", read_only="/a"), ("/a is mounted read-only: mount -o remount,rw /a",)),
         (
@@ -51,7 +72,10 @@ from tests.slave.devices import loop_device, mounted, need, needs_loops, partiti
             Evidence("/dev/sdb", unreadable="Input/output error"),
             ("it cannot be told what it holds (Input/output error): only what can be read may be written",),
         ),
-        (Evidence("/a/f", backs=("/dev/loop7",)), ("it is the backing file of /dev/loop7: losetup -d /dev/loop7",)),
+        (
+            Evidence("/a/f", open_elsewhere=True),
+            ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
+        ),
         (
             Evidence("/a/f", names=3),
             ("it is one file under 3 names: copy it, so that no other name loses its contents",),
@@ -108,9 +132,9 @@ class TestOnLoopDevices:
             device.write(b"\x55\xaa")
         assert "it has the signature of MBR partition table" in judged(loop)[0]
 
-    def test_swap_in_use(self, loop: str) -> None:
-        around = replace(Surroundings.read(), swaps=(loop,))  # a test must not change the machine's own swap
-        assert judge(of_block(device_at(loop), around)) == (f"{loop} is in use as swap: swapoff {loop}",)
+    def test_swap_in_use(self, loop: str, tmp_path: Path) -> None:
+        root = machine(tmp_path, swaps=(loop,))  # a test must not change the machine's own swap
+        assert judge(of_block(device_at(loop), Surroundings.read(root))) == (f"it is in use as swap: swapoff {loop}",)
 
     def test_what_someone_holds_exclusively(self, loop: str) -> None:
         held = os.open(loop, os.O_RDONLY | os.O_EXCL)
@@ -140,7 +164,7 @@ class TestOnLoopDevices:
     def test_its_backing_file_is_not_written_either(self, loop: str, shm: Path) -> None:
         backing = next(shm.glob("backing-*"))
         assert judge(of_file(str(backing), Surroundings.read())) == (
-            f"it is the backing file of {loop}: losetup -d {loop}",
+            f"it is what {loop} is made of: losetup -d {loop}",
         )
 
 
@@ -214,7 +238,7 @@ def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
     with mounted(loop, shm / f"a{odd}b") as point:
         shown = os.fsencode(point).decode("utf-8", "backslashreplace")
         assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
-        assert line(Luns(1, (block_lun(device_at(loop), Surroundings.read()),))), "it can be told"
+        assert line(Luns(1, tuple(looked_at([loop])[0]))), "it can be told"
 
 
 @needs_loops
@@ -225,9 +249,7 @@ def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, 
     image.write_bytes(os.urandom(1 << 20))
     loop = run("losetup", "-f", "--show", str(image)).strip()
     try:
-        assert judge(of_file(str(image), Surroundings.read())) == (
-            f"it is the backing file of {loop}: losetup -d {loop}",
-        )
+        assert judge(of_file(str(image), Surroundings.read())) == (f"it is what {loop} is made of: losetup -d {loop}",)
     finally:
         run("losetup", "-d", loop)
 
@@ -264,3 +286,60 @@ def test_a_disk_with_a_mounted_partition(shm: Path) -> None:
                 f" wipefs -a {loop} and blockdev --rereadpt {loop}, if none is wanted",
             )
             assert judged(second) == ()
+
+
+def as_nobody(look: Callable[[], str]) -> str:
+    """What `look` says in a process of a user without rights."""
+    here, there = os.pipe()
+    if (child := os.fork()) == 0:
+        said = "it raised"
+        with contextlib.suppress(Exception):
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            said = look()
+        os.write(there, said.encode())
+        os._exit(0)
+    os.close(there)
+    with open(here) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
+    said = as_nobody(lambda: Surroundings.read().unseen)
+    assert re.fullmatch(r"\d+ process(es)? could not be looked at: run the slave as root", said)
+    device = Evidence("/dev/sdb", unseen=said)
+    assert judge(device) == ()
+    assert remarks(device) == (f"whether a program has it open for writing is not known: {said}",)
+    assert remarks(replace(device, claimed=True)) == (), "it is refused already"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_of_his_own_file_everyone_knows_whether_it_is_written(shm: Path) -> None:
+    shm.chmod(0o755)
+    file = shm / "f"
+    file.write_bytes(b"x" * 4096)
+    assert as_nobody(lambda: str(is_written(str(file)))) == "None"
+    os.chown(file, 65534, 65534)
+    assert as_nobody(lambda: str(is_written(str(file)))) == "False"
+    words = ["bash", "-c", 'exec 3<>"$1"; echo done; read -r _', "bash", str(file)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as opener:
+        assert opener.stdout is not None and opener.stdout.readline()
+        assert as_nobody(lambda: str(is_written(str(file)))) == "True"
+        assert as_nobody(lambda: str(judge(of_file(str(file), Surroundings.read())))).startswith(
+            "('another program has it open for writing"
+        )
+
+
+def test_whoever_opens_a_file_while_it_is_asked_about_ends_nobody(tmp_path: Path) -> None:
+    """A lease that another breaks is told by a signal, which would end this process if it were SIGIO."""
+    (tmp_path / "f").write_bytes(b"x")
+    words = ["bash", "-c", 'echo done; while :; do exec 3<>"$1"; exec 3>&-; done', "bash", str(tmp_path / "f")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as opener:
+        assert opener.stdout is not None and opener.stdout.readline()
+        seen = {is_written(str(tmp_path / "f")) for _ in range(2000)}
+        opener.kill()
+    assert seen <= {True, False}

@@ -82,7 +82,7 @@ async def wire() -> AsyncIterator[Wire]:
             os.close(fd)
 
 
-COMMANDS: list[m.Command] = [m.ClockProbe(1), m.ListLuns(2, True, ("/a/*",), (), 0), m.Die(3)]
+COMMANDS: list[m.Command] = [m.ClockProbe(1), m.ListLuns(2, True, ("/a/*",)), m.Die(3)]
 
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 16])

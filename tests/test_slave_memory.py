@@ -101,7 +101,7 @@ def made(first, luns):
         with open(name, "wb") as file:
             file.truncate(1 << 20)
     return [
-        WorkloadToCreate(3 * first + 3 * n + w, f"h+{name}+w{w}", name, False, Parameters(iops=1.0), 1, 4096)
+        WorkloadToCreate(3 * first + 3 * n + w, f"h+{name}+w{w}", name, None, Parameters(iops=1.0), 1, 4096)
         for n, name in enumerate(names) for w in range(3)
     ]
 

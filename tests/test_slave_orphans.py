@@ -109,7 +109,7 @@ def test_a_lun_that_hangs_while_it_is_opened(how: str, faulty_lun: FaultFs) -> N
         slave.prepare("libaio")
         faulty_lun.hang()
         try:
-            workload = m.WorkloadToCreate(0, "h+lun+w", faulty_lun.device, False, STREAM, 4, 4096)
+            workload = m.WorkloadToCreate(0, "h+lun+w", faulty_lun.device, None, STREAM, 4, 4096)
             slave.send(m.CreateWorkloads, workloads=(workload,))
             while not busy(faulty_lun.device):
                 slave.ask(m.ClockProbe)

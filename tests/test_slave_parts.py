@@ -97,7 +97,7 @@ def file(tmp_path: Path) -> str:
 
 
 def on(lun: str, number: int, parameters: Parameters, ceiling: int = 4) -> m.WorkloadToCreate:
-    return m.WorkloadToCreate(number, f"h+{lun}+w{number}", lun, False, parameters, ceiling, 4096)
+    return m.WorkloadToCreate(number, f"h+{lun}+w{number}", lun, None, parameters, ceiling, 4096)
 
 
 def test_an_instance_is_created_edited_and_deleted_on_all_its_threads(file: str) -> None:

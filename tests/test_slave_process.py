@@ -131,8 +131,7 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
             ({"blocksize": 131072}, "blocksize is 131072, and its buffers were made for 65536: create it anew"),
             ({"range": (0, 2 << 20)}, f"range ends at 2,097,152, and {tmp_path}/lun at 1,048,576:"
                                       " choose an end within it"),
-            ({"fraction_read": 0.5}, "it would write to a LUN that is opened read-only, since nobody agreed to writing"
-                                     " when it began"),
+            ({"fraction_read": 0.5}, "it would write, and nobody agreed to that: its LUN is opened read-only"),
         ):  # fmt: skip
             ((_, said),) = slave.refused(
                 m.EditWorkloads,
@@ -320,7 +319,7 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
         kept = m.FileToCreate(str(tmp_path / "kept{}"), 8192, 2, True)
-        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/kept0",), create=(kept,), tags=0)
+        slave.do(m.CreateFiles, files=(kept,), used=(), tags=0)
         (luns,) = [said.luns for said in slave.all if isinstance(said, m.Luns)]
         assert [lun.path for lun in luns] == [f"{tmp_path}/kept0", f"{tmp_path}/kept1"]
         assert next(remark.text for remark in slave.all if isinstance(remark, m.Remark)).startswith("created 2 files")
@@ -334,7 +333,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
 
     def refused(slave: Client) -> str:
         made = (m.FileToCreate(str(path), 1 << 20, 1, False),)
-        ((what, reason),) = slave.refused(m.ListLuns, blocks=False, globs=(), create=made, tags=0)
+        ((what, reason),) = slave.refused(m.CreateFiles, files=made, used=(), tags=0)
         assert what == str(path)
         return reason
 
@@ -355,14 +354,47 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
     assert path.exists(), "the killed one made it, so nobody removes it"
 
 
+@pytest.mark.parametrize("fate", ["as it was", "driven", "kept", "not this run's", "another file"])
+def test_what_a_killed_slave_made_its_successor_removes(shm: Path, fate: str) -> None:
+    path = shm / "lun"
+    file = m.FileToCreate(str(path), 1 << 20, 1, fate == "kept")
+    with Client() as first:
+        first.prepare()
+        first.do(m.CreateFiles, files=(file,), used=(), tags=0)
+        if not made_by_ivypy(str(path)):
+            pytest.skip("the filesystem of /dev/shm has no user attributes")
+        (lun,) = next(said.luns for said in first.all if isinstance(said, m.Luns))
+        assert lun.made and lun.identity is not None
+        first.process.kill()
+        first.process.wait()
+    if fate == "driven":
+        path.write_bytes(bytes(1 << 20))
+    elif fate == "another file":
+        path.unlink()
+        with Client() as other:
+            other.prepare()
+            other.do(m.CreateFiles, files=(replace(file, keep=True),), used=(), tags=0)
+            other.ask(m.Die)
+            other.gone()
+    with Client() as second:
+        second.prepare()
+        mine = () if fate == "not this run's" else (str(path),)
+        second.do(m.CreateFiles, files=(file,), used=((str(path), lun.identity),), tags=0, made=mine)
+        (again,) = next(said.luns for said in second.all if isinstance(said, m.Luns))
+        assert again.made == (fate in ("as it was", "driven", "kept"))
+        second.ask(m.Die)
+        assert second.gone() == 0
+    assert path.exists() == (fate not in ("as it was", "driven"))
+
+
 def test_no_file_is_made_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare("libaio")
         made = (m.FileToCreate(str(tmp_path / "lun"), 1 << 20, 1, True),)
-        ((what, reason),) = slave.refused(m.ListLuns, blocks=False, globs=(), create=made, tags=10**9)
+        ((what, reason),) = slave.refused(m.CreateFiles, files=made, used=(), tags=10**9)
         assert what == "the plan's workloads" and "raise it (sysctl -w fs.aio-max-nr=1048576)" in reason
         assert list(tmp_path.iterdir()) == []
-        slave.do(m.ListLuns, blocks=False, globs=(), create=made, tags=10)
+        slave.do(m.CreateFiles, files=made, used=(), tags=10)
         assert (tmp_path / "lun").exists()
 
 
@@ -370,9 +402,8 @@ def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
     with Client() as slave:
         slave.hear()
         command = slave.send(
-            m.ListLuns, blocks=False, globs=(), tags=0,
-            create=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),),
-        )  # fmt: skip
+            m.CreateFiles, files=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),), used=(), tags=0
+        )
         while not (tmp_path / "huge").exists():
             assert isinstance(slave.ask(m.ClockProbe), m.ClockReading), "it listens while it works"
         assert isinstance(slave.ask(m.Die), m.DyingWords)
@@ -387,7 +418,7 @@ def test_more_luns_than_a_message_holds_come_in_several(tmp_path: Path) -> None:
         (tmp_path / f"f{i:03}").write_bytes(b"x" * 512)
     with Client() as slave:
         slave.hear()
-        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/f*",), create=(), tags=0)
+        slave.do(m.ListLuns, blocks=False, globs=(f"{tmp_path}/f*",))
         assert [len(said.luns) for said in slave.all if isinstance(said, m.Luns)] == [m.MOST_IN_A_LIST, 1]
 
 
@@ -516,3 +547,35 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
         slave.send(m.ClockProbe)
         assert slave.process.wait(30) == 0
         assert not (tmp_path / "lun").exists()
+
+
+@pytest.mark.parametrize("prepared", [True, False])
+def test_a_slave_that_hears_nothing_for_some_leases_ends_and_removes_its_files(tmp_path: Path, prepared: bool) -> None:
+    """A controller that is gone with its network closes no pipe."""
+    script = "import ivypy.slave.obey as o, ivypy.slave.__main__ as s; o.SILENT_S = 1.0; s.main()"
+    with Client("-c", script, lease_s=0.5) as slave:
+        if prepared:
+            slave.prepare()
+        slave.make_file(tmp_path / "lun")
+        assert (tmp_path / "lun").exists()
+        assert slave.gone() == 0
+        last = slave.all[-1]
+        assert isinstance(last, m.DyingWords) and last.words.startswith("nothing was heard of the controller for 1")
+        assert not (tmp_path / "lun").exists()
+
+
+def test_it_says_that_its_work_gets_on(tmp_path: Path) -> None:
+    def done(slave: Client) -> int:
+        reading = slave.ask(m.ClockProbe)
+        assert isinstance(reading, m.ClockReading)
+        return reading.done
+
+    with Client() as slave:
+        slave.prepare()
+        before = done(slave)
+        assert done(slave) == before
+        slave.make_file(tmp_path / "lun")
+        made = done(slave)
+        assert made > before
+        slave.do(m.LookAtLuns, paths=(str(tmp_path / "lun"),), create=())
+        assert done(slave) > made

@@ -1,5 +1,7 @@
 """What the bytes of a device say it holds: the table, against real makers of such bytes and against random data."""
 
+import functools
+import operator
 import os
 import random
 import shutil
@@ -11,14 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.slave.gate import read_ends
-from ivypy.slave.signatures import READ, SIGNATURES, Ends, Signature, found
+from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, Ends, Signature, found
 
 SIZE = 8 << 20
 KEY = ["--key-file", "/proc/version", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]  # any file will do
 
 
 def ends(data: bytes | bytearray) -> Ends:
-    return Ends(bytes(data[:READ]), bytes(data[-READ:]), len(data))
+    further = tuple((at, bytes(data[at : at + BLOCK])) for at in FURTHER if at + BLOCK <= len(data))
+    return Ends(bytes(data[:READ]), bytes(data[-READ:]), len(data), further)
 
 
 @pytest.mark.parametrize("row", dict.fromkeys(s for s in SIGNATURES if s.name != "ZFS"), ids=lambda s: s.name)
@@ -33,6 +36,26 @@ def test_every_row_is_found_in_random_data(row: Signature) -> None:
 @given(st.integers(0, 2**64 - 1))
 def test_random_data_is_nothing(seed: int) -> None:
     assert found(ends(random.Random(seed).randbytes(2 * READ))) == ()
+
+
+def test_no_row_matches_by_less_than_four_bytes() -> None:
+    assert [row.name for row in SIGNATURES if sum(len(magic) for _, magic in row.pieces) < 4] == []
+
+
+def test_what_lies_beyond_the_ends_is_in_few_blocks() -> None:
+    assert FURTHER == (256 << 10, 1 << 20, 2 << 20)  # ufs, a VMFS volume, vmfs
+    assert "vmfs" not in found(ends(bytes(SIZE)))
+
+
+def test_a_sun_label_is_one_only_with_its_checksum() -> None:
+    data = bytearray(random.Random(1).randbytes(SIZE))
+    data[508:510] = b"\xda\xbe"
+    data[510:512] = bytes(2)
+    assert found(ends(data)) == ()
+    words = [data[i : i + 2] for i in range(0, 510, 2)]
+    data[510] = functools.reduce(operator.xor, (word[0] for word in words))
+    data[511] = functools.reduce(operator.xor, (word[1] for word in words))
+    assert found(ends(data)) == ("Sun disk label",)
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, READ - 1, READ + 1])
@@ -53,9 +76,11 @@ def test_zfs_is_found_by_an_uberblock_in_either_byte_order() -> None:
         ("mdraid 0.90", SIZE - 0x10000, b"\xfc\x4e\x2b\xa9"),
         ("mdraid 0.90", SIZE - 0x10000, b"\xa9\x2b\x4e\xfc"),
         ("mdraid 1.0", SIZE - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0"),
+        ("DRBD", SIZE - 4096 + 60, b"\x83\x74\x02\x6b"),
+        ("DRBD", SIZE - 4096 + 60, b"\x83\x74\x02\x6d"),
     ],
 )
-def test_mdraid_that_keeps_its_superblock_at_the_end(name: str, at: int, magic: bytes) -> None:
+def test_members_that_keep_their_superblock_at_the_end(name: str, at: int, magic: bytes) -> None:
     data = bytearray(SIZE)
     data[at : at + len(magic)] = magic
     assert found(ends(data)) == (name,)
@@ -93,6 +118,10 @@ def test_a_gpt_is_named_and_its_protective_mbr_is_not() -> None:
         (["mkfs.ntfs", "-q", "-F", "-Q"], "ntfs"),
         (["cryptsetup", "luksFormat", "-q", "--type", "luks1", *KEY], "LUKS"),
         (["cryptsetup", "luksFormat", "-q", "--type", "luks2", *KEY], "LUKS"),
+        (["mkfs.minix"], "minix"),
+        (["mkfs.minix", "-2"], "minix"),
+        (["mkfs.minix", "-3"], "minix"),
+        (["mkfs.bfs"], "bfs"),
         (["mkswap", "-q"], "swap"),
         (["mkswap", "-q", "-p", "65536"], "swap"),
     ],

@@ -4,23 +4,26 @@ import errno
 import os
 import re
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.slave import checks
 from ivypy.slave import workloads as workloads_module
 from ivypy.slave.blocks import ROOT
 from ivypy.slave.engine import _engine
 from ivypy.slave.gate import Surroundings
-from ivypy.slave.luns import discover
-from ivypy.slave.targets import target
+from ivypy.slave.identity import identity_of
+from ivypy.slave.targets import Target, target
 from ivypy.slave.workloads import Workloads, fields_of
 from tests.slave.client import u32
-from tests.slave.devices import loop_device, mounted, need, needs_loops, run
+from tests.slave.devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 from tests.slave.fake_engine import FakeEngine
 
 WRITE = Parameters(fraction_read=0.5)
@@ -51,8 +54,9 @@ def loop(shm: Path) -> Iterator[str]:
 def on(
     lun: str, *parameters: Parameters, consent: bool = False, first: int = 0, ceiling: int = 8
 ) -> list[m.WorkloadToCreate]:
+    given = agreed(lun) if consent else None
     return [
-        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, consent, p, ceiling, p.blocksize)
+        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, given, p, ceiling, p.blocksize)
         for i, p in enumerate(parameters)
     ]
 
@@ -189,7 +193,7 @@ def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: 
     assert workloads.check_edit(edit(0, WRITE)) == [
         m.Refusal(
             f"h+{file}+w0",
-            "it would write to a LUN that is opened read-only, since nobody agreed to writing when it began",
+            "it would write, and nobody agreed to that: its LUN is opened read-only",
         )
     ]
     assert workloads.check_edit(edit(7, Parameters())) == [
@@ -270,9 +274,9 @@ def before_the_look(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
     """Have it done when the machine is about to be looked at."""
     read = Surroundings.read
 
-    def acted(root: Path = ROOT) -> Surroundings:
+    def acted(root: Path = ROOT, openers: bool = True) -> Surroundings:
         act()
-        return read(root)
+        return read(root, openers)
 
     monkeypatch.setattr(Surroundings, "read", acted)
 
@@ -302,8 +306,9 @@ class TestWhatIsWrittenIsWhatWasJudged:
     def test_a_file_whose_path_becomes_anothers_before_it_is_looked_at(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        asked = on(file, WRITE, consent=True)
         before_the_look(monkeypatch, lambda: os.replace(another, file))
-        assert real.create(on(file, WRITE, consent=True)) == [
+        assert real.create(asked) == [
             m.Refusal(
                 f"h+{file}+w0",
                 f"{file} must not be written: its path became another's while it was looked at:"
@@ -324,6 +329,36 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert what == file
         assert why.startswith(f"{file} must not be written: it has the signature of xfs")
         assert opened(file) == []
+
+    @pytest.mark.parametrize("kind", ["file", "block"])
+    def test_what_another_program_opens_behind_the_look(
+        self, kind: str, real: Workloads, file: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        lun = file if kind == "file" else request.getfixturevalue("loop")
+        words = ["bash", "-c", 'read -r _; exec 3<>"$1"; echo done; read -r _', "bash", lun]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as opener:
+            to, by = opener.stdin, opener.stdout
+            assert to is not None and by is not None
+            between(monkeypatch, lambda: (to.write(b"\n"), by.readline()))
+            ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(on(lun, WRITE, consent=True))]
+        assert what == lun
+        assert why.startswith(f"{lun} must not be written: it is open for writing by process {opener.pid} (bash)")
+        assert opened(lun) == []
+
+    @needs_loops
+    def test_a_loop_device_that_is_made_behind_the_look(
+        self, real: Workloads, loop: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        made: list[str] = []
+        between(monkeypatch, lambda: made.append(run("losetup", "-f", "--show", "-o", "1048576", loop).strip()))
+        try:
+            (refusal,) = real.create(on(loop, WRITE, consent=True))
+            assert (
+                refusal.reason == f"{loop} must not be written: it is what {made[0]} is made of: losetup -d {made[0]}"
+            )
+            assert opened(loop) == []
+        finally:
+            run("losetup", "-d", made[0])
 
     @needs_loops
     def test_nobody_makes_a_filesystem_on_a_device_behind_the_look(
@@ -370,9 +405,31 @@ class TestWhatIsWrittenIsWhatWasJudged:
 
     def test_what_is_no_lun_is_not_even_opened(self, real: Workloads, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")  # to open it for reading is to wait for a writer
-        assert real.create(on(str(tmp_path / "pipe"), WRITE, consent=True)) == [
+        given = m.Consent(m.Identity("m", 1, ()), ())
+        asked = [replace(one, consent=given) for one in on(str(tmp_path / "pipe"), WRITE)]
+        assert real.create(asked) == [
             m.Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
         ]
+
+    def test_the_engine_refuses_by_itself_what_was_not_agreed_to(
+        self, real: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Whatever Python overlooks: here, everything."""
+        given = agreed(file, (0, 8192), (16384, 32768))
+        monkeypatch.setattr(checks, "of_workload", lambda workload, lun: [])
+        monkeypatch.setattr(checks, "of_edit", lambda before, after, workload, lun: [])
+        outside, inside = (replace(WRITE, range=span) for span in ((0, 16384), (16384, 32768)))
+        ((refusal,), done) = (
+            real.create([replace(one, consent=given) for one in on(file, parameters)])
+            for parameters in (outside, inside)
+        )
+        assert "the range does not lie within what was agreed to" in refusal.reason
+        assert done == []
+        edit = m.EditWorkloads(1, 1, (m.Setting(0, outside),))
+        assert real.check_edit(edit) == []
+        with pytest.raises(OSError, match="the range does not lie within what was agreed to"):
+            real._engine.edit(1, real.settings_of(edit))
+        assert real.delete([0]) == []
 
     def test_two_names_of_a_file_are_held_once(self, real: Workloads, file: str, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to("lun")
@@ -380,6 +437,58 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert real.create(both) == []
         assert opened(file) == [HELD, WRITTEN]
         assert real.delete([0, 1]) == []
+
+
+def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_other(
+    tmp_path: Path, workloads: Workloads, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answered when it was looked at."""
+    for name in ("fine", "hung"):
+        (tmp_path / name).write_bytes(os.urandom(1 << 20))
+    asked = [
+        one for i, name in enumerate(("fine", "hung")) for one in on(f"{tmp_path}/{name}", WRITE, consent=True, first=i)
+    ]
+    answer = threading.Event()
+
+    def of(lun: Target, *more: Any) -> m.Identity:
+        if lun.path.endswith("hung"):
+            answer.wait(60)
+        return identity_of(lun, *more)
+
+    monkeypatch.setattr(workloads_module, "identity_of", of)
+    monkeypatch.setattr(workloads_module, "ANSWER_S", 1.0)
+    try:
+        said = "it did not answer a read within 1 s: mend it, or leave it out of the selection"
+        path = f"{tmp_path}/hung"
+        assert workloads.create(asked) == [m.Refusal(f"h+{path}+w1", f"{path} must not be written: {said}")]
+        assert not any(word.startswith("open") for word in engine.did)
+    finally:
+        answer.set()
+    monkeypatch.undo()
+    assert workloads.create(asked) == []
+
+
+def test_what_cannot_be_read_between_steps_goes_on_with_a_remark(
+    workloads: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was judged when it was opened, and is held since then."""
+    assert workloads.create(on(file, WRITE, consent=True)) == []
+    answer = threading.Event()
+    monkeypatch.setattr(workloads_module, "ANSWER_S", 0.5)
+    try:
+        monkeypatch.setattr(workloads_module, "identity_of", lambda *_: answer.wait(60))
+        said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
+        assert workloads.look_again() == ([], [f"{file} was not looked at before this step: {said}"])
+    finally:
+        answer.set()
+
+    def fails(*_: Any) -> m.Identity:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(workloads_module, "identity_of", fails)
+    assert workloads.look_again() == ([], [f"{file} was not looked at before this step: Input/output error"])
+    monkeypatch.undo()
+    assert workloads.look_again() == ([], [])
 
 
 @needs_loops
@@ -428,17 +537,50 @@ class TestConsent:
         assert real.delete([0]) == []
 
     def test_a_device_that_is_another_by_now_is_not_written(self, real: Workloads, loop: str, shm: Path) -> None:
-        (seen,) = (lun.identity for lun in discover(True, ())[0] if lun.path == loop)
-        wanted = [replace(one, seen=seen) for one in on(loop, WRITE, consent=True)]
+        wanted = on(loop, WRITE, consent=True)
         assert real.create(wanted) == []
         assert real.delete([0]) == []
-        run("losetup", "-d", loop)
         (shm / "another").write_bytes(bytes(48 << 20))
-        run("losetup", loop, str(shm / "another"))
+        detach(loop)
+        attach(loop, shm / "another")
         ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(wanted)]
         assert what == f"h+{loop}+w0"
-        assert "it is another disk than the one that was looked at (that had 32 MiB; this has 48 MiB)" in why
+        assert "it is another LUN than the one that was agreed to (that had 32 MiB, backing file " in why
         assert opened(loop) == []
+
+    @pytest.mark.parametrize("how", ["another image", "an offset", "it grew", "another's node", "another's consent"])
+    def test_what_is_not_exactly_what_was_agreed_to_is_refused(self, how: str, real: Workloads, shm: Path) -> None:
+        images = [shm / "image", shm / "other"]
+        for image in images:
+            image.write_bytes(bytes(2 << 20))
+        loops = [run("losetup", "-f", "--show", str(image)).strip() for image in images]
+        node = shm / "node"
+        node.symlink_to(loops[0])
+        try:
+            wanted = on(str(node), WRITE, consent=True)
+            match how:
+                case "another image" | "an offset":
+                    for loop in loops:
+                        detach(loop)
+                    offset = how == "an offset"
+                    attach(loops[0], images[not offset], *(("-o", "512") if offset else ()))
+                    attach(loops[1], images[offset])
+                case "it grew":
+                    os.truncate(images[0], 3 << 20)
+                    run("losetup", "-c", loops[0])
+                case "another's node":
+                    node.unlink()
+                    node.symlink_to(loops[1])
+                case _:
+                    wanted = [replace(one, lun=loops[1]) for one in wanted]
+            before = [image.read_bytes() for image in images]
+            (refusal,) = real.create(wanted)
+            assert "it is another LUN than the one that was agreed to" in refusal.reason
+            assert [opened(loop) for loop in loops] == [[], []]
+            assert [image.read_bytes() for image in images] == before
+        finally:
+            for loop in filter(lambda loop: is_over(loop, shm), loops):
+                run("losetup", "-d", loop)
 
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:

@@ -70,10 +70,23 @@ class Engine:
         """Open with O_DIRECT, read-only unless `writable`; a handle for `create`. `name`: in messages, for the path."""
     def close_lun(self, lun: int) -> None: ...
     def create(
-        self, number: int, lun: int, thread: int, ceiling: int, blocksize_ceiling: int, parameters: Fields
+        self,
+        number: int,
+        lun: int,
+        thread: int,
+        ceiling: int,
+        blocksize_ceiling: int,
+        parameters: Fields,
+        extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
         """A workload instance, dealt to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes. Only
-        between steps."""
+        between steps.
+
+        `extents`: first byte, and the one behind the last, of what may be written, ascending and apart. With a
+        fraction_read below 1 the range must lie within one of them, from the start and after every edit: else this
+        raises PermissionError, and an edit OSError (EINVAL). The thread looks at each write once more, and dies rather
+        than write elsewhere.
+        """
     def delete(self, number: int) -> None:
         """Only between steps."""
     def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:

@@ -172,6 +172,11 @@ class FaultFs:
     control: Path
     process: "subprocess.Popen[bytes]"
 
+    @property
+    def image(self) -> Path:
+        """The file that the device is over."""
+        return self.control.with_name("dev.img")
+
     def tell(
         self,
         read_us: int = 0,

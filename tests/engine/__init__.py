@@ -39,6 +39,8 @@ SQPOLL = ["io_uring+sqpoll"] if probe("io_uring", False, True) == 0 else []  # o
 MS = 1_000_000
 S = 1_000_000_000
 
+EVERYWHERE = ((0, 1 << 62),)  # extents that any LUN lies in
+
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory[str]:
@@ -149,12 +151,18 @@ class Drive:
         return self.engine.open_lun(str(path), writable)
 
     def create(
-        self, number: int, lun: int, thread: int = 0, ceilings: tuple[int, int] | None = None, **changes: object
+        self,
+        number: int,
+        lun: int,
+        thread: int = 0,
+        ceilings: tuple[int, int] | None = None,
+        extents: tuple[tuple[int, int], ...] = EVERYWHERE,
+        **changes: object,
     ) -> None:
-        """`ceilings`: the most tags, and the largest blocksize."""
+        """`ceilings`: the most tags, and the largest blocksize. `extents`: what may be written."""
         parameters = fields(**changes)
         tags, blocksize = ceilings or (parameters["maxtags"], parameters["blocksize"])
-        self.engine.create(number, lun, thread, tags, blocksize, parameters)
+        self.engine.create(number, lun, thread, tags, blocksize, parameters, extents)
 
     def go(
         self, order: Iterable[int], length_ns: int, classes: Iterable[int] | None = None, lease_s: float = 60

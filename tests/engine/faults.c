@@ -142,7 +142,7 @@ static void create(uint32_t number, uint32_t lun, uint32_t thread, double iops, 
 {
     struct parameters p = {.setting = {.iops = iops, .fraction_read = 0.5, .maxtags = tags, .blocksize = 4096}};
 
-    CHECK_EQUAL(engine_create(engine, number, lun, thread, (struct ceiling){tags, MOST_BLOCKSIZE}, &p), 0);
+    CHECK_EQUAL(engine_create(engine, number, lun, thread, (struct ceiling){tags, MOST_BLOCKSIZE}, &everywhere, &p), 0);
 }
 
 static void start(uint32_t instances, struct sums *s)
@@ -497,6 +497,86 @@ static void died(void)
     CHECK_EQUAL(engine_delete(engine, 1), -ESRCH);
 }
 
+enum { BLOCK = 4096, FROM = 16, BEHIND = 48 }; /* bytes; blocks */
+
+static struct extent parts[] = {{0, 8 * BLOCK}, {FROM * BLOCK, BEHIND * BLOCK}};
+static const struct extents agreed = {.list = parts, .count = 2};
+
+/* Writes of an instance whose addresses are not what its setting says, as if the engine were wrong. `first`, `blocks`:
+ * where they really lie. How many I/Os were submitted before the thread died. */
+static int64_t stray_writes(uint64_t first, uint64_t blocks)
+{
+    struct parameters p = {.iosequencer = SEQUENTIAL,
+                           .setting = {.iops = -1.0, .fraction_read = 0.0, .maxtags = 4, .blocksize = BLOCK,
+                                       .range_start = FROM * BLOCK, .range_end = BEHIND * BLOCK}};
+    struct sums s;
+    uint32_t lun, thread;
+    char words[160];
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){4, BLOCK}, &agreed, &p), 0);
+    engine->by_number[0]->sequencer.first = first;
+    engine->by_number[0]->sequencer.blocks = blocks;
+    start(1, &s);
+    struct end end = finish(engine, &s, 4);
+    CHECK_EQUAL(end.reason, END_DIED);
+    CHECK(engine_dying_words(engine, &thread, words, sizeof words));
+    CHECK(strstr(words, "workload instance 0 would have written 4096 bytes at"));
+    CHECK(strstr(words, "outside of what was agreed to"));
+    CHECK_EQUAL(s.submitted, (long long)atomic_load(&told.submitted));
+    return s.submitted;
+}
+
+/* Whatever the engine does wrong, a write outside of its extent is not submitted: not behind it, */
+static void stray_behind(void)
+{
+    int64_t submitted = stray_writes(FROM, BEHIND - FROM + 1);
+
+    CHECK(submitted <= BEHIND - FROM); /* what shares a batch with the wrong one does not go either */
+    CHECK(submitted > BEHIND - FROM - THREAD_BATCH);
+}
+
+/* not before it, */
+static void stray_before(void)
+{
+    CHECK_EQUAL(stray_writes(FROM - 1, 2), 0);
+}
+
+/* nor in another extent, which is agreed to, but not this range's; */
+static void stray_elsewhere(void)
+{
+    CHECK_EQUAL(stray_writes(0, 8), 0);
+}
+
+/* nor where an address is beyond all bounds; */
+static void stray_far(void)
+{
+    CHECK_EQUAL(stray_writes((UINT64_MAX / BLOCK) - 1, 1), 0);
+}
+
+/* nor at all where nothing was agreed to. Reads go wherever they are sent. */
+static void stray_direction(void)
+{
+    struct parameters p = {.setting = {.iops = -1.0, .fraction_read = 1.0, .maxtags = 4, .blocksize = BLOCK}};
+    static const struct extents nothing = {0};
+    struct sums s;
+    uint32_t lun, thread;
+    char words[160];
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){4, BLOCK}, &nothing, &p), 0);
+    start(1, &s);
+    engine_stop(engine, 0);
+    CHECK_EQUAL(finish(engine, &s, 4).reason, END_COMMANDED);
+    CHECK(s.submitted > 0);
+    engine->by_number[0]->parameters.setting.fraction_read = 0.0;
+    int64_t before = (int64_t)atomic_load(&told.submitted);
+    start(1, &s);
+    CHECK_EQUAL(finish(engine, &s, 4).reason, END_DIED);
+    CHECK(engine_dying_words(engine, &thread, words, sizeof words));
+    CHECK_EQUAL(atomic_load(&told.submitted), before);
+}
+
 /* A thread that is asleep, or frozen with the whole process, when the lease ends submits nothing afterwards. */
 static void lease_while_deaf(void)
 {
@@ -640,7 +720,7 @@ static void stalled(enum iosequencer iosequencer, int64_t tolerance)
     uint64_t length_ns = 10 * LENGTH_NS;
 
     open_lun(&lun);
-    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &p), 0);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &everywhere, &p), 0);
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
     go(engine, 1, 1, length_ns, &s);
     engine_stop(engine, 1);
@@ -675,7 +755,7 @@ static void edited_while_stalled(void)
     struct edit edit = {.number = 0, .parameters = often(RANDOM_INDEPENDENT)};
 
     open_lun(&lun);
-    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &edit.parameters), 0);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){64, 4096}, &everywhere, &edit.parameters), 0);
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
     go(engine, 1, 1, 20 * LENGTH_NS, &s);
     engine_stop(engine, 0);
@@ -822,7 +902,10 @@ static const struct scenario {
     {"other_queues", other_queues, 2}, {"same_queue", same_queue, 3}, {"not_pinned", not_pinned, 2},
     {"one_not_pinned", one_not_pinned, 4}, {"kernel_thread", kernel_thread, 2},
     {"filled_by_others", filled_by_others, 1},
-    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2}, {"lease_while_deaf", lease_while_deaf, 1},
+    {"full_queue", full_queue, 1}, {"resized", resized, 1}, {"hung", hung, 1}, {"came_back", came_back, 1}, {"died", died, 2},
+    {"stray_behind", stray_behind, 1}, {"stray_before", stray_before, 1}, {"stray_elsewhere", stray_elsewhere, 1},
+    {"stray_far", stray_far, 1}, {"stray_direction", stray_direction, 1},
+    {"lease_while_deaf", lease_while_deaf, 1},
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},

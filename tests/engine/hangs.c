@@ -59,7 +59,7 @@ static void create(uint32_t number, uint32_t lun, uint32_t thread)
 {
     struct parameters p = {.setting = {.iops = 1000.0, .fraction_read = 1.0, .maxtags = TAGS, .blocksize = 4096}};
 
-    CHECK_EQUAL(engine_create(engine, number, lun, thread, (struct ceiling){TAGS, 4096}, &p), 0);
+    CHECK_EQUAL(engine_create(engine, number, lun, thread, (struct ceiling){TAGS, 4096}, &everywhere, &p), 0);
 }
 
 /* A LUN, and an instance for each thread. */

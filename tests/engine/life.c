@@ -153,7 +153,7 @@ int main(int count, char **words)
     for (uint32_t n = 0; n < INSTANCES; n++) {
         struct parameters parameters = parameters_of(n, n == 0 ? -1.0 : 3000.0, 4096u << n % 2);
         struct ceiling ceiling = {TAGS, MOST_BLOCKSIZE};
-        CHECK(engine_create(engine, n, (uint32_t)lun, n % THREADS, ceiling, &parameters) == 0);
+        CHECK(engine_create(engine, n, (uint32_t)lun, n % THREADS, ceiling, &everywhere, &parameters) == 0);
     }
     for (enum ending ending = 0; ending < ENDINGS; ending++)
         run(ending, (uint32_t)atoi(words[3]));

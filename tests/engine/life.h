@@ -14,6 +14,10 @@
 
 enum { MOST_INSTANCES = 64 };
 
+/* What may be written where nothing is said of it. */
+static struct extent whole = {.start = 0, .end = UINT64_MAX};
+static const struct extents everywhere = {.list = &whole, .count = 1};
+
 struct sums {
     int64_t due, submitted, completed, errors, dropped, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */

@@ -15,7 +15,7 @@ int main(int count, char **words)
     CHECK_EQUAL(engine_open(&e, &backend_null, &cpu, 1), 0);
     int lun = engine_open_lun(e, words[1], words[1], false);
     CHECK(lun >= 0);
-    CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &p), 0);
+    CHECK_EQUAL(engine_create(e, 0, (uint32_t)lun, 0, (struct ceiling){tags, 4096}, &everywhere, &p), 0);
     engine_set_lease(e, clock_now() + 1000 * NS_PER_S);
     go(e, 1, 1, 100 * NS_PER_MS, &s);
     engine_stop(e, (uint32_t)atoi(words[3]) - 1);

@@ -49,6 +49,7 @@ class Client:
         self._heard: list[m.Saying] = []  # not yet taken
         self._ids = itertools.count(1)
         self.lease_s = lease_s
+        self.heard_ns = 0  # the slave's newest stamp
         self.state = State.CONNECTING
         self.all: list[m.Saying] = []  # everything it ever said
 
@@ -77,6 +78,8 @@ class Client:
         self._in.flush()
 
     def send(self, kind: type[m.Command], **fields: Any) -> m.Command:
+        if kind in (m.ClockProbe, m.Continue):
+            fields = {"heard_ns": self.heard_ns} | fields
         command = kind(id=next(self._ids), **fields)
         self.tell(line(command))
         return command
@@ -102,6 +105,9 @@ class Client:
                 assert isinstance(saying, m.SAYINGS)
                 self.state = after(self.state, saying)
                 self.all.append(saying)
+                match saying:
+                    case m.ClockReading(sent_ns=stamp) | m.Result(collected_ns=stamp) | m.Ok(effective_ns=stamp):
+                        self.heard_ns = stamp
                 self._heard.append(saying)
         return self._heard.pop(0)
 
@@ -148,14 +154,23 @@ class Client:
         return hello
 
     def make_file(self, path: Path, size: int = 1 << 20) -> None:
-        self.do(m.ListLuns, blocks=False, globs=(), create=(m.FileToCreate(str(path), size, 1, False),), tags=0)
+        self.do(m.CreateFiles, files=(m.FileToCreate(str(path), size, 1, False),), used=(), tags=0)
+
+    def agreed(self, lun: Path | str) -> m.Consent:
+        """Consent to all of a LUN as it is now."""
+        answer = self.send(m.LookAtLuns, paths=(str(lun),), create=())
+        self.answer(answer)
+        (found,) = [one for said in self.all if isinstance(said, m.Luns) and said.re == answer.id for one in said.luns]
+        assert found.identity is not None
+        return m.Consent(found.identity, ((0, found.size),))
 
     def create(self, lun: Path | str, *parameters: Parameters, consent: bool = False, ceiling: int = 32) -> None:
         """Instances numbered from 0, all on one LUN."""
+        agreed = self.agreed(lun) if consent else None
         self.do(
             m.CreateWorkloads,
             workloads=tuple(
-                m.WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), consent, p, ceiling, p.blocksize)
+                m.WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), agreed, p, ceiling, p.blocksize)
                 for i, p in enumerate(parameters)
             ),
         )

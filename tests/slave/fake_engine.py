@@ -73,7 +73,14 @@ class FakeEngine:
         self._do("close_lun", lun)
 
     def create(
-        self, number: int, lun: int, thread: int, ceiling: int, blocksize_ceiling: int, parameters: object
+        self,
+        number: int,
+        lun: int,
+        thread: int,
+        ceiling: int,
+        blocksize_ceiling: int,
+        parameters: object,
+        extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self._do("create", number, "on", lun, "by", thread)
 

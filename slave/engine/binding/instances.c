@@ -33,17 +33,52 @@ PyObject *method_close_lun(PyObject *self, PyObject *arguments, PyObject *keywor
     return none_or_raise(self, result, NULL);
 }
 
+/* A pair of byte offsets. "K" alone would take a negative one for a huge one. */
+static bool parse_extent(PyObject *pair, struct extent *extent)
+{
+    PyObject *start, *end;
+
+    if (!PyTuple_Check(pair) || !PyArg_ParseTuple(pair, "OO", &start, &end)) {
+        PyErr_Clear();
+        PyErr_SetString(PyExc_TypeError, "an extent is not a pair of byte offsets");
+        return false;
+    }
+    extent->start = PyLong_AsUnsignedLongLong(start);
+    if (!PyErr_Occurred())
+        extent->end = PyLong_AsUnsignedLongLong(end);
+    return !PyErr_Occurred();
+}
+
+/* False with an error set; else the list is to be freed. `pairs`: a tuple, or NULL. */
+static bool parse_extents(PyObject *pairs, struct extents *extents)
+{
+    Py_ssize_t count = pairs ? PyTuple_Size(pairs) : 0;
+
+    *extents = (struct extents){.list = malloc(((size_t)count + 1) * sizeof *extents->list), .count = (uint32_t)count};
+    if (!extents->list) {
+        PyErr_NoMemory();
+        return false;
+    }
+    for (Py_ssize_t n = 0; n < count; n++)
+        if (!parse_extent(PyTuple_GetItem(pairs, n), &extents->list[n])) {
+            free(extents->list);
+            return false;
+        }
+    return true;
+}
+
 PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"number", "lun", "thread", "ceiling", "blocksize_ceiling", "parameters", NULL};
+    static char *names[] = {"number", "lun", "thread", "ceiling", "blocksize_ceiling", "parameters", "extents", NULL};
     unsigned number, lun, thread;
     struct ceiling ceiling;
     struct parameters parameters;
-    PyObject *fields;
+    struct extents agreed;
+    PyObject *fields, *extents = NULL;
     int result;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IIIIIO", names, &number, &lun, &thread, &ceiling.tags,
-                                     &ceiling.blocksize, &fields) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "IIIIIO|O!", names, &number, &lun, &thread, &ceiling.tags,
+                                     &ceiling.blocksize, &fields, &PyTuple_Type, &extents) ||
         !parse_parameters(fields, &parameters))
         return NULL;
     if (ceiling.tags < 1 || ceiling.tags > 8192)
@@ -51,9 +86,12 @@ PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
     if (ceiling.blocksize > MOST_BLOCKSIZE)
         return PyErr_Format(PyExc_ValueError, "a ceiling of %u bytes; %u are possible", ceiling.blocksize,
                             MOST_BLOCKSIZE);
+    if (!parse_extents(extents, &agreed))
+        return NULL;
     Py_BEGIN_ALLOW_THREADS
-    result = engine_create(engine_of(self), number, lun, thread, ceiling, &parameters);
+    result = engine_create(engine_of(self), number, lun, thread, ceiling, &agreed, &parameters);
     Py_END_ALLOW_THREADS
+    free(agreed.list);
     return none_or_raise(self, result, engine_lun_path(engine_of(self), lun));
 }
 

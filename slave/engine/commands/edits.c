@@ -22,7 +22,7 @@ static int check_edit(const struct instance *i, const struct parameters *p, cons
         *why = "iosequencer and seed cannot be edited";
         return -EINVAL;
     }
-    return instance_check(i->lun, i->ceiling, p, why);
+    return instance_check(i->lun, i->ceiling, &i->agreed, p, why);
 }
 
 static int post_room(struct mailbox *m, uint32_t count)

@@ -89,8 +89,9 @@ int engine_spin(struct engine *e, bool spin);
 /* The handle, or -errno. A device that hangs keeps only this call. */
 int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable);
 int engine_close_lun(struct engine *e, uint32_t handle);
+/* It writes within `agreed` alone; a setting that would have it write elsewhere is refused, here and by engine_edit. */
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
-                  const struct parameters *parameters);
+                  const struct extents *agreed, const struct parameters *parameters);
 int engine_delete(struct engine *e, uint32_t number);
 const char *engine_lun_path(struct engine *e, uint32_t lun); /* "" if there is none */
 

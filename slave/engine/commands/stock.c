@@ -144,7 +144,7 @@ static int check_polls(struct engine *e, const struct lun *lun, uint32_t options
 }
 
 static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
-                  const struct parameters *parameters)
+                  const struct extents *agreed, const struct parameters *parameters)
 {
     const char *why = "";
     int result = engine_must_be_idle(e);
@@ -167,7 +167,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
         return engine_refuse(e, ENOSPC, "a workload thread drives at most %d instances", THREAD_INSTANCES);
     i->number = number;
     i->thread = thread;
-    result = instance_create(i, engine_lun(e, lun), ceiling, parameters, &why);
+    result = instance_create(i, engine_lun(e, lun), ceiling, agreed, parameters, &why);
     if (result != 0)
         return engine_refuse(e, -result, "%s", why);
     i->created = ++e->created;
@@ -177,10 +177,10 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
 }
 
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
-                  const struct parameters *parameters)
+                  const struct extents *agreed, const struct parameters *parameters)
 {
     engine_enter(e);
-    return engine_leave(e, create(e, number, lun, thread, ceiling, parameters));
+    return engine_leave(e, create(e, number, lun, thread, ceiling, agreed, parameters));
 }
 
 static int delete(struct engine *e, uint32_t number)

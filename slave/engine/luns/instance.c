@@ -19,10 +19,32 @@ static int refuse(const char **why, int error, const char *words)
     return -error;
 }
 
-int instance_check(const struct lun *lun, struct ceiling ceiling, const struct parameters *p, const char **why)
+/* Where a setting has it read and write, (0, 0) being all of the LUN. */
+static struct extent range_of(const struct lun *lun, const struct setting *s)
+{
+    bool all = s->range_start == 0 && s->range_end == 0;
+
+    return (struct extent){.start = s->range_start, .end = all ? lun->size : s->range_end};
+}
+
+/* Whether what it would write was agreed to, all of it. */
+static int check_writes(const struct lun *lun, const struct extents *agreed, const struct setting *s, const char **why)
+{
+    if (!lun->writable)
+        return refuse(why, EROFS, "fraction_read below 1 writes, but the LUN was opened read-only, without consent");
+    if (!extents_are_ordered(agreed))
+        return refuse(why, EINVAL, "the extents that were agreed to are not ascending and apart");
+    if (extents_around(agreed, range_of(lun, s)).end == 0)
+        return refuse(why, EPERM, "fraction_read below 1 writes, and the range does not lie within what was agreed to");
+    return 0;
+}
+
+int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
+                   const struct parameters *p, const char **why)
 {
     const struct setting *s = &p->setting;
     struct sequencer unused;
+    int result = 0;
 
     if (s->blocksize == 0 || s->blocksize % lun->block != 0)
         return refuse(why, EINVAL, "blocksize is not a multiple of the LUN's logical block size");
@@ -30,8 +52,12 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct p
         return refuse(why, EINVAL, "blocksize is above the ceiling that buffers are made for");
     if (s->maxtags == 0 || s->maxtags > ceiling.tags)
         return refuse(why, EINVAL, "maxtags is not in 1 to the ceiling that buffers are made for");
-    if (s->fraction_read < 1.0 && !lun->writable)
-        return refuse(why, EROFS, "fraction_read below 1 writes, but the LUN was opened read-only, without consent");
+    if (!(s->fraction_read >= 0.0 && s->fraction_read <= 1.0)) /* nor is NaN */
+        return refuse(why, EINVAL, "fraction_read is not in 0 to 1");
+    if (s->fraction_read < 1.0)
+        result = check_writes(lun, agreed, s, why);
+    if (result != 0)
+        return result;
     if (!sequencer_init(&unused, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                         lun->device))
         return refuse(why, EINVAL, "the range does not lie in the LUN, or holds no whole block (block 0 of a device "
@@ -83,13 +109,23 @@ static int make_data(struct instance *i)
     return 0;
 }
 
-int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct parameters *parameters,
-                    const char **why)
+/* Where its writes may begin, of the size that its sequencer makes them; no write begins at UINT64_MAX. */
+static void bound_writes(struct instance *i, const struct extents *agreed, const struct setting *s)
+{
+    struct extent extent = extents_around(agreed, range_of(i->lun, s));
+    bool any = extent.end - extent.start >= i->sequencer.blocksize;
+
+    i->writes_from = any ? extent.start : UINT64_MAX;
+    i->writes_span = any ? extent.end - extent.start - i->sequencer.blocksize : 0;
+}
+
+int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
+                    const struct parameters *parameters, const char **why)
 {
     const struct parameters *p = parameters;
     const struct setting *s = &p->setting;
     struct segment *ring;
-    int result = instance_check(lun, ceiling, p, why);
+    int result = instance_check(lun, ceiling, agreed, p, why);
 
     if (result != 0)
         return result;
@@ -99,9 +135,10 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
     lun->users++;
     sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                    lun->device);
+    bound_writes(i, agreed, s);
     ring = calloc(PACER_SEGMENTS, sizeof *ring);
     pacer_init(&i->pacer, ring, p->iosequencer == RANDOM_INDEPENDENT);
-    result = ring ? make_tags(i) : -ENOMEM;
+    result = ring && extents_copy(&i->agreed, agreed) ? make_tags(i) : -ENOMEM;
     if (result == 0)
         result = make_data(i);
     if (result != 0) {
@@ -117,6 +154,7 @@ void instance_destroy(struct instance *i)
     i->lun->users--;
     free(i->tags);
     free(i->pacer.ring);
+    free(i->agreed.list);
     *i = (struct instance){.slot = i->slot};
 }
 
@@ -154,6 +192,7 @@ void instance_set(struct instance *i, const struct setting *s)
 
     if (s->blocksize != old->blocksize || s->range_start != old->range_start || s->range_end != old->range_end)
         resize(i, s);
+    bound_writes(i, &i->agreed, s);
     sequencer_set_fraction_read(&i->sequencer, s->fraction_read);
     i->parameters.setting = *s;
 }

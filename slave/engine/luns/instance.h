@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "extents.h"
 #include "load/pacer.h"
 #include "load/sequencer.h"
 #include "lun.h"
@@ -85,9 +86,11 @@ struct instance {
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
     struct pacer pacer;
+    uint64_t writes_from, writes_span; /* a write begins so far behind `writes_from` at most: it lies in its extent */
 
     /* What is settled at create. */
     struct parameters parameters;
+    struct extents agreed; /* what may be written, its own copy */
     struct lun *lun;
     struct tag *tags;
     char *data; /* a read buffer for each tag, then a write buffer for each if the LUN is writable */
@@ -106,13 +109,14 @@ struct instance {
     bool in_step;
 };
 
-/* Fills `i`, whose number, thread and slot are set. 0 or -errno; `*why` then says what, in words. */
-int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct parameters *parameters,
-                    const char **why);
+/* Fills `i`, whose number, thread and slot are set. 0 or -errno; `*why` then says what, in words. `agreed` is copied. */
+int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
+                    const struct parameters *parameters, const char **why);
 void instance_destroy(struct instance *i);
 
 /* Whether it may have these parameters. It looks only at what never changes, so that any thread may ask. */
-int instance_check(const struct lun *lun, struct ceiling ceiling, const struct parameters *p, const char **why);
+int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
+                   const struct parameters *p, const char **why);
 
 /* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
 void instance_set(struct instance *i, const struct setting *setting);
@@ -138,6 +142,12 @@ static inline uint64_t tag_offset(const struct tag *tag)
 static inline uint32_t tag_bytes(const struct tag *tag)
 {
     return (uint32_t)tag->iocb.aio_nbytes;
+}
+
+/* Whether what this tag is about to write was agreed to. */
+static inline bool instance_may_write(const struct instance *i, const struct tag *tag)
+{
+    return tag_offset(tag) - i->writes_from <= i->writes_span; /* huge where it lies before */
 }
 
 static inline bool instance_has_work(const struct instance *i)

@@ -36,6 +36,33 @@ static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_n
     t->batch[t->batch_size++] = tag;
 }
 
+/* A tag whose I/O is not submitted; `dropped`: the I/O is not owed any more. */
+static void give_back(struct thread *t, struct tag *tag, bool dropped)
+{
+    struct instance *i = tag->instance;
+
+    tag->next = i->free;
+    i->free = tag;
+    if (tag->due_ns && dropped) {
+        row_of(t, i)->dropped++;
+    } else if (tag->due_ns) {
+        row_of(t, i)->owed_since_ns = tag->due_ns;
+        t->end.dropped++;
+    }
+}
+
+/* An error of the engine's own, which never happens: better no I/O than a wrong write. The step ends, and the thread. */
+static __attribute__((noinline, cold)) void refuse_write(struct thread *t, struct tag *tag)
+{
+    struct instance *i = tag->instance;
+
+    give_back(t, tag, false);
+    i->resting = true;
+    i->rest_until_ns = UINT64_MAX;
+    thread_die(t, "workload instance %u would have written %u bytes at %llu, outside of what was agreed to, and was "
+               "stopped: report this fault of ivypy", i->number, tag_bytes(tag), (unsigned long long)tag_offset(tag));
+}
+
 /* Makes the next I/O of an instance. It counts as in flight from here on, so that its age is seen by others even if the
  * call that submits it hangs. */
 static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
@@ -59,8 +86,14 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->nowait = i->nowait;
     tag->again = false;
     tag->late_ns = 0;
-    if (tag->write && !tag->fresh)
-        instance_stamp(tag);
+    if (tag->write) {
+        if (__builtin_expect(!instance_may_write(i, tag), false)) {
+            refuse_write(t, tag);
+            return;
+        }
+        if (!tag->fresh)
+            instance_stamp(tag);
+    }
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
@@ -260,13 +293,6 @@ void submit_take_back(struct thread *t, bool dropped)
         add_in_flight(t, (uint32_t)-1);
         land(i, tag);
         publish_oldest(t, i);
-        tag->next = i->free;
-        i->free = tag;
-        if (tag->due_ns && dropped) {
-            row_of(t, i)->dropped++;
-        } else if (tag->due_ns) {
-            row_of(t, i)->owed_since_ns = tag->due_ns;
-            t->end.dropped++;
-        }
+        give_back(t, tag, dropped);
     }
 }

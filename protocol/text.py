@@ -1,0 +1,38 @@
+"""Text that may be shown: without what would end a line, steer a terminal, or turn a line's order around.
+
+Rule: no text on the link has such a character, in either direction. Whoever speaks escapes them (`sayable`), and a
+message that has one all the same is none (lines.py), so nothing behind the link has to look again. What comes by
+another way than the link (a login's stderr, a banner) passes `printable` where it enters.
+"""
+
+import re
+from typing import Final
+
+LONGEST_TEXT: Final = 1 << 15  # characters of one text on the link: several of the longest paths
+
+# C0, DEL and C1 controls; line and paragraph separators; bidirectional marks, embeddings, overrides and isolates; and
+# halves of characters (surrogates), which no file and no terminal takes.
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """`text` with those characters written out, as `\\x1b`."""
+    return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def sayable(text: str) -> str:
+    """`text` as it may travel: printable, and no longer than the link allows."""
+    if len(text) <= LONGEST_TEXT and text.isascii() and text.isprintable():
+        return text
+    shown = printable(text)
+    return shown if len(shown) <= LONGEST_TEXT else shown[: LONGEST_TEXT - 3] + "..."
+
+
+def unsayable(text: str) -> str:
+    """Why `text` is none that travels; "" if it is."""
+    if len(text) > LONGEST_TEXT:
+        return f"{len(text)} characters are too many"
+    if text.isascii() and text.isprintable():
+        return ""  # nearly all text
+    found = _UNPRINTABLE.search(text)
+    return f"it holds the character U+{ord(found[0]):04X}" if found else ""
