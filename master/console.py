@@ -1,15 +1,25 @@
-"""Standard output and error, which may go away: a reader leaves, a terminal is closed, a disk is full.
+"""Standard output and error, which may go away: a reader leaves, a terminal is closed, a disk is full. Or nobody reads
+for a while: a terminal is held by Ctrl-S, a pager waits for its user.
 
 Rule: what cannot be written there is known by its own error, is told once where it can be, and never changes how a
-command ends.
+command ends. Nobody waits for standard error, nor, while a run is under way, for standard output. A character that a
+console cannot show is shown by its number.
 """
 
+import atexit
 import errno
 import io
 import os
+import select
 import sys
 from contextlib import suppress
-from typing import Any, TextIO
+from functools import partial
+from typing import Any, Final, TextIO
+
+from .outlet import Outlet
+
+ESCAPED: Final = "backslashreplace"
+LAST_WORDS_S: Final = 2.0  # for standard error to be read, once the command has ended
 
 
 class ConsoleLost(OSError):
@@ -23,6 +33,10 @@ class ConsoleLost(OSError):
         self.read_enough = why.errno == errno.EPIPE  # its reader left: `ivypy columns | head`
 
 
+class NotRead(OSError):
+    """Standard output was not read to its end; its text says what was not shown."""
+
+
 class _Output(io.FileIO):
     """A file descriptor whose error is a ConsoleLost."""
 
@@ -33,17 +47,81 @@ class _Output(io.FileIO):
             raise ConsoleLost(error) from None
 
 
+class _Aside(io.RawIOBase):
+    """A file descriptor that a thread of its own writes to."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.outlet = Outlet(f"ivypy-fd{fd}", lambda dropped: write_all(fd, b"... %d lines were not shown\n" % dropped))
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        self.outlet.put(partial(write_all, self._fd, bytes(data)))
+        return len(data)
+
+
+class Direct(io.TextIOBase):
+    """Standard output without a buffer or a lock, for the one thread that shows a run; raises ConsoleLost.
+
+    A thread that stands still in it holds nothing that the process needs to end.
+    """
+
+    def __init__(self) -> None:
+        self._fd = sys.stdout.fileno()
+        self._encoding = sys.stdout.encoding or "ascii"
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def isatty(self) -> bool:
+        return os.isatty(self._fd)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str, /) -> int:
+        try:
+            write_all(self._fd, text.encode(self._encoding, ESCAPED))
+        except OSError as error:
+            raise ConsoleLost(error) from None
+        return len(text)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Wait until all of it is taken, also where somebody else made the descriptor one that does not wait."""
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
 def guard() -> None:
     """Have standard output raise ConsoleLost where it cannot be written; one that is not there takes everything."""
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
-    known = sys.stdout
+    out, err = sys.stdout, sys.stderr
     sys.stdout = io.TextIOWrapper(
-        io.BufferedWriter(_Output(known.fileno(), "w", closefd=False)),
-        encoding=known.encoding,
-        errors=known.errors,
-        line_buffering=bool(known.line_buffering),
+        io.BufferedWriter(_Output(out.fileno(), "w", closefd=False)),
+        encoding=out.encoding,
+        errors=ESCAPED,
+        line_buffering=bool(out.line_buffering),
     )
+    aside = _Aside(err.fileno())
+    sys.stderr = io.TextIOWrapper(io.BufferedWriter(aside), encoding=err.encoding, errors=ESCAPED, line_buffering=True)
+    atexit.register(aside.outlet.flush, LAST_WORDS_S)
 
 
 def complain(words: str) -> None:

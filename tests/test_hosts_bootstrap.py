@@ -5,13 +5,15 @@ import fcntl
 import os
 import py_compile
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ivypy.master.hosts import bootstrap
+from ivypy.master.hosts import bootstrap, contact
 from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.connect import open_pipe
 from ivypy.master.hosts.gate import LoginGate
@@ -136,9 +138,10 @@ def aged(cache: Path, count: int, age_s: float, now: float = 1e9) -> list[Path]:
     """Bundles of that age, each a second older than the one before."""
     made = []
     for number in range(count):
-        path = cache / f"{number:064x}"
-        path.mkdir()
-        (path / "__main__.py").touch()
+        (cache / "being made").mkdir()
+        (cache / "being made" / "__main__.py").write_text(f"# {number}")
+        path = cache / bootstrap.digest_of(bootstrap.hashes(str(cache / "being made")))
+        (cache / "being made").rename(path)
         os.utime(path, (now, now - age_s - number))
         made.append(path)
     return made
@@ -147,14 +150,14 @@ def aged(cache: Path, count: int, age_s: float, now: float = 1e9) -> list[Path]:
 def test_old_bundles_beyond_the_newest_are_removed(tmp_path: Path) -> None:
     bundles = aged(tmp_path, bootstrap.KEPT + 3, OLD)
     bootstrap.sweep(str(tmp_path), 1e9)
-    assert sorted(tmp_path.iterdir()) == bundles[: bootstrap.KEPT]
+    assert set(tmp_path.iterdir()) == set(bundles[: bootstrap.KEPT])
 
 
 def test_what_was_used_today_stays_however_many_there_are(tmp_path: Path) -> None:
     """Locks do not reach across hosts that share a home directory."""
     bundles = aged(tmp_path, bootstrap.KEPT + 3, 60)
     bootstrap.sweep(str(tmp_path), 1e9)
-    assert sorted(tmp_path.iterdir()) == bundles
+    assert set(tmp_path.iterdir()) == set(bundles)
 
 
 def test_an_old_bundle_in_use_stays(tmp_path: Path) -> None:
@@ -163,15 +166,17 @@ def test_an_old_bundle_in_use_stays(tmp_path: Path) -> None:
     fcntl.flock(used, fcntl.LOCK_SH)
     bootstrap.sweep(str(tmp_path), 1e9)
     os.close(used)
-    assert sorted(tmp_path.iterdir()) == [*bundles[: bootstrap.KEPT], bundles[-1]]
+    assert set(tmp_path.iterdir()) == {*bundles[: bootstrap.KEPT], bundles[-1]}
 
 
 def test_leftovers_of_transfers_are_removed_and_what_is_not_ours_is_not(tmp_path: Path) -> None:
-    for name in (".new-1", ".old-1", "mine", ".new-today"):
+    layers = [f"{number:064x}" for number in range(bootstrap.KEPT + 3)]  # as programs that name things by hashes do
+    theirs = {"mine", ".old-photos", ".new-songs", *layers}
+    for name in (".ivypy-new-1", ".ivypy-old-1", ".ivypy-new-today", *theirs):
         (tmp_path / name).mkdir()
         os.utime(tmp_path / name, (1e9, 1e9 - (60 if "today" in name else OLD)))
     bootstrap.sweep(str(tmp_path), 1e9)
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".new-today", "mine"]
+    assert {path.name for path in tmp_path.iterdir()} == {".ivypy-new-today", *theirs}
 
 
 async def test_a_running_slave_holds_its_bundle(tmp_path: Path) -> None:
@@ -229,3 +234,44 @@ async def test_nothing_is_written_into_a_bundle_that_runs(tmp_path: Path) -> Non
         async with connected(local(tmp_path / "cache"), bundle, log.append) as pipe:
             await line(pipe)
         assert [text.split()[-1] for text in log if text.startswith("<-")] == expected
+
+
+def started(bundle: Bundle, cache: Path) -> "subprocess.Popen[bytes]":
+    """A bootstrap that has hashed the bundle in its cache, and waits for the byte that makes it the slave."""
+    process = subprocess.Popen(
+        contact.words(local(cache), (sys.executable,), bundle), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None and process.stdout is not None
+    for said in process.stdout:
+        match said.split():
+            case [b"ivypy-boot", b"send"]:
+                process.stdin.write(bundle.payload)
+                process.stdin.flush()
+            case [b"ivypy-boot", b"run"]:
+                break
+    return process
+
+
+@pytest.mark.parametrize("at", ["the bundle", "the cache", "what is above the cache"])
+def test_what_was_hashed_is_run_whatever_its_path_leads_to_by_then(at: str, tmp_path: Path) -> None:
+    bundle, cache = stand_in(), tmp_path / "above" / "cache"
+    with started(bundle, cache) as process:
+        place = {"the bundle": cache / bundle.hash, "the cache": cache, "what is above the cache": cache.parent}[at]
+        place.rename(tmp_path / "away")
+        (cache / bundle.hash).mkdir(parents=True)
+        (cache / bundle.hash / "__main__.py").write_text("print('hello from another', flush=True)")
+        said, _ = process.communicate(b"g" + b"say unhurt\n", timeout=30)
+        assert b"unhurt" in said and b"another" not in said
+
+
+def test_a_cache_in_a_sticky_directory_is_as_good_as_any(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp").chmod(0o1777)
+    assert bootstrap.open_cache(str(tmp_path / "tmp" / "cache")) == str(tmp_path / "tmp" / "cache")
+
+
+def test_parents_are_made_for_their_owner_alone_and_links_above_are_followed_once(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    assert bootstrap.open_cache(str(tmp_path / "link" / "a" / "cache")) == str(tmp_path / "real" / "a" / "cache")
+    assert (tmp_path / "real" / "a").stat().st_mode & 0o777 == 0o700

@@ -234,6 +234,41 @@ async def test_a_cache_that_belongs_to_another(tmp_path: Path) -> None:
     assert (await fault(command(tmp_path))).what == f"the cache {cache} belongs to uid 12345, not to uid 0"
 
 
+async def test_a_cache_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir(0o700)
+    cache = tmp_path / "cache"
+    cache.symlink_to("elsewhere")
+    assert (await fault(command(tmp_path))).what == f"the cache {cache} cannot be used (it is a link)"
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757, 0o775])
+async def test_a_cache_below_a_directory_that_others_may_write(tmp_path: Path, mode: int) -> None:
+    open_one = tmp_path / "open"
+    open_one.mkdir()
+    open_one.chmod(mode)
+    if os.geteuid() == 0:
+        os.chown(open_one, 0, 12345)
+    elif mode == 0o775:
+        pytest.skip("only root can give a directory to a group")
+    (open_one / "mine").mkdir(0o700)
+    spec = command(tmp_path, cache_dir=str(open_one / "mine" / "cache"))
+    assert str(await fault(spec)) == (
+        f"h1: the directory {open_one}, which its cache is below, may be written by others (mode {mode:04o});"
+        f' run "chmod go-w {open_one}" there if it is yours, or name another directory with cache_dir:'
+    )
+    assert not (open_one / "mine" / "cache").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+async def test_a_cache_below_a_directory_of_another(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(0o755)
+    os.chown(theirs, 12345, 12345)
+    found = await fault(command(tmp_path, cache_dir=str(theirs / "cache")))
+    assert found.what == f"the directory {theirs}, which its cache is below, belongs to uid 12345"
+
+
 # A command line whose pipe changes what it carries, the payload that is: `damage`, `cut`, or `damage PATH` once only.
 FILTER = """
 import os, sys
@@ -326,6 +361,31 @@ async def test_a_pipe_that_was_not_opened_leaves_no_process(tmp_path: Path) -> N
 def test_the_program_on_the_command_line_survives_every_shell() -> None:
     assert not set("'$\\`!") & set(contact.loader())
     assert len(contact.loader()) < 6000
+
+
+WAYS = {  # how the words get to Python
+    "as they are": ("env",),
+    "bash joins them": ("bash", "-c", 'exec bash -c "$*"', "bash"),
+    "sh joins them": ("sh", "-c", 'exec sh -c "$*"', "sh"),
+    "zsh joins them": ("zsh", "-c", 'exec zsh -c "$*"', "zsh"),
+    "fish joins them": ("bash", "-c", 'exec fish -c "$*"', "fish"),
+    "tcsh joins them": ("bash", "-c", 'exec tcsh -c "$*"', "tcsh"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_command_may_hand_its_words_on_as_they_are_or_to_a_shell(tmp_path: Path, way: str) -> None:
+    if missing := [word for word in ("zsh", "fish", "tcsh") if word in way and shutil.which(word) is None]:
+        pytest.skip(f"this machine lacks {missing}")
+    async with opened(command(tmp_path, *WAYS[way])) as pipe:
+        assert await ask(pipe, "say yes") == "yes"
+
+
+async def test_a_command_line_that_a_second_shell_does_not_take_is_said_in_short(tmp_path: Path) -> None:
+    joins = script(tmp_path / "joins", 'exec bash -c "$*"')
+    found = await fault(command(tmp_path, joins, joins))
+    assert found.what.startswith("a shell on the way does not take the command line (bash: ") and len(found.what) < 300
+    assert found.remedy == "name a command: that hands its words on as they are, or to one shell only"
 
 
 async def test_the_log_shows_what_was_run_without_the_program(tmp_path: Path) -> None:

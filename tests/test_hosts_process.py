@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncssh
 import psutil
 import pytest
 
@@ -13,6 +14,7 @@ from ivypy.master.hosts import process
 from ivypy.master.hosts.connect import open_pipe
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.gate import LoginGate
+from ivypy.master.hosts.log import HostLogs
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.hosts import ask, line, local, opened, stand_in, until_dead
@@ -233,3 +235,38 @@ asyncio.run(main())
     )  # fmt: skip
     said, _ = await child.communicate()
     assert (said, child.returncode) == (b"alive\n", 0)
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by us"])
+async def test_attempts_leave_no_file_open(tmp_path: Path, ends: str) -> None:
+    """A host that was lost is tried again for as long as the run goes on."""
+    logs = HostLogs(lambda: None, lambda host, lines: None)
+    counts = []
+    for _ in range(6):
+        log = logs.of("h", tmp_path / "h.log")
+        pipe = await process.start("h", ["sh", "-c", "exit 3" if ends == "by itself" else "cat"], log)
+        log("tried")
+        if ends == "by itself":
+            with pytest.raises(PipeLost):
+                await pipe.read(1)
+        await pipe.close()
+        logs.flush()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1:] == [counts[1]] * 5
+    logs.close()
+
+
+@pytest.mark.parametrize("error", [ValueError("no such letter"), KeyError(7), AssertionError(), RecursionError()])
+async def test_what_goes_wrong_in_a_library_on_the_way_costs_the_host_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def connect(**given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(asyncssh, "connect", connect)
+    said: list[str] = []
+    spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
+    monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
+    with pytest.raises(HostUnusable, match=f"h1: the way to it failed: {type(error).__name__}: "):
+        await open_pipe(spec, stand_in(), LoginGate(), said.append)
+    assert any("Traceback" in text for text in said)

@@ -116,11 +116,12 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
 
     monkeypatch.setattr(cycle, "decide", slow)
     staged = stage(tmp_path, nobody, slaves=hosts())
-    said = "the controller's own work took 2.60 s of 5 s in subinterval 2"
-    assert [text for text in staged.eyes.remarks() if "own work" in text] == [said]
+    took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
+    said = f"the controller took {took}"
+    assert [text for text in staged.eyes.remarks() if "the controller" in text] == [said]
     assert staged.events("late_controller") == [said]
     findings = [str(finding) for finding in staged.step.findings]
-    assert findings == ["too_few_subintervals (6)", "late_controller (2.60 s of 5 s in subinterval 2)"]
+    assert findings == ["too_few_subintervals (6)", f"late_controller ({took})"]
     assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
 
 

@@ -292,6 +292,30 @@ def test_more_than_so_many_are_turned_away(tmp_path: Path, monkeypatch: pytest.M
     stage(tmp_path, visit)
 
 
+HUGE = "9" * 400
+
+
+def test_no_client_costs_more_than_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More bad edits than there are places, of values that no number holds, and of a fault of ours."""
+    values = [f"{setting}={sign}{HUGE}" for setting in ("maxtags", "iops", "total_iops") for sign in ("", "+", "*")]
+    values += ["iops=1e999", "maxtags=*1e999", f"blocksize={HUGE}GiB", f"fraction_read=*{HUGE}", f"range=0..{HUGE}"]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(7.0)
+        for value in [*values, *["maxtags=*" + HUGE] * 70]:
+            (refused,) = await asks(run, Edit(("all=all", value), False))
+            assert isinstance(refused, Refused) and "internal" not in refused.reasons[0], (value, refused)
+        monkeypatch.setattr(run.desk, "mark", lambda text, who: 1 // 0)
+        for _ in range(70):
+            (refused,) = await asks(run, Mark("x"))
+            assert refused == Refused(("internal: ZeroDivisionError: integer division or modulo by zero",))
+        (standing,) = await asks(run, Status())
+        assert isinstance(standing, Standing)
+
+    staged = stage(tmp_path, visit)
+    assert staged.step.verdict is Verdict.VALID and staged.events("edit") == []
+
+
 def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -> None:
     runtime.write_text("somebody's file")
 
@@ -310,13 +334,14 @@ def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(line(Follow()))
         await reader.readline()
-        run.desk.mark("\udcff", "me")
+        run._watcher.show(replace(CLOSED, step="other", iops=float("nan")))
         await asyncio.sleep(1.0)
-        assert b"udcff" not in await reader.read()
+        assert b"other" not in await reader.read()
         writer.close()
 
     staged = stage(tmp_path, visit)
-    assert staged.step.verdict is Verdict.VALID and staged.eyes.remarks()[-1].startswith("mark: ")
+    assert staged.step.verdict is Verdict.VALID
+    assert any(isinstance(report, Subinterval) and report.step == "other" for report in staged.eyes.seen)
 
 
 def test_another_user_is_turned_away_even_where_files_would_let_them() -> None:

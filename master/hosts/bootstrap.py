@@ -7,8 +7,9 @@ It says lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it 
 byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but `note` is its last.
 
 Rule: Python 3.4 parses this file, so that an old Python can say that it is too old. Nothing runs from the cache that
-was not read and hashed in this process, as an exact set of files. A bundle in use carries a shared lock, which the
-slave inherits without knowing it; who removes a bundle takes that lock exclusively.
+was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
+its path leads to by then, and the cache is where nobody else may put anything. A bundle in use carries a shared lock,
+which the slave inherits without knowing it; who removes a bundle takes that lock exclusively.
 """
 
 import errno
@@ -26,6 +27,7 @@ import zlib
 OLDEST = (3, 11)
 KEPT = 5  # bundles that stay in the cache, whatever their age
 TRIES = 20  # to replace a damaged bundle: 20 to 90 ms each
+FRESH, OLD = ".ivypy-new-", ".ivypy-old-"  # a bundle that is on its way into the cache, or out of it
 OLD_S = 24 * 3600  # locks do not reach across hosts that share a home directory, so what was used today stays too
 
 
@@ -39,14 +41,14 @@ def main(digest: str, size: str, machine: str, cache: str = "") -> None:
         last("os-error", home, "this user has no home directory there")
     home = os.path.abspath(home)
     try:
-        open_cache(home)
-        place = os.path.join(home, digest)
-        held = hold(place, digest)
+        home = open_cache(home)
+        held = hold(os.path.join(home, digest), digest)
         if held is None:
             held = install(home, digest, receive(digest, int(size)))
             sweep(home, time.time())
-        os.utime(place)
+        os.utime(held)
         os.set_inheritable(held, True)
+        place = through(held)
     except OSError as error:
         last("os-error", home, error.strerror or str(error))
     for path in sorted(hashes(place)):
@@ -73,21 +75,47 @@ def default_cache() -> str:
     return os.path.join(base if os.path.isabs(base) else "~/.cache", "ivypy")
 
 
-def open_cache(home: str) -> None:
-    """Make the cache directory, or see that it is ours alone."""
+def open_cache(home: str) -> str:
+    """Make the cache directory, or see that it is ours alone; its path, without links and out of others' reach."""
+    mask = os.umask(0o077)
     os.makedirs(os.path.dirname(home), exist_ok=True)
+    os.umask(mask)
+    parent = os.path.realpath(os.path.dirname(home))
+    see_to_parents(parent)
+    home = os.path.join(parent, os.path.basename(home))
     try:
         os.mkdir(home, 0o700)
     except OSError as error:
         if error.errno != errno.EEXIST:
             raise
-    found = os.stat(home)
+    found = os.lstat(home)
+    if stat.S_ISLNK(found.st_mode):
+        last("os-error", home, "it is a link")
     if not stat.S_ISDIR(found.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     if found.st_uid != os.geteuid():
         last("open-cache", home, "belongs to uid %d, not to uid %d" % (found.st_uid, os.geteuid()))
     if found.st_mode & 0o077:
         last("open-cache", home, "is open to others (mode %04o)" % stat.S_IMODE(found.st_mode))
+    return home
+
+
+def see_to_parents(path: str) -> None:
+    """See that nobody but this user and root can put another directory in the place of one that leads to the cache.
+
+    In a sticky one, such as /tmp, they cannot. A group with its user's number is that user's own.
+    """
+    while True:
+        found = os.lstat(path)
+        mode = stat.S_IMODE(found.st_mode)
+        if found.st_uid not in (0, os.geteuid()):
+            last("open-parent", path, "belongs to uid %d" % found.st_uid)
+        group = mode & 0o020 and found.st_gid not in (0, found.st_uid)
+        if (group or mode & 0o002) and not mode & stat.S_ISVTX:
+            last("open-parent", path, "may be written by others (mode %04o)" % mode)
+        if path == os.path.dirname(path):
+            return
+        path = os.path.dirname(path)
 
 
 def digest_of(found: "dict[str, str]") -> str:
@@ -121,12 +149,17 @@ def hold(place: str, digest: str) -> "int | None":
         raise
     try:
         lock(held, fcntl.LOCK_SH)
-        if os.path.samestat(os.fstat(held), os.stat(place)) and digest_of(hashes(place)) == digest:
+        if os.path.samestat(os.fstat(held), os.lstat(place)) and digest_of(hashes(through(held))) == digest:
             return held
     except FileNotFoundError:
         pass  # removed while we looked
     os.close(held)
     return None
+
+
+def through(held: int) -> str:
+    """The path of what this descriptor holds, and of nothing else; in whatever this process becomes, too."""
+    return "/proc/self/fd/%d" % held
 
 
 def lock(held: int, how: int) -> bool:
@@ -171,7 +204,7 @@ def unpack(data: bytes) -> "dict[str, bytes]":
 def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
     """Put the bundle in its place, whole or not at all; returns its lock. Several may do so at once: one wins."""
     place = os.path.join(home, digest)
-    fresh = tempfile.mkdtemp(prefix=".new-", dir=home)
+    fresh = tempfile.mkdtemp(prefix=FRESH, dir=home)
     try:
         for path, data in files.items():
             target = os.path.join(fresh, path)
@@ -202,7 +235,10 @@ def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
 
 
 def sweep(home: str, now: float) -> None:
-    """Remove what nobody uses: bundles that are neither among the newest, nor locked, nor used today; and leftovers."""
+    """Remove what nobody uses: bundles that are neither among the newest, nor locked, nor used today; and leftovers.
+
+    The directory may be one that somebody has other things in: what is not as it was sent is not taken for a bundle.
+    """
     ages = {}
     for name in os.listdir(home):
         try:
@@ -210,10 +246,20 @@ def sweep(home: str, now: float) -> None:
         except OSError:
             pass  # another sweeps too
     bundles = sorted((name for name in ages if len(name) == 64 and name.isalnum()), key=lambda name: ages[name])
-    leftovers = [name for name in ages if name.startswith((".new-", ".old-"))]
-    for name in bundles[KEPT:] + leftovers:
-        if ages[name] > OLD_S:
+    for name in bundles[KEPT:]:
+        if ages[name] > OLD_S and is_bundle(home, name):
             remove_unused(os.path.join(home, name))
+    for name in ages:
+        if ages[name] > OLD_S and name.startswith((FRESH, OLD)):
+            remove_unused(os.path.join(home, name))
+
+
+def is_bundle(home: str, name: str) -> bool:
+    place = os.path.join(home, name)
+    try:
+        return not os.path.islink(place) and digest_of(hashes(place)) == name
+    except OSError:
+        return False  # another removes it, or it is not ours to read
 
 
 def remove_unused(path: str) -> bool:
@@ -223,7 +269,7 @@ def remove_unused(path: str) -> bool:
         try:
             if not (lock(held, fcntl.LOCK_EX | fcntl.LOCK_NB) and os.path.samestat(os.fstat(held), os.stat(path))):
                 return False
-            folder = tempfile.mkdtemp(prefix=".old-", dir=os.path.dirname(path))
+            folder = tempfile.mkdtemp(prefix=OLD, dir=os.path.dirname(path))
             os.rename(path, os.path.join(folder, "bundle"))
             shutil.rmtree(folder, ignore_errors=True)
             return True

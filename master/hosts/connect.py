@@ -4,10 +4,11 @@ Rule: all launchers take the same way: a command line that gives a pipe, then th
 """
 
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Final
 
-from ..errors import HostFault
+from ..errors import HostFault, IvypyError
 from . import contact, process, ssh
 from .bundle import Bundle
 from .contact import Damaged
@@ -22,9 +23,22 @@ TRANSFERS: Final = 2  # a damaged one is tried again, once
 async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
     """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
 
+    Whatever a host does, or makes a library do, comes to that alone.
     `host.connect_timeout_s` is the patience for the login, and again for every answer of the bootstrap. `log` gets a
     line for each thing said (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
     """
+    try:
+        return await _open(host, bundle, gate, log)
+    except (IvypyError, HostUnusable):
+        raise
+    except Exception as error:  # a bug, ours or asyncssh's, that something which the host said brings out
+        for text in "".join(traceback.format_exception(error)).splitlines():
+            log(f"   {text}")
+        what = f"the way to it failed: {type(error).__name__}: {error}"
+        raise HostUnusable(HostFault(host.name, what, f"log/{host.name}.log says where; this is a bug")) from None
+
+
+async def _open(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
     for _ in range(TRANSFERS):
         pipe = await _launch(host, bundle, gate, log)
         try:
@@ -41,8 +55,8 @@ async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callab
 
 
 async def _launch(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
-    words = contact.words(_python(host), bundle, host.cache_dir)
-    log("-> " + " ".join([*host.command, *words]).replace(contact.loader(), "<bootstrap>"))
+    words = contact.words(host, _python(host), bundle)
+    log(f"-> {contact.shown([*host.command, *words])}")
     match host.launcher:
         case Launcher.SSH:
             return await ssh.start(host, words, gate, log)

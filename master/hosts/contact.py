@@ -9,7 +9,7 @@ import base64
 import re
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -21,7 +21,7 @@ from ..errors import HostFault
 from .bundle import Bundle
 from .errors import HostUnusable
 from .pipe import Pipe, PipeLost
-from .spec import HostSpec
+from .spec import HostSpec, Launcher
 
 READ_BYTES: Final = 1 << 12
 MOST_NOISE: Final = 1 << 16  # bytes; beyond it the far end is no bootstrap of ours
@@ -37,15 +37,35 @@ class Damaged(Exception):
 @cache
 def loader() -> str:
     """The program on the command line. No single quote, dollar or backslash: every login shell leaves it alone."""
-    source = (files(__package__) / "bootstrap.py").read_bytes()
-    packed = base64.b64encode(zlib.compress(source, 9)).decode()
-    return f'import base64,zlib;exec(zlib.decompress(base64.b64decode("{packed}")))'
+    return f"import base64,zlib;exec({_source()})"
 
 
-def words(python: tuple[str, ...], bundle: Bundle, cache_dir: str | None) -> list[str]:
-    """The command line of the first contact."""
+@cache
+def loader_for_words() -> str:
+    """The same where nobody knows whether the words go straight to Python (kubectl) or through one more shell (ssh).
+
+    As it stands it is an f-string, whose expression is the program; once a shell has taken the quotes away, it is an
+    assignment to `f`, of a set of what the program returns.
+    """
+    source = _source().replace("zlib", '__import__("zlib")', 1).replace("base64", '__import__("base64")', 1)
+    return f"f'={{exec({source})}}'"
+
+
+def _source() -> str:
+    packed = base64.b64encode(zlib.compress((files(__package__) / "bootstrap.py").read_bytes(), 9)).decode()
+    return f'zlib.decompress(base64.b64decode("{packed}"))'
+
+
+def words(host: HostSpec, python: tuple[str, ...], bundle: Bundle) -> list[str]:
+    """The command line of the first contact, behind the words of the launcher."""
+    program = loader_for_words() if host.launcher is Launcher.COMMAND else loader()
     facts = [bundle.hash, str(len(bundle.payload)), bundle.machine]
-    return [*python, "-I", "-c", loader(), *facts, *([cache_dir] if cache_dir else [])]
+    return [*python, "-I", "-c", program, *facts, *([host.cache_dir] if host.cache_dir else [])]
+
+
+def shown(words: Sequence[str]) -> str:
+    """A command line for the log, without the program."""
+    return " ".join("<bootstrap>" if word in (loader(), loader_for_words()) else word for word in words)
 
 
 async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], None]) -> None:
@@ -128,6 +148,11 @@ def lacking(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
             )
         case "open-cache", [path, reason]:
             return f"the cache {path} {reason}", f'run "chmod 700 {path}" there if it is yours, or {ANOTHER_CACHE}'
+        case "open-parent", [path, reason]:
+            return (
+                f"the directory {path}, which its cache is below, {reason}",
+                f'run "chmod go-w {path}" there if it is yours, or {ANOTHER_CACHE}',
+            )
         case "os-error", [path, reason]:
             return f"the cache {path} cannot be used ({reason})", ANOTHER_CACHE
         case "native", [path, libc, reason]:
@@ -166,6 +191,13 @@ _SYMPTOMS: Final = (
         'allow "{python}" without one (NOPASSWD in sudoers), or leave sudo out of python:',
     ),
     _Symptom(r"[Uu]nknown option:? -I", False, 'its "{python}" is a Python older than 3.4', ANOTHER_PYTHON),
+    _Symptom(r"^SyntaxError: invalid syntax", False, 'its "{python}" is a Python older than 3.6', ANOTHER_PYTHON),
+    _Symptom(
+        r"(?i)syntax error.*unexpected",
+        False,
+        "a shell on the way does not take the command line ({line})",
+        "name a command: that hands its words on as they are, or to one shell only",
+    ),
     _Symptom(
         r"(?i)not found|no such file or directory|unknown command",
         True,

@@ -1,15 +1,19 @@
 """An ssh connection to a host, and a sentence for each way in which it does not come about.
 
 Rule: all of asyncssh's ways to fail to log in are told apart here, in `_fault`, and nowhere else; among them a
-TimeoutError without a text.
+TimeoutError without a text. A login that is reset before sshd has let anyone in is tried again for as long as
+`connect_timeout` allows: sshd resets at random what it has no room for. Jump hosts are logged in to by the same code,
+so that their keys are verified, and their faults told, like any other's.
 """
 
 import asyncio
 import errno
+import random
 import shlex
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import asyncssh
@@ -17,33 +21,139 @@ import asyncssh
 from ..errors import HostFault
 from . import hostkeys
 from .errors import HostUnusable
-from .spec import HostSpec
+from .gate import Leave, Login, LoginGate, nothing
+from .lookup import Address, NotLookedUp, connected, look_up
+from .spec import HostSpec, Launcher
 
 ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
 ASK_SSHD: Final = "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"
 
 
-async def log_in(host: HostSpec, log: Callable[[str], None]) -> asyncssh.SSHClientConnection:
-    """An open connection, its host key verified. Raises HostUnusable."""
+Connection = asyncssh.SSHClientConnection
+
+FIRST_CIPHER: Final = "^aes128-gcm@openssh.com"  # a third of the processor time of asyncssh's own first choice
+JUMP_KEEPALIVE_S: Final = 5.0  # hosts have our own probes; the connection to a jump host has none
+PAUSE_S: Final = 0.2  # before a login that was reset is tried again; twice as long each time
+LONGEST_PAUSE_S: Final = 2.0
+
+
+@asynccontextmanager
+async def logged_in(
+    host: HostSpec, gate: LoginGate, log: Callable[[str], None], before: str = ""
+) -> AsyncIterator[Login]:
+    """An open connection, its host key verified; it outlives the block unless that raises. Raises HostUnusable.
+
+    `before`: jump hosts to go through; else those that ssh's configuration names.
+
+    While the block goes on, the others at the same door wait: only a session that has begun tells that sshd has
+    crossed the login off its list of those under way.
+    """
     options = await _options(host, _given(host))
+    door = _Door(host, options.host, options.port, options.username)
+    tunnel, leave = await _through(host, before or options.tunnel, gate, log)
+    login: Login | None = None
+    try:
+        async with gate.to(_entrance(door, options)):
+            login = Login(await _log_in(door, options, tunnel, log), leave)
+            yield login
+    except BaseException:
+        await (login.close() if login else leave())
+        raise
+
+
+async def _through(
+    host: HostSpec, jump: object, gate: LoginGate, log: Callable[[str], None]
+) -> tuple[Connection | None, Leave]:
+    """The connection to a jump host, as ssh's configuration names it: `user@first:port,second`. And how to leave it."""
+    if not isinstance(jump, str):
+        return None, nothing
+    return await gate.through(jump, lambda: _to_jump_host(host, jump, gate, log))
+
+
+async def _to_jump_host(host: HostSpec, jump: str, gate: LoginGate, log: Callable[[str], None]) -> Login:
+    before, _, last = jump.rpartition(",")
+    user, _, place = last.rpartition("@")
+    address, colon, port = place.rpartition(":")
+    try:
+        spec = HostSpec(
+            host.name, Launcher.SSH, address if colon else place, int(port) if colon else None, user or None,
+            connect_timeout_s=host.connect_timeout_s,
+        )  # fmt: skip
+        async with logged_in(spec, gate, log, before) as login:
+            login.connection.set_keepalive(JUMP_KEEPALIVE_S)
+            return login
+    except HostUnusable as error:
+        told = error.fault.what
+        what = told if told.startswith("jump host ") else f"jump host {last}: {told}"
+        raise HostUnusable(replace(error.fault, what=what)) from None
+
+
+def _entrance(door: "_Door", options: asyncssh.SSHClientConnectionOptions) -> str:
+    """Where the first connection of a login really goes: to the host, or through a command to some proxy."""
+    if options.tunnel or not options.proxy_command:
+        return str(door)
+    return " ".join(word for word in options.proxy_command if door.address not in word)
+
+
+async def _log_in(
+    door: "_Door",
+    options: asyncssh.SSHClientConnectionOptions,
+    tunnel: Connection | None,
+    log: Callable[[str], None],
+) -> Connection:
+    """Raises HostUnusable."""
+    host = door.host
     # The configuration's files are a list, or None where it would switch verification off: then ssh's own count.
     listed = options.known_hosts if isinstance(options.known_hosts, list) else []
     known = hostkeys.load(host.name, host.known_hosts, [name for name in listed if isinstance(name, str)])
-    door = _Door(host, options.host, options.port, options.username)
     verifier = hostkeys.Verifier(known, log)
     log(f"-> login: {door.by_hand}")
+    more = {**_given(host), **_kinds(options), "known_hosts": known, "client_factory": lambda: verifier}
     try:
-        return await asyncssh.connect(
-            **_given(host), **_kinds(options), known_hosts=known, client_factory=lambda: verifier
-        )
+        addresses = await _addresses(door, options) if tunnel is None else None
+        return await _insist(door, addresses, {**more, "tunnel": tunnel or ()}, log)
     except asyncssh.HostKeyNotVerifiable as error:
         raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
     except UnicodeError:
         what = f'the name "{door.address}" is none that a host can have'
         raise HostUnusable(HostFault(host.name, what, "mend it, or write an address")) from None
-    except (OSError, asyncssh.Error) as error:
+    except (OSError, asyncssh.Error, NotLookedUp) as error:
         what, remedy = _fault(door, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
+
+
+async def _addresses(door: "_Door", options: asyncssh.SSHClientConnectionOptions) -> list[Address] | None:
+    """Where to connect; None where asyncssh finds that out by itself. Raises NotLookedUp, OSError, UnicodeError."""
+    config = options.config
+    if options.proxy_command or options.local_addr or config.has_match_final() or options.canonicalize_hostname:
+        return None
+    return await look_up(door.address, door.port, options.family, door.host.connect_timeout_s)
+
+
+async def _insist(
+    door: "_Door", addresses: list[Address] | None, given: dict[str, Any], log: Callable[[str], None]
+) -> Connection:
+    """Log in; while logins are reset, again and again within `connect_timeout`. Raises what asyncssh raises."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + door.host.connect_timeout_s
+    pause_s = PAUSE_S
+    while True:
+        try:
+            async with asyncio.timeout_at(deadline):
+                sock = await connected(addresses) if addresses is not None else None
+                try:
+                    return await asyncssh.connect(**given, sock=sock)
+                except BaseException:
+                    if sock is not None:
+                        sock.close()
+                    raise
+        except (ConnectionResetError, asyncssh.ConnectionLost) as error:
+            wait_s = pause_s * random.uniform(0.5, 1.5)
+            if loop.time() + wait_s >= deadline:
+                raise
+            log(f"<- (reset during the login: {error}; once more in {wait_s:.1f} s)")
+        await asyncio.sleep(wait_s)
+        pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +191,8 @@ def _given(host: HostSpec) -> dict[str, Any]:
     said = {"port": host.port, "username": host.user, "client_keys": [host.identity] if host.identity else None}
     return {
         "host": host.address,
-        "connect_timeout": host.connect_timeout_s,
-        "keepalive_interval": host.keepalive_s,
-        "keepalive_count_max": host.keepalive_count,
+        "connect_timeout": None,  # ours, and without the time that a name's lookup takes
+        "keepalive_interval": 0,  # our own probes tell whether a host is there
         "agent_forwarding": False,
         "config": () if host.ssh_config else None,  # (): the user's own
         **{key: value for key, value in said.items() if value is not None},
@@ -91,11 +200,13 @@ def _given(host: HostSpec) -> dict[str, Any]:
 
 
 def _kinds(options: asyncssh.SSHClientConnectionOptions) -> dict[str, Any]:
-    """Which kinds of host key to ask for: those known for the host first, then any, as ssh(1) does.
+    """What to ask for where ssh's configuration says nothing.
 
-    asyncssh would ask for the known kinds alone; sshd hangs up when it has none, and the changed key is never seen.
+    Host keys: those known for the host first, then any, as ssh(1) does. asyncssh would ask for the known kinds alone;
+    sshd hangs up when it has none, and the changed key is never seen. Ciphers: the cheapest first.
     """
-    return {} if options.config.get("HostKeyAlgorithms") else {"server_host_key_algs": f"+{ANY_KIND}"}
+    kinds = {} if options.config.get("HostKeyAlgorithms") else {"server_host_key_algs": f"+{ANY_KIND}"}
+    return kinds | ({} if options.config.get("Ciphers") else {"encryption_algs": FIRST_CIPHER})
 
 
 async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientConnectionOptions:
@@ -118,13 +229,18 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
     raise HostUnusable(HostFault(host.name, what, remedy))
 
 
-def _fault(door: _Door, error: OSError | asyncssh.Error) -> tuple[str, str]:
+def _fault(door: _Door, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[str, str]:
     """What went wrong with a login, and the remedy."""
     match error:
         case TimeoutError():
             return (
                 f"{door} does not answer within {door.host.connect_timeout_s:g} s",
                 "see that it is up and no firewall drops the packets, or raise connect_timeout:",
+            )
+        case NotLookedUp():
+            return (
+                f'the name "{door.address}" was not looked up within {door.host.connect_timeout_s:g} s',
+                "see why the name service is slow, or write an address",
             )
         case socket.gaierror():
             return f'the name "{door.address}" is not known ({error.strerror})', "mend it, or write an address"
@@ -134,6 +250,11 @@ def _fault(door: _Door, error: OSError | asyncssh.Error) -> tuple[str, str]:
             return f"{door} refuses the connection", "start sshd there, or name its port with port:"
         case OSError():
             return f"{door} cannot be reached ({error.strerror or error})", "see that it is up and a route leads to it"
+        case asyncssh.ChannelOpenError():
+            return (
+                f"{door} cannot be reached from its jump host ({error.reason})",
+                "see that it is up and a route leads to it from there",
+            )
         case asyncssh.PermissionDenied():
             keys = f"the key {door.host.identity}" if door.host.identity else "any of the keys at hand"
             return (

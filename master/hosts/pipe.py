@@ -5,6 +5,8 @@ Rule: whoever holds a Pipe does not know what it runs through. Lines are split a
 
 from typing import Protocol
 
+from ...protocol.text import printable
+
 
 class PipeLost(Exception):
     """The way to the far process was cut, or the process ended in a way it should not have; its text says how.
@@ -13,9 +15,9 @@ class PipeLost(Exception):
     """
 
     def __init__(self, reason: str, status: int | None = None, words: tuple[str, ...] = ()) -> None:
-        super().__init__(reason)
+        super().__init__(printable(reason))
         self.status = status
-        self.words = words
+        self.words = tuple(map(printable, words))
 
 
 class Pipe(Protocol):

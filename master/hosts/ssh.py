@@ -7,6 +7,7 @@ silent one too: an exit status of None means that the connection was lost.
 import asyncio
 import contextlib
 import shlex
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
@@ -14,8 +15,8 @@ import asyncssh
 
 from ..errors import HostFault
 from .errors import HostUnusable
-from .gate import LoginGate
-from .login import log_in
+from .gate import Login, LoginGate
+from .login import logged_in
 from .pipe import PipeLost
 from .process import GRACE_S, ended
 from .spec import HostSpec
@@ -30,8 +31,8 @@ Streams = tuple["asyncssh.SSHWriter[bytes]", "asyncssh.SSHReader[bytes]", "async
 class SshPipe:
     """A process at the far end of an ssh connection of its own. Made by `start`."""
 
-    def __init__(self, connection: asyncssh.SSHClientConnection, streams: Streams, log: Callable[[str], None]) -> None:
-        self._connection = connection
+    def __init__(self, login: Login, streams: Streams, log: Callable[[str], None]) -> None:
+        self._login = login
         self._input, self._output, errors = streams
         self._stderr = Stderr(log)
         self._errors = asyncio.create_task(self._follow(errors))
@@ -53,9 +54,9 @@ class SshPipe:
                     await self._finish()
         finally:
             self._errors.cancel()
-            self._connection.abort()
+            self._login.connection.abort()
         await asyncio.gather(self._errors, return_exceptions=True)
-        await self._connection.wait_closed()
+        await self._login.close()
 
     async def _finish(self) -> None:
         """End the far process's input and wait for its exit."""
@@ -83,7 +84,8 @@ class SshPipe:
         if status == 0:
             return b""
         if by_signal is not None:
-            raise PipeLost(f"it was killed by SIG{by_signal[0]}", None, self._stderr.words)
+            number = getattr(signal, f"SIG{by_signal[0]}", signal.SIGKILL)
+            raise PipeLost(f"it was killed by SIG{by_signal[0]}", -number, self._stderr.words)
         if status is None:
             raise PipeLost(LOST, None, self._stderr.words)
         raise ended(status, self._stderr.words)
@@ -99,14 +101,8 @@ def _as_lost() -> Iterator[None]:
 
 async def start(host: HostSpec, words: Sequence[str], gate: LoginGate, log: Callable[[str], None]) -> SshPipe:
     """Log in and run a command line, each word quoted for the login shell. Raises HostUnusable."""
-    # Only a session that has begun tells that sshd has crossed the login off its list of those under way.
-    async with gate.to(host.address):
-        connection = await log_in(host, log)
-        try:
-            return SshPipe(connection, await _run(connection, host, shlex.join(words)), log)
-        except BaseException:
-            connection.abort()
-            raise
+    async with logged_in(host, gate, log) as login:
+        return SshPipe(login, await _run(login.connection, host, shlex.join(words)), log)
 
 
 async def _run(connection: asyncssh.SSHClientConnection, host: HostSpec, command: str) -> Streams:

@@ -6,6 +6,8 @@ from typing import Final
 
 LAST_LINES: Final = 5
 LONGEST: Final = 2000  # bytes of a line that are kept; stderr is for people
+LONGEST_SAID: Final = 200  # characters of it in a fault: a shell that does not take a command line repeats all of it
+MOST_LOGGED: Final = 10 << 20  # bytes of all of it that the host's log gets
 READ_BYTES: Final = 1 << 14
 
 
@@ -15,6 +17,7 @@ class Stderr:
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
         self._open = b""
+        self._logged = 0
         self._last: deque[str] = deque(maxlen=LAST_LINES)
 
     async def follow(self, read: Callable[[int], Awaitable[bytes]]) -> None:
@@ -29,8 +32,16 @@ class Stderr:
         for line in lines:
             text = line[:LONGEST].decode("utf-8", "backslashreplace").rstrip()
             if text:
-                self._last.append(text)
-                self._log(f"!! {text}")
+                self._last.append(text if len(text) <= LONGEST_SAID else f"{text[:LONGEST_SAID]}...")
+                self._say(f"!! {text}")
+
+    def _say(self, text: str) -> None:
+        before = self._logged
+        self._logged += len(text)
+        if self._logged <= MOST_LOGGED:
+            self._log(text)
+        elif before <= MOST_LOGGED:
+            self._log(f"!! (no more of its stderr is kept here than {MOST_LOGGED >> 20} MiB)")
 
     @property
     def words(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO, cast
 
 if TYPE_CHECKING:
     from .report import Watcher
@@ -16,20 +16,24 @@ class Ui(StrEnum):
 
 
 def watcher(ui: Ui) -> "Watcher":
+    from ..console import Direct
+    from .display import Display
     from .json_lines import JsonLines
     from .report import Nobody
     from .text import TextLines
 
+    out = Direct()
+
     def write(line: str) -> None:
-        print(line, flush=True)
+        out.write(f"{line}\n")
 
     match ui:
         case Ui.NONE:
             return Nobody()
         case Ui.JSON:
-            return JsonLines(write)
+            return Display(JsonLines(write))
         case Ui.AUTO if sys.stdout.isatty():
             from .terminal import Terminal
 
-            return Terminal()
-    return TextLines(write)
+            return Display(Terminal(cast(TextIO, out)))
+    return Display(TextLines(write))

@@ -25,6 +25,7 @@ from .report import Report
 
 MOST_CLIENTS: Final = 64
 MOST_WAITING: Final = 4 << 20  # bytes that a client may leave unread
+MOST_OF_A_FAULT: Final = 500  # characters
 FLUSH_S: Final = 1.0  # at the end of the run, for followers to read its last words
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
@@ -61,16 +62,18 @@ class _Server:
         task = asyncio.current_task()
         assert task is not None
         self._clients[task] = writer
-        with suppress(OSError, asyncio.CancelledError):
-            if len(self._clients) > MOST_CLIENTS:
-                _say(writer, Refused((f"{MOST_CLIENTS} clients are connected to the run already",)))
-            elif (who := peer(writer.get_extra_info("socket"))) is None:
-                _say(writer, Refused(("the run is another user's",)))
-            else:
-                await self._converse(reader, writer, who)
-            await writer.drain()
-        del self._clients[task]
-        writer.close()
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                if len(self._clients) > MOST_CLIENTS:
+                    _say(writer, Refused((f"{MOST_CLIENTS} clients are connected to the run already",)))
+                elif (who := peer(writer.get_extra_info("socket"))) is None:
+                    _say(writer, Refused(("the run is another user's",)))
+                else:
+                    await self._converse(reader, writer, who)
+                await writer.drain()
+        finally:
+            del self._clients[task]
+            writer.close()
 
     async def close(self) -> None:
         """Let followers read the last reports, then part."""
@@ -92,7 +95,7 @@ class _Server:
                 for found in lines.feed(data):
                     request = read(found, REQUESTS)
                     if not isinstance(request, Follow):
-                        _say(writer, await self._desk.answer(request, who))
+                        _say(writer, await self._answer(request, who))
                     elif leave is None:
                         _say(writer, Done("following"))
                         leave = self._hub.follow(lambda report: _say(writer, report))
@@ -102,6 +105,13 @@ class _Server:
         finally:
             if leave is not None:
                 leave()
+
+    async def _answer(self, request: Request, who: str) -> Answer:
+        """The desk's; where that fails by a fault of ours, the client is told, and only its request is lost."""
+        try:
+            return await self._desk.answer(request, who)
+        except Exception as error:
+            return Refused((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

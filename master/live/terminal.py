@@ -23,6 +23,8 @@ class Terminal:
             console=self._console,
             transient=True,
             auto_refresh=False,  # it changes with reports alone; a thread could not say that nobody is there
+            redirect_stdout=False,
+            redirect_stderr=False,  # which has its own way out, and waits for nobody
         )
         self._task: TaskID | None = None
         self._lines = TextLines(lambda line: None)

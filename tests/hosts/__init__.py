@@ -28,7 +28,7 @@ def say(data):
     out.flush()
 
 
-say(b"hello " + os.path.basename(sys.path[0]).encode() + b"\\n")
+say(b"hello " + os.path.basename(os.path.realpath(sys.path[0])).encode() + b"\\n")
 for line in sys.stdin.buffer:
     word, _, rest = line.strip().partition(b" ")
     if word == b"say":

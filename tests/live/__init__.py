@@ -46,6 +46,9 @@ class Eyes(Nobody):
     def remarks(self) -> list[str]:
         return [report.text for report in self.seen if isinstance(report, Remark)]
 
+    def said(self) -> list[str]:
+        return [text for report in self.seen if isinstance(report, Subinterval) for text in report.says]
+
     def phases(self) -> list[str]:
         return [str(report.phase) for report in self.seen if isinstance(report, Subinterval)]
 

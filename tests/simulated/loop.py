@@ -1,11 +1,12 @@
 """An event loop whose idle time is skipped: where it would sleep, its clock jumps.
 
 Rule: only time is simulated. Tasks, queues and timeouts are asyncio's own. Work handed to a thread is waited for in
-real time while the simulated clock stands still, so that disk work never looks slow.
+real time while the simulated clock stands still, so that disk work never looks slow, unless the disk is frozen.
 """
 
 import asyncio
 import selectors
+import threading
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -20,12 +21,14 @@ class _Skipping(selectors.DefaultSelector):
         super().__init__()
         self.now = 0.0
         self.threads_busy = 0
+        self.thawed = threading.Event()
+        self.thawed.set()
 
     def select(self, timeout: float | None = None) -> Any:
         ready = super().select(0)
-        if ready:
-            return ready
-        if self.threads_busy:
+        if ready or timeout == 0:
+            return ready  # timeout 0: there is something to run
+        if self.threads_busy and self.thawed.is_set():
             return super().select(0.05)
         if timeout is None:
             ready = super().select(DEADLOCK_S)
@@ -49,9 +52,19 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         """As if the present task had needed the processor for so long."""
         self._skipping.now += seconds
 
+    def freeze_disk(self, seconds: float) -> None:
+        """As if the disk took nothing for so long: threads do no work, and the clock goes on."""
+        self._skipping.thawed.clear()
+        self.call_later(seconds, self._skipping.thawed.set)
+
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:  # type: ignore[override]
         self._skipping.threads_busy += 1
-        future = super().run_in_executor(executor, func, *args)
+
+        def job() -> Any:
+            self._skipping.thawed.wait()
+            return func(*args)
+
+        future = super().run_in_executor(executor, job)
         future.add_done_callback(lambda _: setattr(self._skipping, "threads_busy", self._skipping.threads_busy - 1))
         return future
 

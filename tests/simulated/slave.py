@@ -9,7 +9,7 @@ import errno
 import math
 from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,8 +37,13 @@ class Faults:
     silent_from: int | None = None  # says nothing more, not even to probes, from this result on
     late: dict[int, float] = field(default_factory=dict)  # this result comes so many seconds late
     stall: dict[int, float] = field(default_factory=dict)  # frozen for so many seconds before this result, once
+    clock_step: dict[int, float] = field(default_factory=dict)  # its clock is stepped by so many seconds in this one
     ready_late_s: float = 0.0  # `ready` is said so long after it began to drive
     catch_s: float = 0.0  # between the last result and `stopped`: I/Os hang
+    ends_at: tuple[int, m.StopReason] | None = None  # cuts this subinterval and the step, in its middle, unasked
+    hangs: tuple[int, int] | None = None  # from this subinterval on, 4 I/Os of this instance do not come back
+    length: float = 1.0  # what it says of its subintervals' length, as a share of the truth
+    says_last_at: int | None = None  # calls this result its last, and goes on
     garbage_at: int | None = None  # says rubbish instead of this result
     errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
     half_line_at: int | None = None  # the connection ends in the middle of this result
@@ -104,6 +109,7 @@ class SimulatedSlave:
         self.parameters: dict[int, Parameters] = {}
         self.edit = 0
         self.submitted_after_halt = 0
+        self.last_words = "goodbye"
         self._silent = False
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
@@ -114,7 +120,15 @@ class SimulatedSlave:
         self._awake = asyncio.Event()
         self._awake.set()
         self._lease_until_ns = 0
+        self._hung_since_ns = 0
         self._lease_ns = 0
+        self._served = asyncio.Event()
+
+    async def ended(self) -> float:
+        """Wait until its input has ended, and it with it; how long that took, in seconds."""
+        before = asyncio.get_running_loop().time()
+        await self._served.wait()
+        return asyncio.get_running_loop().time() - before
 
     def now_ns(self) -> int:
         return int((asyncio.get_running_loop().time() * (1 + self.drift) + self.offset_s) * 1e9)
@@ -134,12 +148,15 @@ class SimulatedSlave:
             while data := await self.pipe.to_host.get():
                 await self._awake.wait()
                 for found in reader.feed(data):
+                    if self.state is State.GONE:
+                        break
                     heard = message(found)
                     self.heard.append(heard)
                     self._obey(heard)
         finally:
             if self._step is not None:
                 self._step.cancel()
+            self._served.set()
             self.pipe.to_controller.put_nowait(b"")
 
     def _say(self, saying: Any) -> None:
@@ -167,16 +184,20 @@ class SimulatedSlave:
         match command:
             case m.Prepare():
                 self._lease_ns = command.lease_ns
+                self._lease_until_ns = self.now_ns() + command.lease_ns
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.ListLuns() if missing := [path for path in command.paths if not self._has(path)]:
                 refusals = tuple(m.Refusal(path, "there is nothing to drive") for path in missing)
                 self._say(m.Refused(command.id, refusals))
             case m.ListLuns():
-                made = tuple(
-                    lun_of(f.path.replace("{}", str(i)), f.size) for f in command.create for i in range(f.count)
+                self._say_luns(command.id, [replace(lun, identity=None) for lun in self.luns])
+            case m.LookAtLuns():
+                self._say_luns(command.id, [known(lun, self.name) for lun in self.luns if lun.path in command.paths])
+            case m.CreateFiles():
+                paths = [(f.path.replace("{}", str(i)), f.size) for f in command.files for i in range(f.count)]
+                self._say_luns(
+                    command.id, [replace(known(lun_of(*one), self.name), ours=True, made=True) for one in paths]
                 )
-                self._say(m.Luns(command.id, self.luns + made))
-                self._say(m.End(command.id))
             case m.CreateWorkloads():
                 for workload in command.workloads:
                     self.workloads[workload.number] = workload
@@ -191,9 +212,11 @@ class SimulatedSlave:
                 for number in command.numbers:
                     del self.workloads[number], self.parameters[number]
                 self._say(m.Ok(command.id, self.now_ns()))
+            case m.LookAgain():
+                self._say(m.Ok(command.id, self.now_ns()))
             case m.ClockProbe():
                 now = self.now_ns()
-                self._lease_until_ns = now + self._lease_ns
+                self._renew_lease(command)
                 self._say(m.ClockReading(command.id, now, now))
             case m.Go():
                 self._last = self._cooldown_from = None
@@ -202,6 +225,7 @@ class SimulatedSlave:
                 self._step = asyncio.create_task(self._run(command))
                 self._say_after(self.faults.ready_late_s, m.Ready(command.id))
             case m.Continue():
+                self._renew_lease(command)
                 self._boundaries[command.subinterval] = command.boundary_ns
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.Cooldown():
@@ -214,9 +238,17 @@ class SimulatedSlave:
                 self._halted.set()
                 self._say(m.Ending(command.id))
             case m.Die():
-                self._say(m.DyingWords(command.id, -1, "goodbye"))
+                self._say(m.DyingWords(command.id, -1, self.last_words))
             case _:
                 raise ProtocolError(f"unexpected {command}")
+
+    def _renew_lease(self, command: m.ClockProbe | m.Continue) -> None:
+        proven_ns = min(command.heard_ns, self.now_ns()) + self._lease_ns
+        self._lease_until_ns = max(self._lease_until_ns, proven_ns)
+
+    def _say_luns(self, re: int, luns: Sequence[m.Lun]) -> None:
+        self._say(m.Luns(re, tuple(luns)))
+        self._say(m.End(re))
 
     def _has(self, path: str) -> bool:
         return any(path in (lun.path, *lun.named) for lun in self.luns)
@@ -243,12 +275,16 @@ class SimulatedSlave:
         self._boundaries = {}
         while True:
             planned = self._boundaries.get(k, start + go.length_ns)
+            self.offset_s += self.faults.clock_step.pop(k, 0.0)
+            unasked = self.faults.ends_at is not None and self.faults.ends_at[0] == k
+            if unasked:
+                planned -= go.length_ns // 2
             await self._until(planned)
             if k in self.faults.stall:
                 await self._freeze(self.faults.stall.pop(k))
             # Halted before its start, a step has a result all the same, of no length.
             end = max(start, min(planned, self.now_ns())) if self._halted.is_set() else planned
-            last = self._halted.is_set() or (self._last is not None and k >= self._last)
+            last = self._halted.is_set() or unasked or (self._last is not None and k >= self._last)
             faults = self.faults
             if k == faults.die_at:
                 self.pipe.say(b"")
@@ -262,7 +298,7 @@ class SimulatedSlave:
                 return
             if k in faults.late:
                 late = asyncio.get_running_loop().create_task(
-                    self._late(faults.late[k], k, start, end, last, order, classes)
+                    self._late(faults.late.pop(k), k, start, end, last, order, classes)
                 )
                 await asyncio.sleep(0)
                 del late
@@ -270,7 +306,14 @@ class SimulatedSlave:
                 self._deliver(k, start, end, last, order, classes)
             if last:
                 await asyncio.sleep(faults.catch_s)
-                self._say(m.Stopped(m.StopReason.COMMANDED, 0, 0, 0, 0, 0))
+                reason = faults.ends_at[1] if unasked and faults.ends_at else m.StopReason.COMMANDED
+                if unasked:
+                    faults.ends_at = None
+                if self._hung_since_ns:
+                    self._say(m.Stopped(reason, 3, 4, self.now_ns() - self._hung_since_ns, 10**9, 0))
+                else:
+                    self._say(m.Stopped(reason, 0, 0, 0, 0, 0))
+                self._hung_since_ns, faults.hangs = 0, None
                 return
             start, k = end, k + 1
 
@@ -279,6 +322,7 @@ class SimulatedSlave:
         self._deliver(*result)
 
     def _deliver(self, k: int, start: int, end: int, last: bool, order: "array[int]", classes: "array[int]") -> None:
+        last |= k == self.faults.says_last_at
         result = self.result(k, start, end, last, order, classes)
         if k == self.faults.half_line_at:
             self.pipe.say(line(result)[:500])
@@ -309,6 +353,10 @@ class SimulatedSlave:
             counts[base + Count.SUBMITTED] = counts[base + Count.COMPLETED] = done
             counts[base + Count.BYTES] = done * parameters.blocksize
             self._owed[number] = self._owed.get(number, 0) + due - done
+            if self.faults.hangs is not None and k >= self.faults.hangs[0] and number == self.faults.hangs[1]:
+                self._hung_since_ns = self._hung_since_ns or start
+                counts[base + Count.IN_FLIGHT] = 4
+                counts[base + Count.OLDEST_IN_FLIGHT_NS] = end - self._hung_since_ns
             counts[base + Count.BACKLOG] = self._owed[number]
             counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
@@ -349,11 +397,17 @@ class SimulatedSlave:
             return m.Array(kind, data.tobytes())
 
         return m.Result(
-            k, start, end - start, last, self.now_ns(), (12.5, 3.0),
+            k, start, round((end - start) * self.faults.length), last, self.now_ns(), (12.5, 3.0),
             packed(m.ArrayType.I64, counts), packed(m.ArrayType.U64, moments), packed(m.ArrayType.U32, spans),
             packed(m.ArrayType.U64, buckets), packed(m.ArrayType.I64, threads),
             tuple(m.Fault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
         )  # fmt: skip
+
+
+def known(lun: m.Lun, host: str = "a") -> m.Lun:
+    """As a look tells which it is: by all its attributes."""
+    facts = tuple((name, str(value)) for name, value in lun.attributes.items())
+    return lun if lun.identity else replace(lun, identity=m.Identity(f"machine of {host}", lun.size, facts))
 
 
 def lun_of(path: str, size: int = 1 << 30, *, kind: str = "file", **attributes: m.Attribute) -> m.Lun:

@@ -1,0 +1,78 @@
+"""When a host is probed, and when it has been silent for too long.
+
+Rule: pure; times are handed in. A beat is what a living slave answers at once: a probe, or a `continue` of the step
+that it drives. A probe is sent where no beat was for a quarter of the lease, so a busy conversation needs none. A
+host is lost once half its lease passed since a beat that it did not answer, without a word from it; at least three
+beats, so that the silence of a controller that stood still is not taken for the host's.
+"""
+
+from collections import deque
+from statistics import median_high
+from typing import Final
+
+S: Final = 10**9
+USUAL_LEASE_NS: Final = 10 * S  # until `prepare` says it
+SHORTEST_LEASE_NS: Final = 1 * S  # that plans may ask for
+LONGEST_NS: Final = 5 * S  # between two beats: the clocks drift apart meanwhile
+FIRST_NS: Final = 10 * S  # so long a host is probed every second, to know its clock
+AGAIN_NS: Final = 1 * S  # from an unanswered beat to the next
+BEATS_LOST: Final = 3
+SHORTEST_PATIENCE_NS: Final = BEATS_LOST * AGAIN_NS
+TRIPS_KEPT: Final = 15
+
+
+class Pulse:
+    """Remembers the beats of one host: which are unanswered, and how long the last ones took."""
+
+    def __init__(self, now_ns: int) -> None:
+        self._begun_ns = now_ns
+        self._beat_ns = now_ns - FIRST_NS  # when the last one was sent
+        self._unanswered: dict[int, int] = {}  # id -> sent
+        self._silent: list[int] = []  # when beats were sent since anything was heard
+        self.heard_ns = now_ns  # when it last said something
+        self._stale = True  # what the last beat said that had been heard was old: it may not have renewed the lease
+        self._trips_ns: deque[int] = deque(maxlen=TRIPS_KEPT)
+        self.lease_ns = USUAL_LEASE_NS
+
+    def agree(self, lease_ns: int) -> None:
+        """The host stops when it has heard nothing for so long."""
+        self.lease_ns = max(lease_ns, SHORTEST_LEASE_NS)
+
+    @property
+    def patience_ns(self) -> int:
+        """How long an unanswered beat is waited for."""
+        return max(self.lease_ns // 2, SHORTEST_PATIENCE_NS)
+
+    @property
+    def round_trip_ns(self) -> int:
+        """How long a beat and its answer take, as of late: the median. 0: none was answered yet."""
+        return median_high(self._trips_ns) if self._trips_ns else 0
+
+    def beat(self, number: int, now_ns: int) -> None:
+        """One was sent."""
+        self._stale = not self._trips_ns or now_ns - self.heard_ns > self.lease_ns // 2
+        self._unanswered[number] = self._beat_ns = now_ns
+        self._silent.append(now_ns)
+
+    def heard(self, now_ns: int) -> None:
+        """The host said something, whatever it was."""
+        self.heard_ns = now_ns
+        self._silent.clear()
+
+    def answered(self, number: int, now_ns: int) -> int | None:
+        """A beat's answer came; when the beat was sent. None: it was none, or is answered."""
+        sent_ns = self._unanswered.pop(number, None)
+        if sent_ns is not None:
+            self._trips_ns.append(now_ns - sent_ns)
+        return sent_ns
+
+    def due_ns(self, now_ns: int) -> int:
+        """When the next probe is to be sent."""
+        often = AGAIN_NS if self._silent or now_ns - self._begun_ns < FIRST_NS else LONGEST_NS
+        if self._stale and not self._silent:
+            return self._beat_ns
+        return self._beat_ns + min(self.lease_ns // 4, often)
+
+    def lost_ns(self) -> int | None:
+        """When the host is lost unless something is heard until then; None while too few beats are unanswered."""
+        return self._silent[0] + self.patience_ns if len(self._silent) >= BEATS_LOST else None
