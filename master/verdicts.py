@@ -39,16 +39,18 @@ class Reason(Enum):
 
     TARGET_NOT_REACHED = (
         Weight.INVALID,
-        "More I/O fell due than was done: what is owed (in the backlog and in flight) grew beyond the tolerance, so "
-        "response times have no meaning.",
+        "More I/O fell due than was done, by a workload instance in the row or by all of them together: what is owed "
+        "(in the backlog and in flight) grew beyond the tolerance and chance, so response times have no meaning.",
     )
     GENERATOR_LATE = (
         Weight.INVALID,
-        "More than 25 % of the response time (mean or p99) is the generator's own lateness.",
+        "More than 25 % of the mean response time is the generator's own lateness, or the p99 may be more than 25 % "
+        "shorter without the I/Os that were late.",
     )
     GENERATOR_LATENESS = (
         Weight.NOTE,
-        "More than 10 % of the response time (mean or p99) is the generator's own lateness.",
+        "More than 10 % of the response time (mean or p99) may be the generator's own lateness, or more than 25 % of "
+        "the p99.9 or of the longest.",
     )
     HARVEST_LATE = (
         Weight.INVALID,
@@ -67,7 +69,8 @@ class Reason(Enum):
     )
     STALL_AT_END = (
         Weight.INVALID,
-        "An I/O unfinished at the end is older than the longest response in the window: a stall is hidden.",
+        "An I/O unfinished at the end is older than the longest response in the window, and by more than chance: a "
+        "stall is hidden.",
     )
     OVERRUN = (
         Weight.INVALID,
@@ -86,6 +89,39 @@ class Reason(Enum):
         Weight.PARTIAL,
         "A host's result came after barrier 1 closed; that subinterval and the rest of the step are without it.",
     )
+    SHARED_LUN = Weight.NOTE, "A LUN is driven by several hosts or paths at once: each gets what the others leave."
+    EDITED = Weight.NOTE, "The load was not the plan's: somebody edited it while the step ran; it says who, and what."
+    EDIT_NOT_TAKEN = (
+        Weight.INVALID,
+        "A host did not take an edit, of control or of a person: it drove another load than was asked for.",
+    )
+    BACKLOG_BEFORE = (
+        Weight.INVALID,
+        "I/Os of a load before were done in the measurement: more than was asked for, and late for a reason that is "
+        "not this load's.",
+    )
+    OF_PARTIAL_STEP = (
+        Weight.PARTIAL,
+        "A setting is a share of what another step measured, and that was partial: hosts that were not in it have no "
+        "load.",
+    )
+    HUNG_IOS = (
+        Weight.PARTIAL,
+        "I/Os that were under way in the measurement had not come back when their host stopped: no latency has them.",
+    )
+    ORPHANED_IOS = (
+        Weight.NOTE,
+        "I/Os of the step before had not come back from the LUN when it ended: they may still have been in its queue.",
+    )
+    MAY_BE_DRIVEN = (
+        Weight.PARTIAL,
+        "A host that was given up while it drove may have gone on beside the measurement: its lease had not ended.",
+    )
+    HOST_MISSING = (
+        Weight.PARTIAL,
+        "A host that has a part in the row is not in the measurement, or not for all of its time, and no event says "
+        "why.",
+    )
     HOSTS_CHANGED = (
         Weight.PARTIAL,
         "The set of hosts changed in the measurement, which began again with those that were left.",
@@ -97,7 +133,21 @@ class Reason(Enum):
     )
     INTERRUPTED = Weight.INVALID, "The step, or the tread, was cut short before a subinterval of it was measured."
     CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
-    LATE_CONTROLLER = Weight.NOTE, "The controller's own work took more than half a subinterval."
+    CLOCK_STEPPED = (
+        Weight.PARTIAL,
+        "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
+        "boundaries were not where they were meant to be, and follow by 0.1 % of a subinterval each.",
+    )
+    LATE_CONTROLLER = (
+        Weight.NOTE,
+        "The controller worked for more than half a subinterval (from the last result's arrival to its decision, or in "
+        "CPU time), or stood still for so long.",
+    )
+    LATE_DECISION = (
+        Weight.PARTIAL,
+        "The controller decided on a subinterval after the next one, in which the decision was to act, had ended: it "
+        "stood still, or had too much to do. Results that came in time are merged all the same.",
+    )
     QUEUE_DEPTH_LIMITED = (
         Weight.NOTE,
         "A hardware queue of the device (nr_requests), or a thread's part of it, was full: in flight was capped below "
@@ -107,7 +157,7 @@ class Reason(Enum):
     DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
     TOO_FEW_SUBINTERVALS = (
         Weight.NOTE,
-        "Fewer than eight subintervals: how they depend on each other cannot be seen, so no half-width can be stated.",
+        "Fewer than 20 subintervals: how they depend on each other is hardly seen, so no half-width is stated.",
     )
     STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
     NO_RESPONSE = (
@@ -129,6 +179,11 @@ class Reason(Enum):
     TARGET_NOT_HELD = (
         Weight.INVALID,
         "Feedback control did not bring the metric to its target, or was at a bound of its range.",
+    )
+    TARGET_UNSURE = (
+        Weight.NOTE,
+        "Whether feedback control held the metric at its target cannot be said: by noise alone it may have been "
+        "further off than is allowed.",
     )
     SEARCH_UNBOUNDED = (
         Weight.INVALID,
@@ -160,13 +215,17 @@ def verdict_of(reasons: Iterable[Reason]) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason with what was seen, for people: `target_not_reached (what is owed grew by 1,204 of 50,000 due)`."""
+    """A reason with what was seen, for people: `target_not_reached (what is owed grew by 1,204 of 50,000 due)`.
+
+    Several are told with `; ` between them, so none has one within.
+    """
 
     reason: Reason
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.reason.word} ({self.detail})" if self.detail else self.reason.word
+        detail = self.detail.replace("; ", ", ")
+        return f"{self.reason.word} ({detail})" if detail else self.reason.word
 
 
 class ExitCode(IntEnum):
@@ -237,5 +296,5 @@ _EXIT_SENTENCES = {
     ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",
     ExitCode.PARTIAL: "A host or device was lost; what was measured before and without it is kept.",
     ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
-    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`, after a clean stop; what there was is written.",
+    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; what there was is written.",
 }

@@ -1,5 +1,6 @@
 """Merging is addition: exact, in any order, at every level; and what does not fit changes nothing."""
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -8,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import Interval, Merger
 from ivypy.master.rollup.merged import NO_LEAST, Merged, integers
+from ivypy.master.rollup.part import Adder
 from ivypy.master.rollup.window import MOST_SAMPLES, Samples, Window, carried
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
@@ -22,7 +25,8 @@ from tests.rollup.results import HostData, fault, packed, result
 # Two hosts, two ports, two tiers: classes that differ per host, a type that is the sum of another (host of host+port),
 # and one (tier) that crosses it.
 INSTANCES = [instance(n, host, port=n % 2, tier=n // 2) for host in ("h1", "h2") for n in range(4)]
-ROLLUPS = rollups_by(INSTANCES, "host", "port", "host+port", "tier")
+BY = ("host", "port", "host+port", "tier")
+ROLLUPS = rollups_by(INSTANCES, *BY)
 CLASSES = 4
 
 LATENCIES = st.lists(
@@ -317,7 +321,7 @@ def test_what_is_in_flight_in_a_window_is_the_mean_of_its_ends() -> None:
     window = Window(merger.layout)
     for k, in_flight in enumerate((10, 15, 14)):
         window.add(interval(merger, k, "h1", "h2", in_flight=in_flight))
-    assert window.measurement().in_flight[:3].tolist() == [26, 13, 13]
+    assert (window.measurement().account.in_flight.reshape(2, -1)[:, :2] / 3).tolist() == [[13, 0], [13, 0]]
     assert window.measurement().merged.counts[:3, Count.IN_FLIGHT].tolist() == [28, 14, 14]
 
 
@@ -350,12 +354,12 @@ def test_cpu_of_a_window_is_weighted_with_time() -> None:
 def test_half_widths_come_from_the_subintervals() -> None:
     merger = merger_of(ROLLUPS)
     window = Window(merger.layout)
-    counts = (9, 13, 10, 12, 9, 13, 10, 12)  # none like the one before it: as good as independent
+    counts = (9, 13, 10, 12) * 5  # none like the one before it: as good as independent
     for k, n in enumerate(counts):
         window.add(merged(merger, {"h1": HostData(4, CLASSES, {(0, 0): [1000 + n] * n})}, k))
     measurement = window.measurement()
     per_second = np.array(counts) / 5
-    assert measurement.iops_half_width[0] == pytest.approx(2.36462 * per_second.std(ddof=1) / 8**0.5, rel=1e-4)
+    assert measurement.iops_half_width[0] == pytest.approx(2.09302 * per_second.std(ddof=1) / 20**0.5, rel=1e-4)
     assert 0 < measurement.service_half_width_us[0] < 0.004
     assert np.isnan(measurement.service_half_width_us[2])  # h2 did nothing
 
@@ -381,3 +385,58 @@ def test_an_interval_knows_the_last_one() -> None:
 def test_results_stay_with_the_interval() -> None:
     found: Result = interval(merger_of(ROLLUPS), 0, "h1").results["h1"]
     assert found.cpu == (10.0, 30.0)
+
+
+@settings(max_examples=30)
+@given(st.lists(HOST, min_size=4, max_size=4), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.data())
+def test_whoever_adds_up_which_hosts_the_sum_is_the_same_bit_by_bit(
+    drawn: list[HostData], adder_of: list[int], more: st.DataObject
+) -> None:
+    """Some hosts are merged here, others by adders of their own, and some are not in."""
+    names = [f"h{n}" for n in range(4)]
+    rollups = rollups_by([instance(n, h, port=n % 2, tier=n // 2) for h in names for n in range(4)], *BY)
+    data = {host: result(one, 7) for host, one in zip(names, drawn, strict=True)}
+    came = more.draw(st.permutations([host for host in names if more.draw(st.booleans())]))
+    alone, together = merger_of(rollups), merger_of(rollups)
+    alone.open(7)
+    together.open(7)
+    adders = {}
+    for number in (1, 2):
+        if mine := [host for host, of in zip(names, adder_of, strict=True) if of == number]:
+            adders[number] = Adder(together.layout.places(mine))
+            adders[number].open(7)
+    for host in came:
+        alone.add(host, data[host])
+        adder = adders.get(adder_of[names.index(host)])
+        if adder is None:
+            together.add(host, data[host])
+        else:
+            adder.add(host, data[host], adder.check(host, data[host]))
+            together.note(host, data[host])
+    for adder in more.draw(st.permutations(list(adders.values()))):
+        together.put(adder.close())
+    one, other = alone.close(), together.close()
+    assert list(one.results.items()) == list(other.results.items())
+    assert pickle.dumps(one.merged.buckets) == pickle.dumps(other.merged.buckets)
+    for name in ("counts", "rates"):
+        assert getattr(one.merged, name).tobytes() == getattr(other.merged, name).tobytes()
+    for part in ("moments", "presence"):
+        assert pickle.dumps(getattr(one.merged, part)) == pickle.dumps(getattr(other.merged, part))
+    assert one.length_ns.tobytes() == other.length_ns.tobytes() and one.class_io.tobytes() == other.class_io.tobytes()
+
+
+def test_a_percentiles_half_width_is_of_its_subintervals_histograms() -> None:
+    merger = merger_of(ROLLUPS)
+    window = Window(merger.layout)
+    random = np.random.default_rng(1)
+    for k in range(300):  # more than are kept
+        samples = {(0, 0): (1000 + random.exponential(1e5, 200)).astype(int).tolist()}
+        window.add(merged(merger, {"h1": HostData(4, CLASSES, samples)}, k))
+        if k == 18:
+            assert np.isnan(window.measurement().service_p99.half_widths_us()).all()
+    measurement = window.measurement()
+    widths = measurement.service_p99.half_widths_us()
+    p99_us = Figures(measurement.merged, np.ones(len(widths), bool)).service("overall").percentile("p99")
+    assert 0.005 * p99_us[0] < widths[0] < 0.05 * p99_us[0]  # 60,000 I/Os: 600 beyond
+    assert np.isnan(measurement.response_p99.half_widths_us()).all(), "there were none"
+    assert measurement.service_p99.half_widths_us()[0] == widths[0], "asked again, it is the same"

@@ -22,7 +22,7 @@ from tests.rollup.results import HostData, packed, result
 US = 1000
 S = 10**9
 LENGTH = 5 * S
-SUBINTERVALS = 9
+SUBINTERVALS = 20
 DONE = 2000  # I/Os in each
 
 Thread = Mapping[ThreadCount, int]
@@ -97,7 +97,7 @@ def findings(thread: Thread, iops: Iops = 400.0, service_us: int = 1000, cpu: tu
         merger.add("h1", result(data, k, LENGTH, threads=threads, cpu=cpu))
         window.add(merger.close())
     settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
-    return "; ".join(str(one) for one in judge(window.measurement(), settings, 0.0025).findings[0])
+    return "; ".join(str(one) for one in judge(window.measurement(), settings, 0.0025, 5.0).findings[0])
 
 
 def late(mean_us: int, p99_us: int = 0) -> Thread:

@@ -37,8 +37,8 @@ PERCENTILES: Final[dict[str, int]] = {  # name: ten-thousandths
 }
 FEWEST_BEYOND: Final = 10  # samples beyond a percentile; with fewer, it is noise
 
-_EDGES: Final = np.array(lower_edges(), np.float64)
-_MIDDLES: Final = (_EDGES[:-1] + _EDGES[1:] - 1) / 2  # of the whole nanoseconds that a bucket holds
+EDGES_NS: Final = np.array(lower_edges(), np.float64)
+_MIDDLES: Final = (EDGES_NS[:-1] + EDGES_NS[1:] - 1) / 2  # of the whole nanoseconds that a bucket holds
 
 
 class Latency:

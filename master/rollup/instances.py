@@ -53,6 +53,12 @@ class WorkloadInstance:
     lun: str  # path
     workload: str
     attributes: Mapping[str, Attribute] = field(default_factory=dict)  # the LUN's
+    first: tuple[str, str] | None = None  # the first host and path that lead to the same LUN, where several do
+
+    @property
+    def distinct_lun(self) -> tuple[str, str]:
+        """Host and path: one pair for each LUN, by however many ways it is reached."""
+        return self.first or (self.host, self.lun)
 
     @property
     def id(self) -> str:
@@ -97,13 +103,14 @@ class RollupType:
     max_droop: float | None  # how far, as a fraction, the slowest may be below the fastest
     csv: bool  # whether its instances get files in every step's folder
     instances: tuple[RollupInstance, ...]
+    _by_name: Mapping[str, RollupInstance] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {instance.name: instance for instance in reversed(self.instances)})
 
     def instance(self, name: str) -> RollupInstance:
         """Raises KeyError for a name that no instance has."""
-        for instance in self.instances:
-            if instance.name == name:
-                return instance
-        raise KeyError(name)
+        return self._by_name[name]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Rule: three levels, each a sum of the one before: workload instances, merge clas
 stand in one order; their instances and their classes are consecutive, so that a host's result is a slice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .instances import Rollups
+from .part import Places
 
 Ints = NDArray[np.int64]
 
@@ -49,6 +50,7 @@ class Layout:
     numbers: Mapping[str, tuple[int, ...]]  # a host's instances, in `go`'s order
     instances: Mapping[str, slice]  # a host's place among I
     classes: Mapping[str, slice]  # a host's place among G
+    class_of: Ints  # (I,)
     class_host: Ints  # (G,)
     class_rows: Ints  # (G, T)
     to_classes: Reduction  # I -> G
@@ -89,6 +91,7 @@ class Layout:
             numbers={host: tuple(numbers) for host, numbers in order.items()},
             instances=instances,
             classes=classes,
+            class_of=np.array(class_of, np.int64),
             class_host=hosts,
             class_rows=rows,
             to_classes=Reduction.by(np.array(class_of, np.int64)),
@@ -99,6 +102,20 @@ class Layout:
             host_count=np.bincount(pairs[0], minlength=len(rollups.rows)),
             instance_count=instance_count,
         )
+
+    def of_instances(self, keys: Collection[tuple[str, int]]) -> NDArray[np.bool_]:
+        """(I,) which workload instances are among these (host, number)."""
+        return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
+
+    def places(self, hosts: Sequence[str] | None = None) -> Places:
+        """Where results are added: all of them, in tables of all rows; or those of some hosts, in the rows that these
+        have a part in."""
+        class_rows = {host: self.class_rows[self.classes[host]][:, self.direct] for host in hosts or self.hosts}
+        numbers = {host: self.numbers[host] for host in class_rows}
+        if hosts is None:
+            return Places(numbers, class_rows, np.arange(len(self.rollups.rows)))
+        rows = np.unique(np.concatenate([one.reshape(-1) for one in class_rows.values()]))
+        return Places(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
 
 
 def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:

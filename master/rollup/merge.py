@@ -1,9 +1,9 @@
 """Merging one step's results, subinterval by subinterval, into every rollup instance at once.
 
-Rule: exact, in any order of arrival, and in memory that does not grow. A result is checked against the layout
-completely before any of it is used, so a malformed one costs its host and changes nothing. Histograms are added as
-they come, for the finest rollup types only; the coarser ones, `all` first, are sums of those when the subinterval
-closes. Scalars are put in their place as they come and summed when it closes.
+Rule: exact, in any order of arrival and in any parts (part.py), and in memory that does not grow. A result is checked
+against the layout completely before any of it is used, so a malformed one costs its host and changes nothing.
+Histograms are added as they come, for the finest rollup types only; the coarser ones, `all` first, are sums of those
+when the subinterval closes. Scalars are put in their place as they come and summed when it closes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,9 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import Result
 from .instances import Rollups
 from .layout import Layout
-from .merged import HIGHEST, LIMBS, NO_LEAST, Buckets, Floats, Ints, Merged, Moments, Presence, Words, limbs_of
-from .unpack import Unpacked, threads_of, unpack
+from .merged import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Moments, Presence, Words, limbs_of
+from .part import Adder, Part
+from .unpack import threads_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +28,7 @@ class Interval:
     subinterval: int
     layout: Layout
     merged: Merged
+    counts: Ints  # (I, Count)
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as they came
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
     class_io: Words  # (G, KINDS, 2) I/Os and bytes of each merge class
@@ -58,99 +60,54 @@ class Merger:
     def __init__(self, rollups: Rollups, order: Mapping[str, Sequence[int]]) -> None:
         """`order`: per host the workload instances that take part in the step, as `go` lists them."""
         self.layout = Layout.build(rollups, order)
-        self._used = [(0, 0)] * SERIES  # bucket ranges of the subinterval before: a good guess for the next
-        self._is_open = False
+        self._adder = Adder(self.layout.places())
+        self._results: dict[str, Result] = {}
 
     def open(self, subinterval: int) -> None:
         """Begin with nothing merged; what was added since the last `close` is forgotten."""
-        layout = self.layout
-        instances, classes, rows = len(layout.to_classes.order), len(layout.class_host), len(layout.rollups.rows)
-        self._is_open = True
-        self._subinterval = subinterval
-        self._results: dict[str, Result] = {}
-        self._counts = np.zeros((instances, len(Count)), np.int64)
-        self._moments = np.zeros((classes, SERIES, len(Moment)), np.uint64)
-        self._moments[..., Moment.MIN] = NO_LEAST
-        self._length_ns = np.zeros(len(layout.hosts), np.int64)
-        self._cpu = np.full((len(layout.hosts), 2), np.nan)  # busy percent: mean over cores, busiest core
-        self._tables = [Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._used]
-        self._used = [(0, 0)] * SERIES
+        self._adder.open(subinterval)
+        self._results = {}
 
     def add(self, host: str, result: Result) -> None:
         """Merge one host's result. Raises ProtocolError, and changes nothing, if it does not fit or is out of turn."""
-        layout = self.layout
-        if not self._is_open or result.subinterval != self._subinterval or host in self._results:
-            raise ProtocolError(f"{host}: a result of subinterval {result.subinterval} is out of turn")
-        classes = layout.classes[host]
-        unpacked = unpack(host, result, layout.numbers[host], classes.stop - classes.start)
+        self._check_turn(host, result)
+        self._adder.add(host, result, self._adder.check(host, result))
         self._results[host] = result
-        self._counts[layout.instances[host]] = unpacked.counts
-        self._moments[classes] = unpacked.moments
-        position = layout.position[host]
-        self._length_ns[position] = result.length_ns
-        if result.cpu:
-            self._cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
-        self._add_histograms(unpacked, layout.class_rows[classes])
+
+    def note(self, host: str, result: Result) -> None:
+        """Take a result whose numbers come with a part. Raises ProtocolError if it is out of turn."""
+        self._check_turn(host, result)
+        self._results[host] = result
+
+    def put(self, part: Part) -> None:
+        """Merge what was added up elsewhere, of hosts that were noted."""
+        self._adder.put(part)
+
+    def forget(self, host: str) -> None:
+        """A host that was noted, and whose part does not come."""
+        del self._results[host]
 
     def close(self) -> Interval:
         """The subinterval, merged from the results that were added."""
-        self._is_open = False
-        layout = self.layout
-        self._sum_coarser()
-        class_io = self._moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
+        part, layout = self._adder.close(), self.layout
+        class_io = part.moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
+        for table in part.buckets:
+            for reduction in layout.between_rows if table.counts.shape[1] else ():
+                reduction.into(table.counts, table.counts)
         merged = Merged(
             rollups=layout.rollups,
-            counts=merged_counts(layout, self._counts),
-            moments=merged_moments(layout, self._moments),
-            buckets=tuple(self._tables),
-            rates=merged_rates(layout, class_io, self._length_ns),
-            presence=presence(layout, self._length_ns, self._cpu),
+            counts=merged_counts(layout, part.counts),
+            moments=merged_moments(layout, part.moments),
+            buckets=part.buckets,
+            rates=merged_rates(layout, class_io, part.length_ns),
+            presence=presence(layout, part.length_ns, part.cpu),
         )
-        interval = Interval(self._subinterval, layout, merged, self._results, self._length_ns, class_io)
-        del self._results, self._counts, self._moments, self._tables  # they are the interval's now
-        return interval
+        results = {host: self._results[host] for host in layout.hosts if host in self._results}
+        return Interval(part.subinterval, layout, merged, part.counts, results, part.length_ns, class_io)
 
-    def _add_histograms(self, unpacked: Unpacked, class_rows: Ints) -> None:
-        """Add a host's buckets to the rows of every type that is a sum of no other."""
-        rows = class_rows[:, self.layout.direct].tolist()
-        spans, buckets = unpacked.spans.tolist(), unpacked.buckets
-        for series, (low, high) in _ranges(spans).items():
-            self._used[series] = _both(self._used[series], (low, high))
-            self._tables[series] = self._tables[series].covering(low, high)
-        start = 0
-        for place, (first, width) in enumerate(spans):
-            if width:
-                table = self._tables[place % SERIES]
-                used, first = buckets[start : start + width], first - table.low
-                for row in rows[place // SERIES]:
-                    table.counts[row, first : first + width] += used
-                start += width
-
-    def _sum_coarser(self) -> None:
-        """Fill the rows of the types that are sums of finer ones, and drop buckets that nobody used."""
-        for series, (low, high) in enumerate(self._used):
-            table = self._tables[series]
-            counts = table.counts[:, low - table.low : high - table.low] if high else table.counts[:, :0]
-            if high:
-                for reduction in self.layout.between_rows:
-                    reduction.into(counts, counts)
-            self._tables[series] = Buckets(low, counts)
-
-
-def _ranges(spans: Sequence[Sequence[int]]) -> dict[int, tuple[int, int]]:
-    """Per series that any class uses, the range [low, high) of its buckets."""
-    found: dict[int, tuple[int, int]] = {}
-    for place, (first, width) in enumerate(spans):
-        if width:
-            found[place % SERIES] = _both(found.get(place % SERIES, (0, 0)), (first, first + width))
-    return found
-
-
-def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """The range that covers two; (0, 0) is none."""
-    if not one[1]:
-        return other
-    return min(one[0], other[0]), max(one[1], other[1])
+    def _check_turn(self, host: str, result: Result) -> None:
+        if result.subinterval != self._adder.subinterval or host in self._results:
+            raise ProtocolError(f"{host}: a result of subinterval {result.subinterval} is out of turn")
 
 
 def merged_counts(layout: Layout, counts: Ints) -> Ints:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ...protocol.parameters import MAX, PARAMETERS, Parameters
 from .instances import Rollups
 
+NOTHING: Final = "0"  # the total that is asked for where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
 
@@ -25,6 +26,7 @@ class Settings:
     columns: Mapping[str, tuple[str, ...]]  # parameter: a text per row
     paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
+    at_max: frozenset[tuple[str, int]]  # (host, number) of those instances
     iops: tuple[str, ...]  # total that is asked for: a number, `max`, or blank where some are paced and some not
 
     @classmethod
@@ -37,7 +39,8 @@ class Settings:
         paced = np.array([bool(row) and all(p.iops != MAX for p in row) for row in members], bool)
         some_max = np.array([any(p.iops == MAX for p in row) for row in members], bool)
         columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
-        return cls(columns, paced, some_max, tuple(_total(row) for row in members))
+        at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
+        return cls(columns, paced, some_max, at_max, tuple(_total(row) for row in members))
 
 
 def _total(row: list[Parameters]) -> str:

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 SOKAL: Final = 5.0  # beyond five times the time, autocorrelations are noise
 FEWEST: Final = 8  # of fewer samples the correlation is unknown, and with it the half-width
+FEWEST_STATED: Final = 20  # of fewer, a half-width of correlated samples is too small too often to be printed
 CONFIDENCE: Final = 0.95
 
 
@@ -130,10 +131,10 @@ def effective_samples(samples: Floats) -> Floats:
     return effective
 
 
-def half_width(samples: Floats, confidence: float = CONFIDENCE) -> Floats:
-    """The half-width of each column's mean; nan for fewer than FEWEST samples, or fewer than two effective ones."""
+def half_width(samples: Floats, confidence: float = CONFIDENCE, fewest: int = FEWEST) -> Floats:
+    """The half-width of each column's mean; nan for fewer than `fewest` samples, or fewer than two effective ones."""
     n = len(samples)
-    if n < FEWEST:
+    if n < fewest:
         return np.full(samples.shape[1:], np.nan)
     effective = effective_samples(samples)
     deviation = samples.std(axis=0, ddof=1)
@@ -141,7 +142,9 @@ def half_width(samples: Floats, confidence: float = CONFIDENCE) -> Floats:
     return found
 
 
-def ratio_half_width(numerators: Floats, denominators: Floats, confidence: float = CONFIDENCE) -> Floats:
+def ratio_half_width(
+    numerators: Floats, denominators: Floats, confidence: float = CONFIDENCE, fewest: int = FEWEST
+) -> Floats:
     """The half-width of each column's ratio of sums, sum(numerators) / sum(denominators), both (n, R).
 
     The ratio estimator: the half-width of the mean of the residuals (y - ratio x) / mean(x), whose mean is 0.
@@ -151,7 +154,7 @@ def ratio_half_width(numerators: Floats, denominators: Floats, confidence: float
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = numerators.sum(axis=0) / total
         residuals = (numerators - ratio * denominators) / (total / len(denominators))
-    found = half_width(np.where(total > 0, residuals, 0.0), confidence)
+    found = half_width(np.where(total > 0, residuals, 0.0), confidence, fewest)
     return np.where(total > 0, found, np.nan)
 
 

@@ -5,18 +5,21 @@ count is the sum of its buckets.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import SERIES, Count, Moment, ThreadCount
+from ...protocol.counters import MOST_THREADS, SERIES, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.histogram import BUCKETS
 from ...protocol.messages import Array, ArrayType, Result
 from .merged import NO_LEAST, Ints, Words
+
+LARGEST_COUNT: Final = 1 << 53  # of I/Os, bytes or nanoseconds in one subinterval: exact as a float, and sums fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +52,9 @@ def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> U
     if counts.size and counts.min() < 0:
         row, column = np.argwhere(counts < 0)[0]
         raise wrong(f"{Count(column).name} of workload {numbers[row]} is {counts[row, column]}")
+    if counts.size and counts.max() > LARGEST_COUNT:
+        row, column = np.argwhere(counts > LARGEST_COUNT)[0]
+        raise wrong(f"{Count(column).name} of workload {numbers[row]} is {counts[row, column]}")
     moments = array("moments", result.moments, ArrayType.U64, classes, SERIES, len(Moment))
     spans = array("spans", result.spans, ArrayType.U32, classes, SERIES, 2).reshape(-1, 2).astype(np.int64)
     ends = spans[:, 1].cumsum()
@@ -62,6 +68,11 @@ def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> U
         raise wrong(f"threads has {len(result.threads)} numbers, not a multiple of {len(ThreadCount)}")
     if result.threads.type is not ArrayType.I64:
         raise wrong(f"threads is of type {result.threads.type}, not i8")
+    threads = threads_of(result)
+    if len(threads) > MOST_THREADS:
+        raise wrong(f"it is of {len(threads)} threads, more than {MOST_THREADS}")
+    if threads.size and (threads.max() > LARGEST_COUNT or threads.min() < -LARGEST_COUNT):
+        raise wrong("a figure of a thread is beyond all bounds")
     unknown = {fault.number for fault in result.faults} - set(numbers) if result.faults else ()
     if unknown:
         raise wrong(f"it names faults of the unknown workloads {sorted(unknown)}")
@@ -92,3 +103,17 @@ def _moments_fault(moments: Words, lengths: Ints, ends: Ints, buckets: Words) ->
 def threads_of(result: Result) -> Ints:
     """The figures of a result's threads, shape (threads, ThreadCount)."""
     return np.frombuffer(result.threads.data, "<i8").reshape(-1, len(ThreadCount))
+
+
+def light(result: Result) -> Result:
+    """A result without the data that only merging looks into; their streams stay, to be stored."""
+    return _each(result, lambda array: Array(array.type, b"", array.stream))
+
+
+def whole(result: Result) -> Result:
+    """What `light` has taken away, put back."""
+    return _each(result, lambda one: Array(one.type, zlib.decompress(one.packed), one.packed) if one.packed else one)
+
+
+def _each(result: Result, change: Callable[[Array], Array]) -> Result:
+    return replace(result, moments=change(result.moments), spans=change(result.spans), buckets=change(result.buckets))

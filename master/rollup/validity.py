@@ -6,8 +6,9 @@ stands on every row that has a part in it.
 """
 
 import errno
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,29 +18,39 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ..verdicts import Finding, Reason, Verdict, verdict_of
 from . import workers
-from .deficit import allowed
-from .figures import Figures
+from .deficit import FALSE_ALARM, rows_ahead, rows_behind
+from .figures import PERCENTILES, Figures
 from .instances import Rollups
+from .merged import Floats
 from .metrics import column
-from .settings import Settings
-from .statistics import FEWEST
+from .settings import NOTHING, Settings
+from .statistics import FEWEST_STATED
+from .tail import excess
 from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
 LEAST_HARVEST_US: Final = 10.0  # a thread's own pass may take so long; less is not judged
+MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
+ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
 
 
+OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is of one host alone
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A finding from outside the numbers, and whom it concerns."""
+    """A finding from outside the numbers, whom it concerns, and in which subintervals of the step."""
 
     finding: Finding
     host: str = ""  # "": everybody
     number: int | None = None  # of a workload instance on that host; None: all of them
+    since: int = 0  # measurements that ended before this subinterval are free of it
+    until: int | None = None  # as are those that began after this one
+    of_many_hosts: bool = False  # only rows that are not of one host alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,8 @@ class _Case:
 
     measurement: Measurement
     settings: Settings
-    tolerance: float  # of what fell due
+    behind: Mapping[int, str]  # the rows that did not keep up, and what fell behind in them
+    ahead: Mapping[int, str]  # the rows that did more than fell due, and what did so in them
     figures: Figures  # with response times of every paced row, reached or not
 
     def count(self, which: Count) -> NDArray[np.int64]:
@@ -77,16 +89,25 @@ class _Case:
         return found
 
 
-def judge(measurement: Measurement, settings: Settings, tolerance: float, outside: Iterable[Outside] = ()) -> Judgement:
-    """The findings of every row. `tolerance`: achieved_iops_tolerance, a fraction of what fell due."""
-    case = _Case(measurement, settings, tolerance, Figures(measurement.merged, settings.paced))
+def judge(
+    measurement: Measurement, settings: Settings, tolerance: float, length_s: float, outside: Iterable[Outside] = ()
+) -> Judgement:
+    """The findings of every row. `tolerance`: achieved_iops_tolerance, a fraction of what fell due; `length_s`: of a
+    subinterval, as planned."""
+    paced = ~measurement.layout.of_instances(settings.at_max)
+    account = measurement.account.of_paced(paced)
+    behind = rows_behind(measurement.layout, account, tolerance)
+    ahead = rows_ahead(measurement.layout, account, tolerance)
+    case = _Case(measurement, settings, behind, ahead, Figures(measurement.merged, settings.paced))
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
     for question in _QUESTIONS:
         for row, finding in question(case):
             findings[row][finding] = None
-    for row, finding in _of_outside(measurement, outside):
+    for row, finding in _of_outside(measurement, [*_present(measurement, length_s, outside)]):
         findings[row][finding] = None
-    return Judgement(tuple(tuple(row) for row in findings), ~_not_reached(case))
+    reached = np.ones(len(findings), bool)
+    reached[list(behind)] = False
+    return Judgement(tuple(tuple(row) for row in findings), reached)
 
 
 def _each(rows: NDArray[np.bool_], reason: Reason, detail: Callable[[int], str]) -> Rows:
@@ -94,50 +115,42 @@ def _each(rows: NDArray[np.bool_], reason: Reason, detail: Callable[[int], str])
         yield row, Finding(reason, detail(row))
 
 
-def _growth(case: _Case) -> NDArray[np.int64]:
-    """By how much what is owed grew. Where iops is max, what is in flight is no deficit: the backlog alone counts."""
-    left = case.count(Count.DUE) - case.count(Count.DROPPED)
-    done = case.count(Count.COMPLETED) + case.count(Count.ERRORS)
-    return np.where(case.settings.some_max, left - case.count(Count.SUBMITTED), left - done)
-
-
-def _not_reached(case: _Case) -> NDArray[np.bool_]:
-    measurement = case.measurement
-    in_flight = np.where(case.settings.some_max, 0.0, measurement.in_flight)
-    most = allowed(case.count(Count.DUE), case.tolerance, in_flight, measurement.merged.presence.instances)
-    found: NDArray[np.bool_] = _growth(case) > most
-    return found
-
-
 def _target(case: _Case) -> Rows:
-    growth = _growth(case)
+    for row, detail in case.behind.items():
+        yield row, Finding(Reason.TARGET_NOT_REACHED, detail)
 
-    def detail(row: int) -> str:
-        return f"what is owed grew by {growth[row]:,} of {case.count(Count.DUE)[row]:,} due"
 
-    yield from _each(_not_reached(case), Reason.TARGET_NOT_REACHED, detail)
+def _before(case: _Case) -> Rows:
+    for row, detail in case.ahead.items():
+        yield row, Finding(Reason.BACKLOG_BEFORE, detail)
 
 
 def _lateness(case: _Case) -> Rows:
+    """The mean and the p99 decide; of what lies further out it is noted."""
     response, lateness = case.figures.response("overall"), case.figures.lateness()
     shown = case.figures.has_response("overall")
-    shares = {}
-    for name, of_lateness, of_response in (
-        ("mean", lateness.mean, response.mean),
-        ("p99", lateness.percentile("p99"), response.percentile("p99")),
-    ):
-        blank = np.zeros(len(shown))
+
+    def part(of_lateness: Floats, of_response: Floats) -> Floats:
         known = shown & (of_response > 0) & ~np.isnan(of_lateness)
-        shares[name] = np.divide(of_lateness, of_response, out=blank, where=known)
+        return np.divide(of_lateness, of_response, out=np.zeros(len(shown)), where=known)
+
+    def tail(name: str, least: float) -> Floats:
+        found = excess(response.buckets, lateness.buckets, PERCENTILES[name], least)
+        return np.where(shown, np.nan_to_num(found), 0.0)
+
+    judged = {"mean": part(lateness.mean, response.mean), "p99": tail("p99", LATENESS_NOTE)}
+    noted = {"p99.9": tail("p99_9", LATENESS_INVALID), "max": part(lateness.max, response.max)}
+    limits = {**dict.fromkeys(judged, LATENESS_NOTE), **dict.fromkeys(noted, LATENESS_INVALID)}
+    parts = {**judged, **noted}
 
     def detail(row: int) -> str:
-        return ", ".join(
-            f"{share[row]:.0%} of the {name}" for name, share in shares.items() if share[row] > LATENESS_NOTE
-        )
+        said = {name: float(found[row]) for name, found in parts.items() if found[row] > limits[name]}
+        return ", ".join(f"{found:.0%} of the {name}" for name, found in said.items())
 
-    worst = np.maximum(shares["mean"], shares["p99"])
-    yield from _each(worst > LATENESS_INVALID, Reason.GENERATOR_LATE, detail)
-    yield from _each((worst > LATENESS_NOTE) & (worst <= LATENESS_INVALID), Reason.GENERATOR_LATENESS, detail)
+    invalid = np.maximum(*judged.values()) > LATENESS_INVALID
+    worth_a_note = np.any([found > limits[name] for name, found in parts.items()], axis=0)
+    yield from _each(invalid, Reason.GENERATOR_LATE, detail)
+    yield from _each(worth_a_note & ~invalid, Reason.GENERATOR_LATENESS, detail)
 
 
 def _harvests(case: _Case) -> Rows:
@@ -184,11 +197,21 @@ def _stall(case: _Case) -> Rows:
     oldest = case.count(Count.OLDEST_OWED_NS) / 1e3
     overall = [case.figures.service("overall"), case.figures.response("overall")]
     longest = np.max([np.nan_to_num(latency.max) for latency in overall], axis=0)
+    completed = overall[0].count
+    owed = np.maximum(case.count(Count.IN_FLIGHT) + case.count(Count.BACKLOG), 1)
+    for row in np.flatnonzero(oldest > longest).tolist():
+        chance = older_by_chance(oldest[row] / longest[row], completed[row]) if longest[row] else 0.0
+        if chance * owed[row] * len(oldest) < FALSE_ALARM:
+            detail = f"oldest unfinished {oldest[row] / 1e3:,.3f} ms, longest completed {longest[row] / 1e3:,.3f} ms"
+            yield row, Finding(Reason.STALL_AT_END, detail)
 
-    def detail(row: int) -> str:
-        return f"oldest unfinished {oldest[row] / 1e3:,.3f} ms, longest completed {longest[row] / 1e3:,.3f} ms"
 
-    yield from _each(oldest > longest, Reason.STALL_AT_END, detail)
+def older_by_chance(times: float, completed: float) -> float:
+    """The chance that an unfinished I/O is older than so many `times` (at least 1) the longest of `completed` ones.
+
+    Of exponential times, where an age is distributed as they are: E exp(-times x longest) = n B(times + 1, n).
+    """
+    return math.exp(math.lgamma(completed + 1) + math.lgamma(times + 1) - math.lgamma(completed + times + 1))
 
 
 def _uncovered(case: _Case) -> Rows:
@@ -199,9 +222,10 @@ def _uncovered(case: _Case) -> Rows:
 
 
 def _samples(case: _Case) -> Rows:
-    """A row none of whose hosts is in has its lost hosts as the reason."""
+    """A row none of whose hosts is in has its lost hosts as the reason; one that was asked for nothing did it."""
     present = case.measurement.merged.presence.hosts_in > 0
-    yield from _each(present & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
+    asked = np.array([iops != NOTHING for iops in case.settings.iops], bool)
+    yield from _each(present & asked & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
 
 
 def _errors(case: _Case) -> Rows:
@@ -251,21 +275,62 @@ def _counters(case: _Case) -> Rows:
 
 
 def _few(case: _Case) -> Rows:
-    if case.measurement.subintervals < FEWEST:
+    if case.measurement.subintervals < FEWEST_STATED:
         finding = Finding(Reason.TOO_FEW_SUBINTERVALS, f"{case.measurement.subintervals}")
         yield from ((row, finding) for row in range(len(case.measurement.merged.counts)))
 
 
 _QUESTIONS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _stall, _errors, _uncovered, _counters, _lateness, _harvests, _types, _busy, _few,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _harvests, _types, _busy, _few,
 )  # fmt: skip
+
+
+def _present(measurement: Measurement, length_s: float, outside: Iterable[Outside]) -> Iterator[Outside]:
+    """What was handed in, made to fit the data: who is missing follows from them, and an event only says why.
+
+    A host that was lost or late after its last measured subinterval is not missing (but if the measurement was cut
+    short, it may be why); one that is missing makes its rows partial though no event says so.
+    """
+    missing = _missing(measurement, length_s)
+    said = [one for one in outside if one.since <= measurement.last and not _was_over(one, measurement.first)]
+    shortened = any(one.finding.reason is Reason.SHORTENED for one in said)
+    for one in said:
+        absence = bool(one.host) and one.finding.reason in ABSENCES
+        if not absence or shortened or one.host in missing:
+            yield one
+        if absence and one.host in missing:
+            missing[one.host] = ""
+    for host, why in missing.items():
+        if why:
+            yield Outside(Finding(Reason.HOST_MISSING, f"{host}: {why}"), host)
+
+
+def _was_over(one: Outside, first: int) -> bool:
+    return one.until is not None and first > one.until
+
+
+def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
+    """The hosts of which the measurement is not, or not for all of its time, and how that shows."""
+    found = {host: "it is in no subinterval" for host in measurement.layout.hosts if host not in measurement.hosts}
+    planned_s = measurement.subintervals * length_s
+    for host in sorted(measurement.hosts):
+        real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
+        if host in measurement.cut:
+            found[host] = f"its result of subinterval {measurement.cut[host]} was cut"
+        elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
+            found[host] = f"its subintervals are {real_s:.4g} s long together, not {planned_s:.4g} s"
+    return found
 
 
 def _of_outside(measurement: Measurement, outside: Iterable[Outside]) -> Rows:
     rollups = measurement.merged.rollups
     for one in outside:
-        if not one.host:
-            rows: Iterable[int] = range(len(rollups.rows))
+        if one.of_many_hosts:
+            rows: Iterable[int] = [
+                row.row for kind in rollups.types if not OF_ONE_HOST & set(kind.by) for row in kind.instances
+            ]
+        elif not one.host:
+            rows = range(len(rollups.rows))
         elif one.number is None:
             rows = _rows_of_host(measurement, one.host)
         else:

@@ -11,7 +11,10 @@ from typing import Final
 
 import numpy as np
 
-from ...protocol.counters import KINDS, SERIES, SERVICE, Count, Moment
+from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
+from .bootstrap import stated_half_width
+from .deficit import Account, Outstanding
+from .figures import PERCENTILES
 from .layout import Layout
 from .merge import Interval, merged_rates, presence
 from .merged import (
@@ -20,19 +23,23 @@ from .merged import (
     STATES,
     Buckets,
     Floats,
+    Ints,
     Merged,
     Moments,
     Words,
     added,
     no_buckets,
     reals,
+    sum_of,
     words_of,
 )
-from .statistics import half_width, ratio_half_width
+from .statistics import FEWEST_STATED, half_width, ratio_half_width
 from .unpack import threads_of
 from .workers import Seen, Workers
 
 MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
+MOST_HISTOGRAMS: Final = 128  # likewise
+STATED_ROWS: Final = 16  # rows whose percentiles have a half-width: it takes their histograms of every subinterval
 
 
 class Samples:
@@ -65,6 +72,60 @@ class Samples:
         return np.array(self._samples).reshape(-1, *self._part.shape)
 
 
+class History:
+    """Histograms of the first STATED_ROWS rows over time, at most MOST_HISTOGRAMS of them: beyond that, neighbours are
+    added together, so that memory stays as it is."""
+
+    def __init__(self, series: tuple[int, ...]) -> None:
+        self._series = series
+        self._parts: list[Buckets] = []
+        self._open: Buckets | None = None  # what an unfinished batch comes to
+        self._in_part = 0
+        self._batch = 1
+
+    def add(self, merged: Merged) -> None:
+        """One subinterval."""
+        rows = min(STATED_ROWS, len(merged.counts))
+        parts = [merged.buckets[one] for one in self._series]
+        found = sum_of([Buckets(one.low, one.counts[:rows]) for one in parts], rows)
+        found = Buckets(found.low, found.counts.copy())
+        self._open = found if self._open is None else sum_of([self._open, found], rows)
+        self._in_part += 1
+        if self._in_part < self._batch:
+            return
+        self._parts.append(self._open)
+        self._open, self._in_part = None, 0
+        if len(self._parts) == MOST_HISTOGRAMS:
+            pairs = zip(self._parts[::2], self._parts[1::2], strict=True)
+            self._parts = [sum_of([*pair], rows) for pair in pairs]
+            self._batch *= 2
+
+    def stated(self, share: int, rows: int) -> "Stated":
+        """The half-widths of what was added so far."""
+        return Stated(tuple(self._parts), share, rows)
+
+
+class Stated:
+    """Half-widths of a percentile, worked out when they are first asked for; the histograms go then."""
+
+    def __init__(self, parts: tuple[Buckets, ...], share: int, rows: int) -> None:
+        """`share`: of the I/Os below the percentile, in ten-thousandths."""
+        self._parts, self._share = parts, share
+        self._found: Floats = np.full(rows, np.nan)
+
+    def half_widths_us(self) -> Floats:
+        """(R,); nan where none is stated."""
+        parts, self._parts = self._parts, ()
+        used = [part for part in parts if part.counts.shape[1]]
+        if len(parts) < FEWEST_STATED or not used:
+            return self._found
+        low, high = min(part.low for part in used), max(part.high for part in used)
+        counts = np.stack([part.padded(low, high).counts for part in parts]).astype(np.float64)
+        for row in range(counts.shape[1]):
+            self._found[row] = stated_half_width(counts[:, row], low, self._share) * 1e-3
+        return self._found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
     """A finished window: what a summary row is computed and judged from."""
@@ -75,11 +136,16 @@ class Measurement:
     layout: Layout
     hosts: frozenset[str]  # that are in
     merged: Merged
-    in_flight: Floats  # (R,) mean of the numbers at its subintervals' ends
+    account: Account  # (I,) what each workload instance was asked for, and did
     iops_half_width: Floats  # (R,) of overall_iops, at 95 %; nan where none can be stated
     service_half_width_us: Floats  # (R,) of overall_service_us_mean
+    response_half_width_us: Floats  # (R,) of overall_response_us_mean
+    service_p99: Stated  # of overall_service_us_p99, of the first STATED_ROWS rows
+    response_p99: Stated  # of overall_response_us_p99, likewise
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
     uncovered: dict[str, int]  # host: boundaries without a free buffer, and threads that did not hand over
+    cut: dict[str, int]  # host: the subinterval of which it sent a result that it called its step's last
+    length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
     workers: dict[str, Seen]  # host: what its workload threads say of themselves
 
@@ -92,17 +158,21 @@ class Window:
         self.subintervals = 0
         self._layout = layout
         self._last: Interval | None = None
-        self._counts = np.zeros((rows, len(Count)), np.int64)  # also of the states, whose sum makes a mean
+        self._counts = np.zeros((rows, len(Count)), np.int64)
         self._limbs = np.zeros((rows, SERIES, LIMBS), np.uint64)
         self._least = np.full((rows, SERIES), NO_LEAST)
         self._most = np.zeros((rows, SERIES), np.uint64)
         self._buckets = [no_buckets(rows)] * SERIES
+        self._account = Account.none(len(layout.class_of))
         self._class_io = np.zeros((len(layout.class_host), KINDS, 2), np.uint64)
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
-        self._samples = Samples(3, rows)
+        self._samples = Samples(5, rows)
+        self._services = History(tuple(range(SERVICE, SERVICE + KINDS)))
+        self._responses = History(tuple(range(RESPONSE, RESPONSE + KINDS)))
         self._busy: dict[str, Floats] = {}  # per core: percent x nanoseconds
         self._workers: dict[str, Workers] = {}
         self._uncovered: Counter[str] = Counter()
+        self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
     def fits(self, interval: Interval) -> bool:
@@ -120,9 +190,12 @@ class Window:
         np.minimum(self._least, moments.least, out=self._least)
         np.maximum(self._most, moments.most, out=self._most)
         self._buckets = [added(total, part) for total, part in zip(self._buckets, merged.buckets, strict=True)]
+        self._account = self._account.plus(Outstanding.of(interval.counts))
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
         self._samples.add(_figures(merged))
+        self._services.add(merged)
+        self._responses.add(merged)
         self._add_hosts(interval)
         self._last = interval
         self.subintervals += 1
@@ -156,11 +229,16 @@ class Window:
                 rates=merged_rates(layout, self._class_io, self._length_ns),
                 presence=presence(layout, self._length_ns, cpu),
             ),
-            in_flight=self._counts[:, Count.IN_FLIGHT] / self.subintervals,
-            iops_half_width=half_width(samples[:, 0]),
-            service_half_width_us=ratio_half_width(samples[:, 1], samples[:, 2]) * 1e-3,
+            account=self._account,
+            iops_half_width=half_width(samples[:, 0], fewest=FEWEST_STATED),
+            service_half_width_us=ratio_half_width(samples[:, 1], samples[:, 2], fewest=FEWEST_STATED) * 1e-3,
+            response_half_width_us=ratio_half_width(samples[:, 3], samples[:, 4], fewest=FEWEST_STATED) * 1e-3,
+            service_p99=self._services.stated(PERCENTILES["p99"], len(counts)),
+            response_p99=self._responses.stated(PERCENTILES["p99"], len(counts)),
             cores=cores,
             uncovered=dict(self._uncovered),
+            cut=dict(self._cut),
+            length_ns=self._length_ns.copy(),
             faults=dict(self._faults),
             workers={host: workers.seen() for host, workers in self._workers.items()},
         )
@@ -170,6 +248,8 @@ class Window:
         for host, result in interval.results.items():
             busy = np.array(result.cpu) * result.length_ns
             self._busy[host] = self._busy[host] + busy if host in self._busy else busy
+            if result.last:
+                self._cut.setdefault(host, interval.subinterval)
             self._workers.setdefault(host, Workers()).add(threads_of(result), result.length_ns)
             for fault in result.faults:
                 self._faults[host, fault.number, fault.errno] += fault.count
@@ -185,7 +265,10 @@ def carried(limbs: Words) -> Words:
 
 
 def _figures(merged: Merged) -> Floats:
-    """What half-widths are computed from, per subinterval, shape (3, R): IOPS; sum of service times, ns; I/Os."""
-    service = merged.moments.limbs[:, SERVICE : SERVICE + KINDS]
-    sums, counts = (reals(service, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT))
-    return np.stack([merged.rates[:, :, 0].sum(axis=1), sums, counts])
+    """What half-widths are computed from, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same
+    two of response times."""
+    found = [merged.rates[:, :, 0].sum(axis=1)]
+    for first in (SERVICE, RESPONSE):
+        limbs = merged.moments.limbs[:, first : first + KINDS]
+        found += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]
+    return np.stack(found)
