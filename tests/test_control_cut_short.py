@@ -3,10 +3,11 @@
 import pytest
 
 from ivypy.master.control.criteria import Criterion, Rule, criterion_named
-from ivypy.master.control.decide import State
+from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.find import Find
 from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.interval import Interval
 from ivypy.master.control.measure import Goal, Measure
 from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.probe import Answer, Question
@@ -101,6 +102,7 @@ def test_feedback_is_measured_from_where_it_had_settled() -> None:
     assert since is not None and [finding.reason for finding in got.findings] == SHORTENED
 
 
+@pytest.mark.slow
 def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
     """Over every moment of a search: nothing, then a bracket of one side, then of two."""
     stages: list[tuple[Reason, ...]] = []
@@ -126,3 +128,31 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
         (Reason.SHORTENED,),
     }
     assert len(stages) >= 2 and set(stages) <= known
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        Fixed(2, 30),
+        Measure(Goal(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
+        Steady(criterion_named("iops", 4), warmup=2, hold=9, timeout_s=400.0),
+        Staircase(Stairs(100.0, 100.0, end=800.0), Measure(Goal(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0))),
+        SEARCH,
+        Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}), MEASURE),
+        Watched(Fixed(1, 200), (Threshold(LATENCY, 1000.0, abort_early=True),)),
+    ],
+    ids=lambda state: type(state).__name__,
+)
+def test_a_measurement_ends_where_the_state_said_that_it_may(state: State) -> None:
+    """Now, or with a subinterval that was named in advance: of all others nothing needs to be kept."""
+    plant = Plant(mmc(1, 1000), 1000.0, noise(4, 0.05, 0.3), iops=600.0)
+    seen: list[Interval] = []
+    decision, named = opening(state), [0]
+    for number in range(200):
+        seen.append(plant.interval(number, decision))
+        state, decision = decide(state, seen[-1])
+        for measured in (*decision.measured, state.cut_short(number)):
+            assert measured.last in (number, *named) or measured.last < measured.first
+        named = [one for one in (number, *state.may_end) if one in (number, *named)]
+        if decision.done:
+            break

@@ -12,7 +12,7 @@ from ivypy.master.control.interval import Interval, Load
 from ivypy.master.control.probe import Answer, Probe, Question
 from ivypy.master.control.search import Bracket, Limits, bracket, expected, next_load
 from ivypy.master.verdicts import Reason
-from tests.control.plants import LATENCY, Curve, Plant, Trace, linear, load_for, mmc, noise, simulate
+from tests.control.plants import LATENCY, Curve, Plant, Trace, linear, load_for, mmc, noise, outstanding, simulate
 
 CAPACITY = 1000.0
 LIMITS = Limits(CAPACITY)
@@ -197,8 +197,9 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
         load = Load(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
         samples = {LATENCY: {"all": Sample(0.0, 0.0) if hung else Sample(5e6, 5000)}}
         interval = Interval(
-            number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}}
-        )
+            number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},
+            outstanding=outstanding(load),
+        )  # fmt: skip
         state, decision = decide(state, interval)
         number += 1
         assert number < 200

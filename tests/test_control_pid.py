@@ -207,21 +207,24 @@ def test_the_gain_has_a_floor_from_which_it_still_follows() -> None:
 def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
     """Eight subintervals 40 % above and below: their mean is 8 % off, by chance as far as anyone can tell."""
 
-    def found(values: list[float]) -> int:
+    def found(values: list[float]) -> list[Reason]:
         state: Steer = pid(LATENCY, 1000, {"a": TWO_POINTS}, warmup=0)
         seen = [interval(number, {"a": value}) for number, value in enumerate(values)]
         for one in seen:
             state, _ = state.after(one)
         closed = Decision(Phase.TAIL, measured=(state.judged(Measured(0, len(values) - 1)),))
-        return len(checked(closed, seen).measured[0].findings)
+        return [finding.reason for finding in checked(closed, seen).measured[0].findings]
 
-    assert found([1480.0, 680.0] * 4) == 0
-    assert found([1081.0, 1079.0] * 4) == 1
+    assert found([1480.0, 680.0] * 4) == [Reason.TARGET_UNSURE]
+    assert found([2100.0, 500.0] * 4) == [Reason.TARGET_UNSURE], "30 % off, and nobody knows"
+    assert found([1031.0, 1029.0] * 4) == []
+    assert found([1081.0, 1079.0] * 4) == [Reason.TARGET_NOT_HELD]
+    assert found([1800.0, 1700.0, 1500.0, 1900.0] * 2) == [Reason.TARGET_NOT_HELD], "noisy, and surely off"
 
 
 def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
     """A hundred I/Os at 2 ms and nine hundred at 0.5 ms are 0.65 ms, not the 1.25 ms of two subintervals' mean."""
-    aim = Aim(LATENCY, "a", 1000, 0.05, 500, clamped=True)
+    aim = Aim(LATENCY, "a", 1000, 0.05, 0.0, 500, clamped=True)
     samples = [{LATENCY: {"a": Sample(200_000, 100)}}, {LATENCY: {"a": Sample(450_000, 900)}}]
     seen = [Interval(number, number * 5.0, 5.0, Phase.RUN, samples=one) for number, one in enumerate(samples)]
     (measured,) = checked(Decision(Phase.TAIL, measured=(Measured(0, 1, checks=(aim,)),)), seen).measured

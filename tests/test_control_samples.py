@@ -27,6 +27,7 @@ from tests.rollup import instance, merged, merger_of, rollups_by
 from tests.rollup.results import HostData
 
 ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+NOWHERE = np.zeros(len(ROLLUPS.rows), bool)  # nothing falls behind
 
 
 @cache
@@ -84,8 +85,10 @@ def test_a_response_time_that_is_not_shown_is_blank() -> None:
 
 def test_loads_are_counted_per_instance() -> None:
     shown = figures()
-    assert loads(shown, ROLLUPS.type("host").instances) == dict.fromkeys(("h1", "h2"), Load(6100, 6000, 70, 20, 10))
-    assert loads(shown, ROLLUPS.type("all").instances) == {"all": Load(12200, 12000, 140, 40, 20)}
+    assert loads(shown, ROLLUPS.type("host").instances, NOWHERE) == dict.fromkeys(
+        ("h1", "h2"), Load(6100, 6000, 70, 20, 10)
+    )
+    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": Load(12200, 12000, 140, 40, 20)}
     assert Load(6100, 6000, 70, 20, 10).growth == Load(6100, 6000, 70, 20, 10).owed
 
 
@@ -105,7 +108,7 @@ def test_a_state_is_shown_what_it_looks_at() -> None:
         Watched(Steered(control, measure), (Threshold(p99, 1000),)),
     ]
     for state in states:
-        found, asked = observed(figures(), ROLLUPS, state.focuses)
+        found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)
         assert set(found) == set(state.focuses)
         closed = Interval(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
         decide(state, closed)

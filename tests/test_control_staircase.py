@@ -9,7 +9,7 @@ from ivypy.master.control.measure import Goal, Measure
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
 from ivypy.master.verdicts import Reason
-from tests.control.plants import LATENCY, Plant, Trace, mmc, noise, simulate
+from tests.control.plants import LATENCY, Plant, Trace, mmc, noise, outstanding, simulate
 
 
 def climbed(levels: Stairs, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
@@ -79,7 +79,15 @@ def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
         load = Load(5000, 4800, owed, 0) if alone else Load(10_000, 4800, 15_000 * number + owed, 0)
         state, decision = decide(
             state,
-            Interval(number, number * 5.0, 5.0, decision.next_phase, number != 3, loads={"all": {"all": load}}),
+            Interval(
+                number,
+                number * 5.0,
+                5.0,
+                decision.next_phase,
+                number != 3,
+                loads={"all": {"all": load}},
+                outstanding=outstanding(load),
+            ),
         )
         if decision.measured:
             break

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from ivypy.master.control import bootstrap
 from ivypy.master.control.correlation import autocorrelation_time
 from ivypy.master.control.estimate import Correction, estimate, influences
 from ivypy.master.control.focus import Sample, percentile
 from ivypy.master.control.trend import line, mann_kendall, trend_probability
+from ivypy.master.rollup import bootstrap
 from ivypy.master.rollup.statistics import autocorrelations
 from ivypy.protocol.histogram import BUCKETS, bucket_of, lower_edges
 

@@ -38,6 +38,7 @@ from tests.output import (
     write_run,
 )  # fmt: skip
 from tests.rollup.results import HostData, result
+from tests.runs import presence
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +114,7 @@ def test_rows_of_subintervals(run: Path, file: str, hosts: tuple[str, ...], clas
         assert float(row["overall_service_us_p50"]) == pytest.approx(median, rel=1 / 128)
         assert row["overall_service_us_p99"] == ""  # fewer than ten samples beyond it
         assert float(row["overall_response_us_mean"]) == pytest.approx(np.mean(ns) / 1e3 + 10, rel=1e-6)
-        assert row["hosts"] == f"{len(hosts)}/{len(hosts)}"
+        assert presence(row) == f"{len(hosts)}/{len(hosts)}"
         assert row["start_utc"] == f"2025-11-21T11:10:{5 + 5 * k:02d}.250000Z"
         assert (row["length_s"], row["generator_lateness_us_mean"]) == ("5", "2")
 
@@ -125,7 +126,7 @@ def test_a_rows_parts_add_up(run: Path) -> None:
     for kind in ("host", "host+port"):
         parts = [table(path) for path in (step / kind).glob("*.csv") if ".histogram." not in path.name]
         for k, whole in enumerate(everything):
-            present = [part[k] for part in parts if not part[k]["hosts"].startswith("0/")]
+            present = [part[k] for part in parts if not presence(part[k]).startswith("0/")]
             for name in added:
                 assert sum(int(part[name]) for part in present) == int(whole[name]), (kind, k, name)
             assert sum(float(part["overall_iops"]) for part in present) == pytest.approx(float(whole["overall_iops"]))
@@ -138,9 +139,9 @@ def test_a_rows_parts_add_up(run: Path) -> None:
 
 def test_a_row_says_which_hosts_it_is_of(run: Path) -> None:
     last = table(run / "step0000.max" / "all" / "all.csv")[7]
-    assert (last["hosts"], last["overall_service_count"]) == ("1/2", "220")
+    assert (presence(last), last["overall_service_count"]) == ("1/2", "220")
     gone = table(run / "step0000.max" / "host" / "h2.csv")[7]
-    assert gone["hosts"] == "0/1"
+    assert presence(gone) == "0/1"
     assert {gone[column.name] for column in METRIC_COLUMNS} == {""}
 
 
@@ -218,7 +219,7 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
     clock = table(step / "clock.csv")[0]
     assert clock == {
         "subinterval": "0", "host": "h1", "offset_us": "-2.5", "error_bound_us": "40", "rate_ppm": "1.25",
-        "start_skew_us": "0.9", "boundary_skew_us": "-0.8",
+        "start_skew_us": "0.9", "boundary_skew_us": "-0.8", "step_us": "0",
     }  # fmt: skip
     interlock = table(step / "interlock.csv")[0]
     assert [interlock[name] for name in ("send_up_ms", "barrier_1_ms", "processing_ms", "left_ms")] == [
@@ -318,7 +319,7 @@ def test_a_step_without_a_measurement_has_rows_that_say_so(tmp_path: Path) -> No
     folder.close()
     row = table(folder.path / "summary.host.csv")[1]
     assert (row["verdict"], row["reasons"], row["iops_setting"]) == ("invalid", "interrupted (in warmup)", "41")
-    assert row["step_start_utc"] and not row["start_utc"] and not row["first_subinterval"] and not row["hosts"]
+    assert row["step_start_utc"] and not row["start_utc"] and not row["first_subinterval"] and not row["hosts_in"]
     assert not any(row[name] for name in METRICS)
 
 
@@ -328,7 +329,7 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
     folder = RunFolder.create(tmp_path, "x", datetime.now(UTC))
     merger = Merger(sliced, {host: sliced.order(host) for host in HOSTS})
     window = Window(merger.layout)
-    for k in range(8):
+    for k in range(20):
         merger.open(k)
         for host in HOSTS:
             good = data(host, k)
@@ -340,13 +341,16 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
     settings = Settings.of(sliced, PARAMETERS)
     measurement = window.measurement()
     folder.summary(
-        0, "x", SummaryRecord(START, START, START, measurement, judge(measurement, settings, 0.0025), settings), sliced
+        0,
+        "x",
+        SummaryRecord(START, START, START, measurement, judge(measurement, settings, 0.0025, LENGTH * 1e-9), settings),
+        sliced,
     )
     folder.close()
     rows = table(folder.path / "summary.host.csv") + table(folder.path / "summary.all.csv")
     assert [bool(row["overall_response_us_mean"]) for row in rows] == [True, False, False]
     assert all(row["overall_service_us_mean"] for row in rows)
-    assert rows[1]["reasons"] == "target_not_reached (what is owed grew by 320 of 1,760 due)"
+    assert rows[1]["reasons"] == "target_not_reached (what is owed by h2+/dev/sd0+w grew by 800 of 2,400 due)"
     assert rows[0]["overall_iops_half_width"] == "0"  # every subinterval did the same
 
 

@@ -19,7 +19,7 @@ P99 = "overall_response_us_p99"
 
 
 def plan(*goes: str, rest: str = "") -> Plan:
-    steps = "".join(f"  - go: {{ name: s{i}, {go} }}\n" for i, go in enumerate(goes))
+    steps = "".join(f"  - go: {{ name: s{i}, {go}, subinterval: 5s }}\n" for i, go in enumerate(goes))
     return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml", judge=planned.faults)
 
 

@@ -135,6 +135,7 @@ luns:
   create: { path: "/data/{}", size: 1GiB, count: 2, keep: true }
 rollups: [ host, { by: [serial, vendor], quantity: 64, max_droop: 20%, csv: false } ]
 workloads: { oltp: { blocksize: 8KiB, select: { kind: block } } }
+defaults: { subinterval: 5s }
 steps:
   - go: { name: max, warmup: 12s }
   - edit: { rollup: host, set: { total_iops: 50% of step max } }

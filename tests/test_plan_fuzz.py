@@ -1,7 +1,11 @@
 """Whatever is written, a plan comes out or every fault has a sentence and a place; nothing else happens."""
 
+import re
+from pathlib import Path
+from random import Random
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -48,3 +52,71 @@ def test_any_content_is_judged(content: dict[str, Any]) -> None:
 @given(st.text(st.sampled_from("abn:-,[]{}&*!|>'\"%@#$?~ \n\t\u00e9"), max_size=60))
 def test_any_text_is_judged(text: str) -> None:
     judged(text)
+
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+TEXTS = [path.read_text() for path in sorted(CONFIGS.rglob("*.yaml"))]
+NINES = "9" * 400
+EXTREMES = [
+    NINES, f"{NINES}s", f"{NINES}d", f"{NINES}%", f"{NINES}KiB", f"{NINES}:00", f"[1-{NINES}]", f"${{{NINES}}}",
+    "9" * 5000, "99999999999d", "11y", "1e999", "1e-400s", "1e99999999999999999999", "1ns", "nan", "inf",
+    "-1", "0", "0s", "[" * 99_999, "- " * 300, "? " * 300, "\ud800", "\x1b[31m", "\u202e", "*" * 500, "&a [*a]",
+]  # fmt: skip
+VALUE = re.compile(r"(?<=[:\[ ])[\w.%]+")
+
+
+def altered(text: str, random: Random) -> str:
+    """A plan with an extreme value in the place of another, or anywhere; or with something missing, or twice."""
+    way, at = random.randrange(4), random.randrange(len(text) + 1)
+    if way == 0 and (found := list(VALUE.finditer(text))):
+        value = random.choice(found)
+        return text[: value.start()] + random.choice(EXTREMES) + text[value.end() :]
+    if way == 1:
+        return text[:at] + random.choice(EXTREMES) + text[at:]
+    if way == 2:
+        return text[:at] + text[at + random.randrange(1, 30) :]
+    lines = text.split("\n")
+    lines.insert(random.randrange(len(lines)), random.choice(lines))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_becomes_of_a_real_plan_is_judged(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(40):
+        text = random.choice(TEXTS)
+        for _ in range(random.randint(1, 3)):
+            text = altered(text, random)
+        judged(text)
+
+
+@pytest.mark.parametrize("value", EXTREMES)
+@pytest.mark.parametrize("key", ["measure", "warmup", "subinterval", "name", "find", "steady", "iops"])
+def test_no_value_of_a_step_is_too_extreme_to_be_judged(key: str, value: str) -> None:
+    head = "name: x\nhosts: [local]\nluns: {files: /x}\nworkloads: {w: {}}\nsteps:\n  - go: { name: y, "
+    for text in (f"{head}{key}: {value} }}\n", f"{head}{key}: {{ target: {value}, time: {value} }} }}\n"):
+        judged(text)
+
+
+def test_nesting_is_counted_before_it_can_end_the_process() -> None:
+    with pytest.raises(PlanFaults) as refused:
+        read("a: 1\nb: " + "[" * 200_000, "p.yaml")
+    (fault,) = refused.value.faults
+    assert (fault.place.line, fault.place.column) == (2, 103) and "more than 100 values" in fault.text
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (f"{NINES}d", "'99999999999999999999'... is not a duration"),
+        ("99999999999d", "'99999999999d' is longer than 10 years"),
+        ("1e99999999999999999999s", "is not a duration"),
+    ],
+)
+def test_a_duration_beyond_all_bounds_is_told_with_its_place(value: str, said: str) -> None:
+    head = "name: x\nhosts: [local]\nluns: {files: /x}\nworkloads: {w: {}}\n"
+    text = f"{head}steps:\n  - go:\n      measure: {value}\n"
+    with pytest.raises(PlanFaults) as refused:
+        read(text, "p.yaml")
+    (fault,) = [fault for fault in refused.value.faults if said in fault.text]
+    assert (fault.place.line, fault.place.column) == (7, 16)

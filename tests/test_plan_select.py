@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from ivypy.master.plan.attributes import ATTRIBUTES
+from ivypy.master.plan.conditions import condition
 from ivypy.master.plan.load import read
 from ivypy.master.plan.selection import Select
-from ivypy.slave.luns import discover
+from ivypy.slave.luns import listed
 from tests.plan import completed
 
 DISK: dict[str, Any] = {
@@ -133,7 +134,7 @@ def test_attributes_of_the_plans_own() -> None:
 
 def test_what_hosts_find_can_be_selected(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(bytes(4096))
-    found, _ = discover(True, [str(tmp_path / "f")])
+    found, _ = listed(True, [str(tmp_path / "f")])
     named = {name for lun in found for name in lun.attributes}
     assert "filesystem" in named
     assert named <= {name for name, about in ATTRIBUTES.items() if about.selectable}
@@ -142,3 +143,10 @@ def test_what_hosts_find_can_be_selected(tmp_path: Path) -> None:
 def test_all_is_the_first_rollup_even_where_it_is_named_last() -> None:
     made = read(completed("rollups: [ host, { by: all, csv: false } ]"), "p.yaml")
     assert [(rollup.name, rollup.csv) for rollup in made.rollups] == [("all", False), ("host", True)]
+
+
+@pytest.mark.parametrize("wanted", ["/dev/mapper/data", "/dev/mapper/da*", "/dev/mapper/dat?"])
+def test_paths_are_compared_with_their_case(wanted: str) -> None:
+    select = Select(({"path": (condition("path", wanted),)},))
+    assert select.matches({"path": "/dev/mapper/data"})
+    assert not select.matches({"path": "/dev/mapper/DATA"})

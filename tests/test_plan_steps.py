@@ -157,7 +157,7 @@ steps:
     assert times == [(2.0, 4.0, 30.0, 2.0), (0.5, 10.0, 10.0, 0.0)]
     assert made.subinterval_s == 2.0
     first = plan("name: x").steps[0]
-    assert (first.subinterval_s, first.warmup_s, first.measure_s, first.cooldown_s) == (5.0, 10.0, 60.0, 0.0)
+    assert (first.subinterval_s, first.warmup_s, first.measure_s, first.cooldown_s) == (1.0, 10.0, 60.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,12 @@ class AutoPid:
         return tuple(Edit(self.focus.rollup, name, None) for name in self.instances)
 
     def after(self, interval: Interval) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
+        if not interval.same_hosts:  # the range is that of the hosts that are left
+            left = tuple(name for name in self.instances if name in interval.samples[self.focus])
+            state = AutoPid(
+                self.focus, self.target, left, self.rules, self.settle, self.look, since=interval.number + 1
+            )
+            return state, Orders(state.opening(), say="finding the range: anew, with other hosts")
         seen = self.seen
         if interval.number >= self.since + self.settle:
             seen = (*seen, interval)

@@ -23,6 +23,11 @@ class State(Protocol):
         """What it looks at: each interval must hold these samples, and the loads of their rollup types and of `all`."""
         ...
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        """Subintervals before the newest with which a measurement to come may end: what else was kept may go."""
+        ...
+
     def opening(self) -> Decision: ...
 
     def after(self, interval: Interval) -> "tuple[State, Decision]": ...
@@ -37,6 +42,9 @@ class Judge(Protocol):
 
     @property
     def focuses(self) -> tuple[Focus, ...]: ...
+
+    @property
+    def may_end(self) -> tuple[int, ...]: ...
 
     @property
     def first(self) -> int:

@@ -13,8 +13,8 @@ from math import inf
 
 import numpy as np
 
+from ..rollup import bootstrap
 from ..rollup.statistics import t_quantile
-from . import bootstrap
 from .columns import Columns, one_column
 from .correlation import FLOATS, autocorrelation_times
 from .focus import Sample
@@ -102,8 +102,9 @@ def estimates(window: Columns, confidence: float = 0.95, correction: Correction 
         np.multiply(widths, quantiles, out=widths, where=sayable)
         return Estimates(values, widths, n, effective)
     for place in np.flatnonzero(sayable & ~np.isnan(values)):
-        widths[place] = bootstrap.half_width(
-            window.counts[place], window.fraction, float(times[place]), series[:, place], float(quantiles[place]),
+        one = window.counts[place]
+        widths[place] = one.scale * bootstrap.half_width(
+            one.counts, one.low, window.fraction, float(times[place]), series[:, place], float(quantiles[place]),
             confidence,
         )  # fmt: skip
     return Estimates(values, widths, n, effective)

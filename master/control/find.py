@@ -65,20 +65,33 @@ class Find:
     def focuses(self) -> tuple[Focus, ...]:
         return (self.question.focus,)
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return tuple(probe.last for probe in self.probes)
+
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, (Edit("all", "all", None),))
 
     def after(self, interval: Interval) -> "tuple[Find, Decision]":
+        if not interval.same_hosts:  # what is asked for is the total of those that are left
+            state = replace(self, since=interval.number + 1, seen=())
+            say = "search: other hosts; the load is shared over them"
+            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self._load),), say=say)
         state = self
-        if not interval.whole:  # an edit, or other hosts: the probe starts again
-            state = replace(self, since=interval.number + (1 if interval.edited else 0), seen=())
-        if interval.number >= state.since + state.settle and (interval.whole or not interval.edited):
+        if interval.edited:  # the probe starts again
+            state = replace(self, since=interval.number + 1, seen=())
+        elif interval.number >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, interval))
         if state.stage is Stage.MAX:
             return state._at_max(interval)
         if state.stage is Stage.DRAIN:
             return state._draining(interval)
         return state._probing(interval)
+
+    @property
+    def _load(self) -> float | None:
+        """Total IOPS that are asked for in the present stage."""
+        return {Stage.MAX: None, Stage.DRAIN: 0.0, Stage.PROBE: self.iops}[self.stage]
 
     def cut_short(self, number: int) -> Measured:
         """The highest pass so far, and what the bracket still lacks."""

@@ -22,6 +22,7 @@ class Fixed:
     since: int = 0  # the subinterval with which the step, or the tread, began
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
     changed: tuple[int, ...] = ()  # subintervals of the measurement in which the set of hosts changed
+    before: tuple[int, int] | None = None  # the complete subintervals until an edit; they count if none come behind it
 
     @property
     def first(self) -> int:
@@ -30,6 +31,10 @@ class Fixed:
     @property
     def focuses(self) -> tuple[Focus, ...]:
         return ()
+
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return () if self.before is None else (self.before[1],)
 
     def opening(self) -> Decision:
         return Decision(self._phase(0))
@@ -44,7 +49,8 @@ class Fixed:
         now = interval.number
         state = self
         if now >= self.first and interval.edited:
-            state = replace(self, begin=now + 1)
+            before = (self.first, now - 1) if now > self.first else self.before
+            state = replace(self, begin=now + 1, before=before)
         elif now == self.first and not interval.same_hosts:
             state = replace(self, begin=now)  # changed at the very start: what follows is one set of hosts
         elif now > self.first and not interval.same_hosts:
@@ -55,9 +61,16 @@ class Fixed:
 
     def cut_short(self, number: int) -> Measured:
         if number < self.first:
-            return interrupted(number)
+            return self._until_the_edit(number)
         so_far = Measured(self.first, number, findings=self._findings())
         return shortened(so_far, f"{number + 1 - self.first} of {self.measurement} subintervals")
+
+    def _until_the_edit(self, number: int) -> Measured:
+        if self.before is None:
+            return interrupted(number)
+        first, last = self.before
+        until = Measured(first, last, findings=self._findings())
+        return shortened(until, f"{last + 1 - first} of {self.measurement} subintervals, until an edit or a pause")
 
     def _findings(self) -> tuple[Finding, ...]:
         return tuple(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..rollup.deficit import Outstanding
 from .focus import Focus, Sample, value_of
 from .phase import Phase
 
@@ -16,6 +17,7 @@ class Load:
     backlog: int  # at the end: due, not submitted
     in_flight: int = 0  # at the end: submitted, not completed
     failed: int = 0  # that ended otherwise: errors, short transfers, and what was dropped
+    surged: bool = False  # this subinterval alone shows that a workload instance falls behind
 
     @property
     def owed(self) -> int:
@@ -36,10 +38,11 @@ class Interval:
     start_s: float  # since the step's start
     length_s: float  # as it really was
     phase: Phase  # what it was announced as
-    same_hosts: bool = True  # as in the subinterval before (true for the first); false also where a result is missing
+    same_hosts: bool = True  # as before, at first those told to go; false also where a result is missing
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
     samples: Mapping[Focus, Mapping[str, Sample]] = field(default_factory=dict)  # by focus, then by rollup instance
     loads: Mapping[str, Mapping[str, Load]] = field(default_factory=dict)  # by rollup type, then by rollup instance
+    outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
 
     @property
     def end_s(self) -> float:

@@ -112,6 +112,10 @@ class Measure:
     def focuses(self) -> tuple[Focus, ...]:
         return (self.goal.focus,)
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return () if self.best is None else (self.best.last,)
+
     def opening(self) -> Decision:
         return Decision(self._phase(0))
 

@@ -19,7 +19,7 @@ from math import copysign, exp, log
 import numpy as np
 
 from ..plan.amounts import amount_in_words
-from ..rollup.deficit import allowed
+from ..rollup.deficit import SURGE, allowed
 from ..rollup.statistics import half_width
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
@@ -31,7 +31,6 @@ _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times t
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
 _OVERLOAD_ERROR = 0.3  # at least this, while what is owed grows: the metric has not yet seen the worst
 _FELL_BEHIND = 0.0025  # what is owed grown by this share of what fell due (achieved_iops_tolerance)
-_SURGE = 2.0  # grown by so many times what it was; a move doubles what is in flight, and more where latency grows
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
@@ -143,15 +142,21 @@ class Aim:
     focus: Focus
     instance: str
     target: float
-    tolerated: float  # how far off, as a share of the target
+    held: float  # how far off it may be, as a share of the target
+    doubt: float  # half-width of the subintervals' errors, as a share of the target: so far off it may be by chance
     iops: float  # where the load stood at the end
     clamped: bool  # at a bound of its range
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
-        value = values.get(self.instance)
-        error = None if value is None else value / self.target - 1
-        if error is not None and abs(error) <= self.tolerated:
+        if self.instance not in values:  # no host of it is left
             return ()
+        value = values[self.instance]
+        error = None if value is None else value / self.target - 1
+        if error is not None and abs(error) <= max(self.held, self.doubt):
+            if self.doubt <= self.held:
+                return ()
+            detail = f"{self.focus.metric} of {self.instance} was {error:+.1%} off, +/- {self.doubt:.1%}"
+            return (Finding(Reason.TARGET_UNSURE, detail),)
         off = "blank" if error is None else f"{error:+.1%} off"
         bound = " at a bound of its range" if self.clamped else ""
         detail = f"{self.focus.metric} of {self.instance} was {off}{bound}, at {self.iops:.6g} IOPS"
@@ -167,6 +172,7 @@ class Pid:
     rules: Rules = field(default_factory=Rules)
     warmup: int = 1  # subintervals before the first move
     since: int = 0
+    gone: frozenset[str] = frozenset()  # instances without a host: they stand still, and nobody waits for them
     errors: tuple[tuple[int, Mapping[str, float]], ...] = ()  # of every subinterval: their noise is allowed for
 
     @property
@@ -198,9 +204,12 @@ class Pid:
 
     def after(self, interval: Interval) -> "tuple[Pid, Orders]":
         if interval.number < self.since + self.warmup:
-            return self, Orders(say="warming up")
-        loops, rows, errors = {}, [], {}
+            return self, Orders(() if interval.same_hosts else self.opening(), say="warming up")
+        loops, rows, errors = dict(self.loops), [], {}
+        present = interval.samples[self.focus]
         for name, loop in self.loops.items():
+            if name not in present:
+                continue
             value = interval.value(self.focus, name)
             load = interval.loads.get(self.focus.rollup, {}).get(name, Load(0, 0, 0))
             error, after = _moved(loop, value, load, interval.number, self.rules)
@@ -208,11 +217,12 @@ class Pid:
             if value is not None:
                 errors[name] = value / loop.target - 1
             rows.append(Row("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
-        state = replace(self, loops=loops, errors=(*self.errors, (interval.number, errors)))
+        gone = frozenset(name for name in loops if name not in present)
+        state = replace(self, loops=loops, gone=gone, errors=(*self.errors, (interval.number, errors)))
         edits = tuple(
             Edit(self.focus.rollup, name, loop.iops)
             for name, loop in loops.items()
-            if loop.iops != self.loops[name].iops
+            if name in present and (loop.iops != self.loops[name].iops or not interval.same_hosts)
         )
         return state, Orders(edits, tuple(rows), state._measurable(), state._say(interval, errors))
 
@@ -220,20 +230,23 @@ class Pid:
         """The measurement's own value, of each instance, is to be at the target."""
         window = [errors for number, errors in self.errors if measured.first <= number <= measured.last]
         aims = []
-        for name, loop in self.loops.items():
-            tolerated = max(self.rules.held, _doubt([errors[name] for errors in window if name in errors]))
-            aims.append(Aim(self.focus, name, loop.target, tolerated, loop.iops, loop.event == "clamped"))
+        for name, loop in self._present().items():
+            doubt = _doubt([errors[name] for errors in window if name in errors])
+            aims.append(Aim(self.focus, name, loop.target, self.rules.held, doubt, loop.iops, loop.event == "clamped"))
         return replace(measured, checks=(*measured.checks, *aims))
+
+    def _present(self) -> Mapping[str, Loop]:
+        return {name: loop for name, loop in self.loops.items() if name not in self.gone}
 
     def _measurable(self) -> int | None:
         """Behind the last gain step of any instance, once each has crossed its target, or stands where it must stay."""
-        loops = self.loops.values()
+        loops = self._present().values()
         if all(loop.crossed or loop.event == "clamped" for loop in loops):
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
     def _say(self, interval: Interval, errors: Mapping[str, float]) -> str:
-        blank = next((name for name in self.loops if name not in errors), None)
+        blank = next((name for name in self._present() if name not in errors), None)
         if blank is not None:
             return blank_subinterval(self.focus, blank, interval.samples[self.focus][blank])
         name = max(errors, key=lambda one: abs(errors[one]))
@@ -328,8 +341,8 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
 
 def _piles_up(load: Load) -> bool:
     """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
-    most = allowed(load.due, _FELL_BEHIND, load.in_flight, instances=1)
-    return load.growth > max(float(most), _SURGE * (load.owed - load.growth))
+    most = allowed(load.due, _FELL_BEHIND, load.in_flight, 0, 1)
+    return load.surged or load.growth > max(float(most), SURGE * (load.owed - load.growth))
 
 
 def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[Loop, float]:

@@ -12,12 +12,13 @@ from math import inf
 
 import numpy as np
 
-from ..rollup.deficit import allowed
+from ..rollup.deficit import account, kept_up
 from .columns import columns_of
 from .estimate import Estimate, estimates
 from .focus import Focus
 from .interval import Interval
 
+_EARLY = 20.0  # times the tolerance: what two subintervals show
 _DOUBT = 1.0  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
 
 
@@ -78,12 +79,8 @@ def _falls_behind(question: Question, seen: Sequence[Interval]) -> bool:
     """What is owed grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
     if len(seen) < 2:
         return False
-    loads = [load for one in seen for load in one.loads[question.focus.rollup].values()]
-    due, growth = sum(load.due for load in loads), sum(load.growth for load in loads)
-    in_flight = sum(load.in_flight for load in loads) / len(seen)
-    instances = len(seen[-1].loads[question.focus.rollup])
-    tolerance = question.tolerance * (1 if len(seen) >= question.fewest else 20)
-    return bool(growth > allowed(due, tolerance, in_flight, instances))
+    tolerance = question.tolerance * (1 if len(seen) >= question.fewest else _EARLY)
+    return bool(kept_up(account(one.outstanding for one in seen), tolerance))
 
 
 def _worst(question: Question, seen: Sequence[Interval]) -> tuple[Estimate | None, str]:

@@ -73,7 +73,7 @@ def _of_instance(name: str, path: Path, metric: str) -> Named:
     lengths = [float(row["length_s"]) for row in rows]
     changed = [
         i for i in range(1, len(rows))
-        if rows[i]["hosts"] != rows[i - 1]["hosts"] or rows[i - 1]["phase"] == Phase.TRANSIENT
+        if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
     ]  # fmt: skip
     return Named(name, Series(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
 

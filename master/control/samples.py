@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
@@ -64,26 +65,39 @@ def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = 
 
 
 def observed(
-    figures: Figures, rollups: Rollups, focuses: Iterable[Focus]
+    figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
 ) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, Load]]]:
-    """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval."""
+    """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval.
+
+    Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
+    workload instance falls behind.
+    """
     wanted = set(focuses)
-    types = {"all", *(focus.rollup for focus in wanted)}
+    present = {name: _present(figures, rollups, name) for name in {"all", *(focus.rollup for focus in wanted)}}
     return (
-        {focus: samples(figures, focus, rollups.type(focus.rollup).instances) for focus in wanted},
-        {name: loads(figures, rollups.type(name).instances) for name in types},
+        {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted},
+        {name: loads(figures, instances, surged) for name, instances in present.items()},
     )
 
 
 def measured(figures: Figures, rollups: Rollups, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
-    """The focus metrics of a whole measurement, by instance: what its checks are asked with. None is blank."""
+    """The focus metrics of a whole measurement, by instance: what its checks are asked with. None is blank.
+
+    Instances none of whose hosts is in are not asked.
+    """
     return {
         focus: {
             name: value_of([sample], focus.fraction)
-            for name, sample in samples(figures, focus, rollups.type(focus.rollup).instances).items()
+            for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
         }
         for focus in set(focuses)
     }
+
+
+def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstance]:
+    """The instances of a rollup type that have a host which is in."""
+    hosts_in = figures.merged.presence.hosts_in
+    return [instance for instance in rollups.type(kind).instances if hosts_in[instance.row]]
 
 
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:
@@ -101,7 +115,7 @@ def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance])
     return {one.name: _histogram(latency, one.row, bool(shown[one.row])) for one in instances}
 
 
-def loads(figures: Figures, instances: Sequence[RollupInstance]) -> dict[str, Load]:
+def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray[np.bool_]) -> dict[str, Load]:
     """What each of a rollup type's instances was asked to do, by name."""
     columns: list[Floats] = [
         figures.counter(Count.DUE),
@@ -110,7 +124,11 @@ def loads(figures: Figures, instances: Sequence[RollupInstance]) -> dict[str, Lo
         figures.counter(Count.IN_FLIGHT),
         figures.counter(Count.ERRORS, Count.DROPPED),
     ]
-    return {one.name: Load(*(int(column[one.row]) for column in columns)) for one in instances}
+    found = {}
+    for one in instances:
+        due, completed, backlog, in_flight, failed = (int(column[one.row]) for column in columns)
+        found[one.name] = Load(due, completed, backlog, in_flight, failed, bool(surged[one.row]))
+    return found
 
 
 def _over_time(value: float, length_s: float) -> Sample:

@@ -127,6 +127,10 @@ class Watched:
     def focuses(self) -> tuple[Focus, ...]:
         return (*self.state.focuses, *(threshold.focus for threshold in self.thresholds))
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return (*self.state.may_end, self.hopes.last)
+
     def opening(self) -> Decision:
         return self.state.opening()
 

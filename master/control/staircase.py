@@ -6,7 +6,7 @@ subinterval in which a tread's load takes effect belongs to no measurement.
 
 from dataclasses import dataclass, replace
 
-from ..rollup.deficit import allowed
+from ..rollup.deficit import Outstanding, account, kept_up
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
@@ -61,6 +61,7 @@ class Seen:
     number: int
     length_s: float
     load: Load
+    outstanding: Outstanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +78,22 @@ class Staircase:
     def focuses(self) -> tuple[Focus, ...]:
         return self.judge.focuses
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return self.judge.may_end
+
     def opening(self) -> Decision:
         return replace(self.judge.opening(), edits=(self._edit(),))
 
     def after(self, interval: Interval) -> "tuple[Staircase, Decision]":
         load = interval.loads["all"][ALL]
         judge, decision = self.judge.after(interval)
-        state = replace(self, judge=judge, seen=(*self.seen, Seen(interval.number, interval.length_s, load)))
+        state = replace(
+            self, judge=judge, seen=(*self.seen, Seen(interval.number, interval.length_s, load, interval.outstanding))
+        )
+        if not decision.done and not interval.same_hosts:  # what is asked for is the total of those that are left
+            state = replace(state, judge=judge.restarted(interval.number + 2))
+            return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
             return state, replace(decision, steering=state._steering())
         (closed,) = decision.measured
@@ -123,12 +133,8 @@ class Staircase:
         if not window:
             return 0.0, "nothing was measured"
         done = sum(one.load.completed for one in window)
-        due = sum(one.load.due for one in window)
-        grew = sum(one.load.growth for one in window)
-        in_flight = sum(one.load.in_flight for one in window) / len(window)
-        behind = grew > allowed(due, self.tolerance, in_flight, instances=1)
-        why = f"what is owed grew by {grew:,} of {due:,} due" if behind else None
-        return done / sum(one.length_s for one in window), why
+        behind = kept_up(account(one.outstanding for one in window), self.tolerance)
+        return done / sum(one.length_s for one in window), behind or None
 
     def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
         level = self._level()

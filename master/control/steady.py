@@ -61,6 +61,7 @@ class Steady:
     begin: int | None = None  # the first subinterval that may be judged, once something has moved it
     parts: tuple[Part, ...] = ()
     values: tuple[Mapping[str, float | None], ...] = ()  # of each part, by instance
+    complete: int = 0  # subintervals in the window; of them only what a score looks at is kept, but for the rule t
     attained: int | None = None  # the subinterval with which the criterion was met; None while seeking
     left: tuple[int, ...] = ()  # subintervals in which a steady state was left
 
@@ -72,15 +73,21 @@ class Steady:
     def focuses(self) -> tuple[Focus, ...]:
         return (self.criterion.focus,)
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return ()
+
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP if self.warmup else Phase.RUN)
 
     def restarted(self, at: int) -> "Steady":
         """The same criterion, with what was seen before subinterval `at` forgotten; the timeout runs on."""
-        return replace(self, begin=max(at, self.first), parts=(), values=(), attained=None)
+        return replace(self, begin=max(at, self.first), parts=(), values=(), complete=0, attained=None)
 
     def begun(self, since: int) -> "Steady":
-        return replace(self, since=since, began_s=None, begin=None, parts=(), values=(), attained=None, left=())
+        return replace(
+            self, since=since, began_s=None, begin=None, parts=(), values=(), complete=0, attained=None, left=()
+        )
 
     def after(self, interval: Interval) -> "tuple[Steady, Decision]":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
@@ -139,7 +146,7 @@ class Steady:
         if got.drift is None or got.attained:
             return ""
         if got.drift == inf:
-            return f"{len(self.parts)} of {self.criterion.looks_back} subintervals to see a drift"
+            return f"{self.complete} of {self.criterion.looks_back} subintervals to see a drift"
         return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
 
     def _standing_by_t(self) -> Standing:
@@ -158,7 +165,9 @@ class Steady:
         focus = self.criterion.focus
         part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[focus])
         values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
-        return replace(state, parts=(*state.parts, part), values=(*state.values, values))
+        kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.looks_back
+        parts, earlier = state.parts[kept:], state.values[kept:]
+        return replace(state, parts=(*parts, part), values=(*earlier, values), complete=state.complete + 1)
 
     def _stage(self, now: int, standing: Standing) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
         if self.attained is None:
@@ -229,7 +238,7 @@ class Steady:
             "slope_per_s": got.slope if got else None,
             "drift_bound": got.drift if got and got.drift is not None and got.drift < inf else None,
             "attained": standing.attained,
-            "complete_subintervals": len(self.parts),
+            "complete_subintervals": self.complete,
             "times_left": len(self.left),
         }
 

@@ -73,6 +73,10 @@ class Steered:
     def focuses(self) -> tuple[Focus, ...]:
         return (*self.steer.focuses, *self.judge.focuses)
 
+    @property
+    def may_end(self) -> tuple[int, ...]:
+        return self.judge.may_end
+
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, self.steer.opening())
 

@@ -11,6 +11,7 @@ from typing import Final
 from ...protocol.parameters import PARAMETERS, Unit
 from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import METRICS, Metric
+from ..rollup.window import STATED_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,8 @@ INSTANCE: Final = (
     Column("rollup_instance", "", "which slice"),
 )
 PRESENCE: Final = (
-    Column("hosts", "", "hosts whose results are in / hosts that have a part in the slice"),
+    Column("hosts_in", "", "hosts whose results are in"),
+    Column("hosts_of", "", "hosts that have a part in the slice"),
     Column("workload_instances", "", "workloads x LUNs in the slice"),
 )
 PARAMETER_COLUMNS: Final = (
@@ -58,7 +60,7 @@ SUMMARY: Final = (
 )
 VERDICT: Final = (
     Column("verdict", "", "valid, partial or invalid; docs/verdicts.md"),
-    Column("reasons", "", "what speaks against the numbers, and notes; docs/verdicts.md"),
+    Column("reasons", "", "what speaks against the numbers, and notes, with `; ` between them; docs/verdicts.md"),
     Column("first_subinterval", "", "of the measurement; blank where there is none"),
     Column("last_subinterval", "", "of the measurement"),
     Column("step_start_utc", "UTC", "when the step's first subinterval began, by the controller's clock"),
@@ -66,9 +68,15 @@ VERDICT: Final = (
     Column("end_utc", "UTC", "when the measurement ended"),
     Column("length_s", "s", "the measurement's real length, mean over the hosts"),
 )
+_OF_FIRST: Final = f"of a run's first {STATED_ROWS} rollup instances: all, then those of the plan's types in turn"
 HALF_WIDTHS: Final = (
-    Column("overall_iops_half_width", "1/s", "of overall_iops at 95 % confidence; blank for fewer than 8 subintervals"),
+    Column(
+        "overall_iops_half_width", "1/s", "of overall_iops at 95 % confidence; blank for fewer than 20 subintervals"
+    ),
     Column("overall_service_us_mean_half_width", "us", "of overall_service_us_mean at 95 % confidence, likewise"),
+    Column("overall_response_us_mean_half_width", "us", "of overall_response_us_mean at 95 % confidence, likewise"),
+    Column("overall_service_us_p99_half_width", "us", f"of overall_service_us_p99, likewise; {_OF_FIRST}"),
+    Column("overall_response_us_p99_half_width", "us", f"of overall_response_us_p99, likewise; {_OF_FIRST}"),
 )
 
 HOSTS: Final = (
@@ -115,7 +123,7 @@ INDEX: Final = (
     *INSTANCE,
     Column("file", "", "one row per subinterval; blank where the type has `csv: false`"),
     Column("histogram_file", "", "written after the measurement"),
-    *PRESENCE[1:],
+    *PRESENCE[2:],
 )
 HISTOGRAM: Final = (
     Column("category", "", "overall, random, read, random_read ..."),
@@ -135,11 +143,17 @@ INTERLOCK: Final = (
     Column("subinterval", "", "whose results were merged"),
     Column("host", "", "as the plan names it"),
     Column("send_up_ms", "ms", "its end to the arrival of the host's result"),
-    Column("barrier_1_ms", "ms", "its end to all results in, or declared missing"),
-    Column("processing_ms", "ms", "from then on: merging and deciding"),
+    Column("barrier_1_ms", "ms", "its end to all results in and merged, or declared missing"),
+    Column("processing_ms", "ms", "from the last result's arrival, or its deadline, to the decision"),
     Column("acknowledgement_ms", "ms", "from then on: the host's answer to what was decided"),
     Column("barrier_2_ms", "ms", "from the decision on: all hosts' answers"),
     Column("left_ms", "ms", "what was left then of the subinterval that ran meanwhile"),
+    Column(
+        "stood_still_ms",
+        "ms",
+        "for how long the controller, busy or stopped, heard nobody, since the line before",
+    ),
+    Column("controller_cpu_ms", "ms", "CPU time of all its threads, since the line before"),
     Column("collected_ms", "ms", "its end to the result being put together, by the host's clock"),
     Column("threads", "", "workload threads"),
     Column("not_swapped", "", "threads that had not handed over their buffer"),
@@ -190,6 +204,9 @@ CLOCK: Final = (
     Column("rate_ppm", "1e-6", "how fast the host's clock gains on the controller's"),
     Column("start_skew_us", "us", "its real start minus the planned one; in subinterval 0 the start spread"),
     Column("boundary_skew_us", "us", "its real end minus the planned one"),
+    Column(
+        "step_us", "us", "a step of its clock that was noticed in this subinterval, beyond what 500 ppm explain; else 0"
+    ),
 )
 WINDOWS: Final = (
     Column("window", "", "what it is: measurement, ..."),

@@ -65,7 +65,10 @@ def interlock_rows(record: SubintervalRecord) -> str:
         (_NS, _of(own, lambda host: host.send_up_ns) / 1e6),
         *((_NS, np.full(len(own), ns / 1e6)) for ns in (timing.barrier_1_ns, timing.processing_ns)),
         (_NS, _of(own, lambda host: host.acknowledgement_ns) / 1e6),
-        *((_NS, np.full(len(own), ns / 1e6)) for ns in (timing.barrier_2_ns, timing.left_ns)),
+        *(
+            (_NS, np.full(len(own), ns / 1e6))
+            for ns in (timing.barrier_2_ns, timing.left_ns, timing.stood_ns, timing.cpu_ns)
+        ),
         *_worst(list(results.values())),
     ]
     return _host_lines(record, results, columns)
@@ -127,6 +130,7 @@ def clock_rows(record: SubintervalRecord) -> str:
         (_SHORT, _of(hosts, lambda host: host.rate_ppm)),
         (_NS, _of(hosts, lambda host: host.start_skew_ns) / 1e3),
         (_NS, _of(hosts, lambda host: host.boundary_skew_ns) / 1e3),
+        (_NS, _of(hosts, lambda host: host.jump_ns) / 1e3),
     ]
     return _host_lines(record, record.timing.hosts, columns)
 

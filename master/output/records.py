@@ -76,6 +76,8 @@ class HostTiming:
     rate_ppm: float
     start_skew_ns: int
     boundary_skew_ns: int
+    jump_ns: int = 0  # what its clock moved beyond any drift, noticed in this subinterval or just before it
+    jumped_since_ns: int = 0  # when at the earliest, counted from this subinterval's start: before it, mostly
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class Timing:
     barrier_2_ns: int
     left_ns: int
     hosts: Mapping[str, HostTiming]
+    stood_ns: int = 0
+    cpu_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

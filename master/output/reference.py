@@ -8,7 +8,7 @@ from typing import Final
 
 from ..rollup.figures import CATEGORIES, FEWEST_BEYOND
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
-from ..rollup.statistics import FEWEST
+from ..rollup.statistics import FEWEST_STATED
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..verdicts import CODES, OF_COMMANDS, ExitCode, Reason, Verdict, Weight
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
@@ -29,14 +29,16 @@ is no such number: nothing was counted, or the figure would not mean anything.
   row's workload instances are paced, and in the summary where the target was not reached.
 - Rates are sums over hosts, each host's I/Os divided by its own real length.
 - A half-width is that of the printed figure, from subintervals that are not taken to be independent (effective sample
-  size). It is blank for fewer than {FEWEST}.
+  size). It is blank for fewer than {FEWEST_STATED}.
 - Where several workload instances differ, a parameter reads `value(k/n)`: k of the row's n instances have it. A range
   reads `first-end`, in bytes, or `all`.
 - In file names, bytes of instance names outside [A-Za-z0-9._=+-] stand as %XX, and long names end in a hash; index.csv
   has name and file.
 - `histograms.sqlite` holds what every host sent of every subinterval, for windows and later analysis; its
-  schema is in master/output/histograms.py. What came too late to be merged is in `step*/late/<host>.jsonl`, as it was
-  sent. `log/<host>.log` is the whole conversation with a host.
+  schema is in master/output/histograms.py. What came too late to be merged, or was cut without being asked for, is in
+  `step*/late/<host>.jsonl`, as it was sent. `log/<host>.log` is the whole conversation with a host.
+- A disk that is slow, or takes nothing for a while, delays these files and nothing else. What an event or a log lacks
+  for that is said in `events.csv` (`not_written`); results are never left out: after 60 s the run ends with an error.
 """
 
 

@@ -60,7 +60,7 @@ def setting_cells(settings: Settings) -> list[str]:
 def presence_cells(presence: Presence) -> list[str]:
     """Hosts and workload instances, a text per row."""
     columns = zip(presence.hosts_in.tolist(), presence.hosts_of.tolist(), presence.instances.tolist(), strict=True)
-    return [f"{here}/{of},{instances}" for here, of, instances in columns]
+    return [f"{here},{of},{instances}" for here, of, instances in columns]
 
 
 def metric_cells(figures: Figures) -> list[str]:
@@ -95,7 +95,7 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
     measurement, judgement = record.measurement, record.judgement
     window = _window_cells(record, size)
     if measurement is None:
-        presence = [","] * size
+        presence = ["," * (len(PRESENCE) - 1)] * size
         metrics = ["," * (len(METRICS) + len(HALF_WIDTHS) - 1)] * size
     else:
         presence = presence_cells(measurement.merged.presence)
@@ -117,6 +117,16 @@ def _window_cells(record: SummaryRecord, size: int) -> list[str]:
 
 
 def _measured_cells(measurement: Measurement, response: NDArray[np.bool_]) -> list[str]:
-    widths = number_cells([("%.7g", measurement.iops_half_width), ("%.7g", measurement.service_half_width_us)])
-    metrics = metric_cells(Figures(measurement.merged, response))
+    figures = Figures(measurement.merged, response)
+    shown = figures.has_response("overall")
+    widths = number_cells(
+        [
+            ("%.7g", measurement.iops_half_width),
+            ("%.7g", measurement.service_half_width_us),
+            ("%.7g", np.where(shown, measurement.response_half_width_us, np.nan)),
+            ("%.7g", measurement.service_p99.half_widths_us()),
+            ("%.7g", np.where(shown, measurement.response_p99.half_widths_us(), np.nan)),
+        ]
+    )
+    metrics = metric_cells(figures)
     return [f"{metric},{width}" for metric, width in zip(metrics, widths, strict=True)]

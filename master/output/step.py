@@ -19,6 +19,7 @@ from ...protocol.messages import Result
 from ..rollup.figures import Figures
 from ..rollup.layout import Layout
 from ..rollup.settings import Settings
+from ..rollup.unpack import whole
 from ..rollup.window import Measurement
 from .columns import CLOCK, CPU, INDEX, INTERLOCK, THREADS, WINDOWS, names
 from .histogram_rows import histogram_csv
@@ -79,7 +80,7 @@ class StepFolder:
     def late(self, host: str, result: Result) -> None:
         """A result that came after barrier 1: kept as its line of the protocol, never merged."""
         make_folder(self.path / LATE)
-        append(self.path / LATE / f"{stem(host)}.jsonl", line(result).decode())
+        append(self.path / LATE / f"{stem(host)}.jsonl", line(whole(result)).decode())
 
     def window(self, record: WindowRecord) -> None:
         """A row of windows.csv."""

@@ -27,12 +27,17 @@ class AboutAttribute:
 
 _TEXT, _NUMBER, _BYTES, _FLAG = Holds.TEXT, Holds.NUMBER, Holds.BYTES, Holds.FLAG
 
+SHARED: Final = "shared"
+
 ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
     "all": AboutAttribute(_TEXT, "`all`, for everything.", selectable=False),
     "host": AboutAttribute(_TEXT, "The host's name in the plan; as a condition, ranges like lab[01-16] are allowed."),
     "hostname": AboutAttribute(_TEXT, "The name that the machine gives itself."),
     "lun": AboutAttribute(_TEXT, "host:path.", selectable=False),
     "workload": AboutAttribute(_TEXT, "The workload's name in the plan.", selectable=False),
+    SHARED: AboutAttribute(
+        _NUMBER, "By how many hosts and paths the plan reaches the LUN, where that is more than one.", selectable=False
+    ),
     "kind": AboutAttribute(_TEXT, "block or file."),
     "path": AboutAttribute(_TEXT, "/dev/nvme0n1, /data/file.1 ..."),
     "name": AboutAttribute(_TEXT, "The kernel's name, nvme0n1, sdb, dm-3; of a file, the last part of its path."),

@@ -1,6 +1,6 @@
 """The conditions of a `select`, from text.
 
-    vendor: HITACHI                 equal, without case
+    vendor: HITACHI                 equal, without case; a path with case
     model: "SAM*"                   * any text, ? one character
     size: ">= 100GiB"               >, >=, <, <=; sizes with their unit
     size: 100GiB..200GiB            from .. to, both included
@@ -29,6 +29,7 @@ _COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
 }  # fmt: skip
 _ABSENT: Final = ("none", "null")
 _RANGED: Final = ("host", "hostname", "name", "path")  # may be written with ranges
+_EXACT: Final = ("path",)  # two names that differ in case are two devices
 _FLAGS: Final = {"true": 1, "false": 0, "1": 1, "0": 0}
 
 Test = Callable[[Attribute | None], bool]
@@ -65,16 +66,19 @@ def _test(attribute: str, wanted: str) -> Test:
         exact = _number(wanted, holds)
         return lambda value: _as_number(value) == exact
     if attribute in _RANGED and "[" in wanted:
-        tests = [_text_test(name) for name in expand(wanted)]
+        tests = [_text_test(name, attribute) for name in expand(wanted)]
         return lambda value: any(test(value) for test in tests)
-    return _text_test(wanted)
+    return _text_test(wanted, attribute)
 
 
-def _text_test(wanted: str) -> Test:
+def _text_test(wanted: str, attribute: str) -> Test:
+    exact = attribute in _EXACT
     if "*" in wanted or "?" in wanted:
         inner = "".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in wanted)
-        pattern = re.compile(inner, re.IGNORECASE | re.DOTALL)
+        pattern = re.compile(inner, re.DOTALL if exact else re.IGNORECASE | re.DOTALL)
         return lambda value: value is not None and pattern.fullmatch(str(value)) is not None
+    if exact:
+        return lambda value: value == wanted
     folded = wanted.casefold()
     return lambda value: value is not None and str(value).casefold() == folded
 

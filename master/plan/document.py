@@ -17,11 +17,13 @@ from .places import Fault, Place, PlanFaults
 LONGEST: Final = 16 << 20  # characters of a plan
 MOST_VALUES: Final = 500_000  # with aliases written out
 DEEPEST: Final = 100  # values inside each other
+TOO_DEEP: Final = f"more than {DEEPEST} values stand inside each other; plans have no use for that"
 Path = tuple[str | int, ...]  # keys and positions from the root
 
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolves no types
 # Line ends to YAML 1.1 but not to editors: with them, no line number would be right.
 _HIDDEN_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _PLAIN_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
 
 
@@ -117,7 +119,13 @@ def parse(text: str, name: str) -> Document:
         raise PlanFaults([Fault(Place(name, 1, 1), f"the plan is longer than {LONGEST >> 20} MiB")], "")
     if hidden := [_hidden_break(text, found.start(), name) for found in _HIDDEN_BREAKS.finditer(text)]:
         raise PlanFaults(hidden, text)
+    if half := _HALVES.search(text):
+        before = text[: half.start()]
+        place = Place(name, before.count("\n") + 1, half.start() - before.rfind("\n"))
+        raise PlanFaults([Fault(place, "half a character (U+D800 to U+DFFF), which no file holds; remove it")], text)
     try:
+        if deep := _too_deep(text):
+            raise PlanFaults([Fault(Place(name, *deep), TOO_DEEP)], text)
         composed = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise PlanFaults([_syntax_fault(error, text, name)], text) from None
@@ -130,6 +138,21 @@ def parse(text: str, name: str) -> Document:
         document.faults.append(Fault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)"))
         raise PlanFaults(document.faults, text)
     return document
+
+
+def _too_deep(text: str) -> tuple[int, int] | None:
+    """Line and column, from 1, where a list or mapping begins that stands inside too many. Composing one uses the
+    stack for each, in C: the process would end. Raises yaml.YAMLError.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST and event.start_mark:
+                return event.start_mark.line + 1, event.start_mark.column + 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
 
 
 def _hidden_break(text: str, at: int, name: str) -> Fault:
@@ -163,7 +186,7 @@ class _Builder:
             self.fault(node, "an alias inside what it stands for would never end; write it out")
             return built
         if len(self.open) >= DEEPEST:
-            self.fault(node, f"more than {DEEPEST} values stand inside each other; plans have no use for that")
+            self.fault(node, TOO_DEEP)
             raise PlanFaults(self.document.faults, self.document.text)
         self.open.add(id(node))
         if node.tag not in _PLAIN_TAGS:

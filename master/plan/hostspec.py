@@ -30,6 +30,4 @@ class HostSpec:
     python: tuple[str, ...] = ("python3",)  # shell words: ("sudo", "-n", "python3.11")
     cache_dir: str | None = None  # where bundles are kept on the host; None: the user's cache directory there
     command: tuple[str, ...] = ()  # Launcher.COMMAND: the words before `python`
-    keepalive_s: float = 1.0  # ssh: between two probes of an idle connection
-    keepalive_count: int = 3  # ssh: unanswered probes after which the connection is lost
     ssh_config: bool = True  # honour the user's ~/.ssh/config

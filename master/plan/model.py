@@ -154,6 +154,7 @@ class Plan:
     spin: bool = False  # they do not sleep while their load is paced
     live: Live = field(default_factory=Live)
     polled: bool = False  # io_uring looks for completions in the devices' queues
+    may_miss: int = 0  # hosts without which the run goes on from its beginning
     sqpoll: bool = False  # io_uring's submissions are taken by threads of the kernel
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 

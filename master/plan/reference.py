@@ -107,7 +107,7 @@ of those with `not`. A list of mappings: one must hold.
 
 | condition | holds for |
 |---|---|
-| `vendor: HITACHI` | this text, without regard to case |
+| `vendor: HITACHI` | this text, without regard to case; a `path` with regard to it |
 | `model: "SAM*"` | `*` is any text, `?` any character |
 | `size: ">= 100GiB"` | also `>`, `<=`, `<` |
 | `size: 100GiB..200GiB` | both included |
@@ -125,8 +125,35 @@ An edit holds from where it stands, for all steps behind it, until a later edit 
 or for more. What a `loop` sets, it sets for its own steps only. A looped step is called
 `NAME+parameter=value`, with every value; that name is what `50% of step` refers to.
 
-`total_iops` is shared equally over the LUNs that the edit selects. `50% of step NAME` is a share of what the same
-rollup instance did in that step, which must have been valid.
+`total_iops` is shared equally over the LUNs that the edit selects; one that several hosts or paths lead to counts once.
+`50% of step NAME` is a share of what the same
+rollup instance did in that step, shared over the hosts that took part in it. Where that step is partial, so is this
+one, and a host that was not in its measurement has no load; where it is invalid, this one is not run.
+"""
+
+_CONSENT = """\
+## Consent
+
+What a run may write is settled before it begins, for the most that any step, loop or edit of its plan could do. A LUN
+that is not the plan's own file is written only with `destroy: true` in the plan and `--destroy TOKEN` on the command
+line. The token, which `ivypy devices PLAN` prints, is over exactly the list of these LUNs: each with its host as the
+plan calls it, its path, its machine, its size, and what tells it from others:
+
+| LUN | is known by |
+|---|---|
+| disk | its WWN and its serial number |
+| partition | its disk, its PARTUUID, and where on the disk it starts |
+| volume, multipath map, array | its UUID |
+| loop device | the file behind it (filesystem, inode, birth), or what tells the device behind it; from where to where |
+| what nobody named | its attachment, which the kernel counts: once the machine was restarted, the token is another |
+| the same before Linux 5.15 | its first and last 64 KiB: once these were written, the token is another |
+| file | its filesystem, inode and birth; where births are not kept (NFS), its first and last 64 KiB, too |
+
+`ivypy devices` shows it for each LUN (`known by`). Discovery lists everything without opening it, and looks only at
+what the plan selects: reads its two ends, and claims it for a moment. From then on nothing is discovered anew, and
+only the files of the plan's `create` are added. The host compares anew what it holds open with what was agreed to,
+before it opens it for writing through that hold, and refuses everything else, and every edit that would write outside
+of the part of a LUN that the plan asked for.
 """
 
 
@@ -146,7 +173,7 @@ def plan_reference() -> str:
         ],
     )
     words = f"## Words of other tools\n\nA plan that uses them is told what they are called here.\n\n{foreign}"
-    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _EDITS, words])
+    return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS, words])
 
 
 def schema() -> dict[str, Any]:

@@ -64,6 +64,8 @@ def resolved(
     )
     check_presence(doc, lost, faults)
     _check_backend(doc, faults)
+    if "hosts" not in lost and doc.may_miss >= len(names):
+        faults.add(("may_miss",), f"may_miss: {doc.may_miss} of {len(names)} hosts leaves none; name fewer")
     check_names(schedule, faults)
     check_demands(doc, schedule, known, judge, faults)
     check_fits(workloads, luns, faults)
@@ -94,6 +96,7 @@ def resolved(
         spin=doc.spin,
         polled=doc.polled,
         sqpoll=doc.sqpoll,
+        may_miss=doc.may_miss,
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,

@@ -37,7 +37,7 @@ from .substitute import Unreadable
 from .units import format_duration
 
 # In seconds, what steps have where neither they nor `defaults:` say it.
-TIMES: Final[Mapping[str, float]] = {"subinterval": 5.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
+TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
@@ -71,7 +71,8 @@ class HostDoc(Access):
         "How the slave is started: ssh, local or command."
     )
     command: Annotated[tuple[str, ...] | None, WORDS] = about(
-        "A command line that gives a pipe to the host: `kubectl exec -i {name} --`, `ip netns exec {name}`."
+        "A command line that gives a pipe to the host: `kubectl exec -i {name} --`, `ssh {name}`, "
+        "`ip netns exec {name}`. It may hand its words on as they are, or to one shell."
     )
 
 
@@ -83,7 +84,11 @@ class CreateDoc(Section):
     )
     size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
     count: Annotated[int, count_field(1, 100_000)] = about("How many files.", 1)
-    keep: Annotated[bool, FLAG] = about("Whether they stay when the run has ended.", False)
+    keep: Annotated[bool, FLAG] = about(
+        "Whether they stay when the run has ended. The next run uses them as they are, as long as nobody else has "
+        "written to them; else it asks for the token, as for any file.",
+        False,
+    )
 
 
 # attribute -> condition, or a list of conditions; read once it is known which attributes there are
@@ -273,9 +278,18 @@ class PlanDoc(Section):
         "The test hosts, as a list or as one text with commas; this machine if left out.", []
     )
     ssh: Access = about("What holds for all hosts that say nothing else.", Access())
+    may_miss: Annotated[int, count_field(0, 100_000)] = about(
+        "So many hosts may be unreachable, or be lost before the first step: the run goes on without them, which is "
+        "said, and rows that would have been theirs, too, are partial.",
+        0,
+    )
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("What is driven.")
     attributes: list[AttributesDoc] = about("Attributes of the plan's own.", [])
-    destroy: Annotated[bool, FLAG] = about("Block devices may be overwritten, if the token is given as well.", False)
+    destroy: Annotated[bool, FLAG] = about(
+        "Block devices, and files that are there, may be overwritten, if the token of exactly these is given as well; "
+        "see [consent](#consent).",
+        False,
+    )
     workloads: dict[str, WorkloadDoc] = about("I/O streams, by name.", {})  # type: ignore[valid-type]
     rollups: list[_Rollup] = about("How results are sliced; `all` is always there.", [])
     defaults: TimesDoc = about("Times of the steps that say nothing else.", TimesDoc())
@@ -311,9 +325,13 @@ class PlanDoc(Section):
         False,
     )
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
-        "A host that hears nothing for so long stops all I/O.", 10.0
+        "A host that hears nothing for so long stops all I/O. One that does not answer for half of it (3 s at least) "
+        "is given up: a longer lease bears longer gaps of the network.",
+        10.0,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
-        "How much of what fell due may be left over before a step counts as not having reached its IOPS.", 0.0025
+        "How much of what fell due for a workload instance, or for all of a rollup instance's, may be left over before "
+        "a step counts as not having reached its IOPS.",
+        0.0025,
     )
     on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about("count them, or stop the run.", OnIoError.COUNT)

@@ -6,7 +6,7 @@ formatter gives the shortest text that parses to the same value. Arithmetic is d
 """
 
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 from ...protocol.parameters import MAX, Iops
@@ -14,6 +14,8 @@ from .parameters import OfStep, Position, Span
 
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY: Final = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
+_LONGEST: Final = 100  # characters of a quantity
+_MOST_SECONDS: Final = 10 * 365 * 86400
 _LARGEST: Final = Decimal("1e24")  # no quantity of a plan comes near; keeps 1e999999999 from being worked out
 
 _BYTES: Final = {"": 1, "B": 1} | {
@@ -67,6 +69,8 @@ def format_bytes(size: int) -> str:
 def parse_duration(text: str) -> float:
     """ "5s", "250ms", "1m30s", "2h": seconds. Units d, h, m (or min), s, ms, us, ns, each once, largest first."""
     stripped = text.strip()
+    if len(stripped) > _LONGEST:
+        raise ValueError(f"{_cut(text)} is not a duration; write for example 5s, 250ms, 1m30s or 2h")
     if re.fullmatch(r"0+(\.0*)?", stripped):
         return 0.0
     if re.fullmatch(r"\d+(\.\d+)?", stripped):
@@ -79,7 +83,10 @@ def parse_duration(text: str) -> float:
     whole = _DURATION_PART.sub("", stripped) == "" and bool(parts_found)
     if not whole or factors != sorted(set(factors), reverse=True):
         raise ValueError(f"{text!r} is not a duration; write for example 5s, 250ms, 1m30s or 2h")
-    return float(sum(Decimal(number) * factor for (number, _), factor in zip(parts_found, factors, strict=True)))
+    seconds = sum(Decimal(number) * factor for (number, _), factor in zip(parts_found, factors, strict=True))
+    if seconds > _MOST_SECONDS:
+        raise ValueError(f"{text!r} is longer than 10 years; write a shorter duration")
+    return float(seconds)
 
 
 def format_duration(seconds: float) -> str:
@@ -196,14 +203,24 @@ def format_span(span: Span) -> str:
 
 def _quantity(text: str, wanted: str) -> tuple[Decimal, str]:
     match = _QUANTITY.fullmatch(text.strip())
+    if match and len(text) > _LONGEST:
+        raise ValueError(f"{_cut(text)} is beyond all sizes that ivypy can handle")
     if match is None:
         without = re.fullmatch(r"(\d{1,3}([,_]\d{3})+)(\D*)", text.strip())
         remedy = f"; write {re.sub('[,_]', '', text.strip())}" if without else ""
         raise ValueError(f"{text!r} is not {wanted.partition(';')[0] + remedy if remedy else wanted}")
-    number = Decimal(match[1])
+    try:
+        number = Decimal(match[1])
+    except InvalidOperation:  # an exponent of twenty digits
+        raise ValueError(f"{text!r} is beyond all sizes that ivypy can handle") from None
     if not -_LARGEST < number < _LARGEST or (number and number.adjusted() < -30):
         raise ValueError(f"{text!r} is beyond all sizes that ivypy can handle")
     return number, match[2]
+
+
+def _cut(text: str) -> str:
+    """The beginning of a long text, as a sentence quotes it."""
+    return f"{text[:20]!r}..." if len(text) > _LONGEST else repr(text)
 
 
 def _plain(number: Decimal | int) -> str:

@@ -15,6 +15,7 @@ from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.focus import Focus, Sample, value_of
 from ivypy.master.control.interval import Interval, Load
+from ivypy.master.rollup.deficit import Outstanding
 
 LATENCY = Focus("overall_response_us_mean")
 IOPS = Focus("overall_iops")
@@ -56,6 +57,12 @@ def load_for(curve: Curve, target: float, high: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if curve(middle) <= target else (low, middle)
     return low
+
+
+def outstanding(load: Load) -> Outstanding:
+    """Of the one workload instance that has all of a load."""
+    columns = load.due, load.growth, 0, load.in_flight, load.backlog
+    return Outstanding(*(np.array([column]) for column in columns))
 
 
 @dataclass(slots=True)
@@ -110,8 +117,11 @@ class Plant:
             LATENCY: {"all": Sample(shown * ios, ios)},
             IOPS: {"all": Sample(served * LENGTH_S, LENGTH_S)},
         }
-        loads = {"all": {"all": self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)}}
-        return Interval(number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, loads)
+        load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)
+        return Interval(
+            number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, {"all": {"all": load}},
+            outstanding(load),
+        )  # fmt: skip
 
     def _load(self, offered: float, steady: float) -> Load:
         """With what a steady load has in flight, by Little's law and as a Poisson number."""

@@ -121,7 +121,7 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     step.subinterval(record(interval(merger, 7, ("h1",)), settings, "tail"))
     step.late("h2", result(data("h2", 7), 7, LENGTH))
     measurement = window.measurement()
-    judgement = judge(measurement, settings, 0.0025)
+    judgement = judge(measurement, settings, 0.0025, LENGTH * 1e-9)
     begin, end = START + LENGTH, START + 7 * LENGTH
     step.window(WindowRecord("measurement", 1, 6, begin, end, 2, "fixed time"))
     step.histograms(measurement, settings.paced & judgement.reached)
