@@ -4,6 +4,7 @@ Rule: nothing below this module prints or exits. Every error a user can mend is 
 as it is; the exit code says whose fault it was. Heavy imports stand inside the commands, so that `--help` is quick.
 """
 
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -103,8 +104,7 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, u
     try:
         return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
     finally:
-        with suppress(OSError):  # a console that is gone does not change how the run ended
-            watching.close()
+        _close(watching)
 
 
 @cli.command()
@@ -219,9 +219,18 @@ def attach(run: str | None, ui: str) -> ExitCode:
     except KeyboardInterrupt:
         raise click.Abort() from None
     finally:
-        with suppress(OSError):
-            watching.close()
+        _close(watching)
     return ExitCode(exit_code_of(folder) if code is None else code)
+
+
+def _close(watching: Any) -> None:
+    """A console that is gone, or not read, does not change how the command ends."""
+    try:
+        watching.close()
+    except console.NotRead as error:
+        console.complain(str(error))
+    except OSError:
+        pass
 
 
 def _ask(run: str | None, request: Any, only: bool = True) -> Any:
@@ -308,6 +317,8 @@ def main() -> None:
     console.guard()
     code = _code()
     console.settle()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)  # the code is earned: none of them may end the process by another
     sys.exit(code)
 
 

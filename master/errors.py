@@ -15,6 +15,7 @@ other expected fault of a host, into `host.lost = reason`.
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..protocol.text import printable
 from .verdicts import ExitCode
 
 
@@ -37,6 +38,10 @@ class HostFault:
     host: str
     what: str  # what went wrong, and with which thing
     remedy: str  # what the user can do
+
+    def __post_init__(self) -> None:
+        for name in ("what", "remedy"):  # they may quote what a host, or its sshd, wrote
+            object.__setattr__(self, name, printable(getattr(self, name)))
 
     def __str__(self) -> str:
         return f"{self.host}: {self.what}; {self.remedy}" if self.remedy else f"{self.host}: {self.what}"

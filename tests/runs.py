@@ -3,7 +3,7 @@
 import csv
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,11 @@ class Finished:
             return list(csv.DictReader(file))
 
 
+def presence(row: Mapping[str, str]) -> str:
+    """How many hosts a row is of, and of how many it should be: "3/4"."""
+    return f"{row['hosts_in']}/{row['hosts_of']}"
+
+
 def only_late(reasons: str) -> bool:
     """Whether nothing but a busy test machine speaks against a row: late I/Os, late answers, and it says so.
 
@@ -41,7 +46,7 @@ def only_late(reasons: str) -> bool:
     late = {"generator_late", "generator_lateness", "harvest_late", "harvest_lateness"}
     if "generator_late" in words:
         words.discard("target_not_reached")
-    return words <= late | {"host_limit", "too_few_subintervals", "clock_uncertain"}
+    return words <= late | {"host_limit", "too_few_subintervals", "clock_uncertain", "late_controller"}
 
 
 def ivypy(*words: str, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:

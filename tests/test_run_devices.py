@@ -2,13 +2,14 @@
 
 import hashlib
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.devices import FaultFs
 from tests.runs import Finished, ivypy, only_late, run, start, written
-from tests.slave.devices import loop_device, need
+from tests.slave.devices import loop_device, mounted, need
 from tests.slave.devices import run as sh
 
 pytestmark = pytest.mark.slow
@@ -75,7 +76,7 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
         done = run(plan, tmp_path / "runs")
         assert agreed(done) and (digest(one), digest(two)) == before
         luns = done.rows("summary.lun.csv")
-        assert [row["lun"].split(":")[1] for row in luns] == [one, two]
+        assert sorted(row["lun"].split(":")[1] for row in luns) == sorted([one, two])
         assert all(float(row["overall_iops"]) == pytest.approx(400, rel=0.02) for row in luns)
 
 
@@ -89,6 +90,41 @@ def test_a_mounted_or_signed_device_is_refused_whatever_is_said(tmp_path: Path, 
         assert "refused, whatever the plan says" in page and "ext4" in page
         done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
         assert done.code == 4 and "ext4" in done.err and digest(device) == before
+
+
+def test_a_device_below_a_mounted_loop_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
+    need("losetup", "mkfs.ext4")
+    with loop_device(shm) as device:
+        upper = sh("losetup", "-f", "--show", "-o", str(1 << 20), device).strip()
+        try:
+            sh("mkfs.ext4", "-q", upper)
+            with mounted(upper, shm / "point", "-o", "ro"):
+                before = digest(device)
+                plan = a_plan(tmp_path, device)
+                said = f"it is what {upper} is made of"
+                page = ivypy("devices", str(plan)).stdout
+                assert said in page and "--destroy" not in page
+                done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
+                assert done.code == 4 and said in done.err and digest(device) == before
+        finally:
+            sh("losetup", "-d", upper)
+
+
+def ended_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def test_of_two_runs_that_start_together_one_writes(tmp_path: Path, shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as device:
+        plan = a_plan(tmp_path, device, reads="0%")
+        agreed_to = token(plan)
+        runs = [start(plan, tmp_path / name, "--destroy", agreed_to) for name in ("one", "two")]
+        ended = [Finished(*ended_of(one), tmp_path) for one in runs]
+        barred = [f"{device} is not written" in one.err or f"{device} must not be written" in one.err for one in ended]
+        assert sorted(barred) == [False, True], ended
+        assert [one.code in (0, 8) for one in ended] == [not one for one in barred], ended
 
 
 def test_zram_is_driven(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
-from tests.runs import hosts_yaml, only_late, run, start, written
+from tests.runs import hosts_yaml, only_late, presence, run, start, written
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
     assert done.code in (0, 8), done.out + done.err
     (whole,) = done.rows("summary.all.csv")
     parts = done.rows("summary.host.csv")
-    assert len(parts) == 4 and whole["hosts"] == "4/4" and only_late(whole["reasons"])
+    assert len(parts) == 4 and presence(whole) == "4/4" and only_late(whole["reasons"])
     for column in ("due", "overall_service_count", "read_service_count"):
         assert float(whole[column]) == sum(float(part[column]) for part in parts)
     assert float(whole["overall_iops"]) == pytest.approx(4 * 2 * 200, rel=0.01)
@@ -89,6 +89,23 @@ def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path
     said = [reason for reason in step["reasons"] if reason.startswith(("host_late", "host_lost"))]
     assert len(said) == 2 and all(gone in reason for reason in said)
     assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
+
+
+def test_a_host_that_went_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
+    plan = per_host(tmp_path, lab, "3s")
+    plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    lab.hosts[1].sshds[0].kill_sessions()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (7, 8), out + err
+    (folder,) = (tmp_path / "runs").iterdir()
+    one, two = json.loads((folder / "run.json").read_text())["steps"]
+    assert "host_lost" in "".join(one["reasons"]) and "host_lost" not in "".join(two["reasons"]), out
+    assert "it is connected again, and takes part from the next step on" in out
 
 
 def test_a_frozen_controller_is_no_lease(tmp_path: Path, namespaces: Lab) -> None:

@@ -1,6 +1,7 @@
 """Whole runs under control on simulated hosts: when they end, what they load, what their folder and exit code say."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from ivypy.master.verdicts import ExitCode
 from tests.runs import ROOT
 from tests.simulated.plants import noisy, over_time, queue
-from tests.simulated.slave import Service, SimulatedSlave, steady
+from tests.simulated.slave import Faults, Service, SimulatedSlave, steady
 from tests.test_session_run import Lab, Outcome, run
 
 pytestmark = pytest.mark.slow
@@ -16,7 +17,16 @@ pytestmark = pytest.mark.slow
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
 
 
-def controlled(tmp_path: Path, go: str, plant: Service, more: str = "", iops: str = "max", hosts: str = "a") -> Outcome:
+def controlled(
+    tmp_path: Path,
+    go: str,
+    plant: Service,
+    more: str = "",
+    iops: str = "max",
+    hosts: str = "a",
+    faults: Mapping[str, Faults] | None = None,
+    end: str = "",
+) -> Outcome:
     """One step on hosts that each have one LUN behind a plant of its own kind."""
     text = f"""\
 name: sim
@@ -25,12 +35,14 @@ backend: "null"
 luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
 workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
 rollups: [ host ]
-defaults: {{ warmup: 5s, measure: 30s }}
+defaults: {{ subinterval: 5s, warmup: 5s, measure: 30s }}
 steps:
 {more}  - go: {{ name: it, {go} }}
+{end}
 """
     names = hosts.split(", ")
-    return run(tmp_path, text, Lab(**{name: SimulatedSlave(name, plant=plant) for name in names}))
+    slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
+    return run(tmp_path, text, Lab(**slaves))
 
 
 def table(outcome: Outcome, name: str, step: int = 0) -> list[dict[str, str]]:
@@ -268,6 +280,72 @@ def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: s
     outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: {target} }}", plant)
     assert outcome.code is ExitCode.NOT_REACHED
     assert says in outcome.rows("summary.all.csv")[0]["reasons"]
+
+
+# A host that is lost.
+
+LOST = {"c": Faults(die_at=8)}
+PER_HOST = [
+    f"measure: {{ metric: {IOPS}, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }}",
+    "steady: { criterion: iops, rollup: host, limit: 5%, window: 40s, timeout: 30m }",
+    f"control: {{ pid: {{ metric: {P99}, target: 1ms, rollup: host, low_iops: 400, high_iops: 1900, timeout: 30m }} }}",
+    f"control: {{ pid: {{ metric: {P99}, target: 1ms, rollup: host, auto: true, timeout: 30m }} }}",
+    f"measure: 60s, slo: {{ metric: {P99}, at_most: 5ms, rollup: host }}",
+]
+
+
+@pytest.mark.parametrize("go", PER_HOST, ids=["measure", "steady", "pid", "auto", "slo"])
+def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
+    """What is asked of each host is asked of those that are left; that one is lost is what is said."""
+    plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+    outcome = controlled(tmp_path, go, plant, iops="500", hosts="a, b, c", faults=LOST)
+    assert outcome.code is ExitCode.PARTIAL, outcome.rows("summary.host.csv")
+    by_name = {
+        row["rollup_instance"]: row for row in [*outcome.rows("summary.host.csv"), *outcome.rows("summary.all.csv")]
+    }
+    assert by_name["c"]["verdict"] == by_name["all"]["verdict"] == "partial"
+    assert "invalid" not in {row["verdict"] for row in by_name.values()}
+    assert "host_lost (c: " in by_name["c"]["reasons"] and "host_lost (c: " in by_name["all"]["reasons"]
+    assert not any("slo_missed" in row["reasons"] or "not_" in row["reasons"] for row in by_name.values())
+    assert len(table(outcome, "all/all.csv")) < 60, "minutes, not the timeout"
+
+
+def test_a_search_offers_the_load_that_it_reports(tmp_path: Path) -> None:
+    """Of three hosts one is lost: a total is that of the two that are left."""
+    plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+    go = f"find: {{ metric: {P99}, target: 1ms, resolution: 5% }}"
+    outcome = controlled(tmp_path, go, plant, hosts="a, b, c", faults={"c": Faults(die_at=20)})
+    rows = table(outcome, "find.csv")
+    assert [float(row["achieved_iops"]) for row in rows] == pytest.approx(
+        [float(row["total_iops"]) for row in rows], rel=0.02
+    )
+    assert 1900 < float(rows[-1]["highest_pass_iops"]) < 2000
+    (summary,) = outcome.rows("summary.all.csv")
+    total = float(summary["name"].partition("=")[2])
+    assert float(summary["overall_iops"]) == pytest.approx(total, rel=0.02)
+    assert float(summary["iops_setting"]) == pytest.approx(total, rel=1e-3)
+    assert sum(row["text"].startswith("control's edit failed") for row in outcome.rows("events.csv")) <= 1
+
+
+def test_a_tread_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None:
+    go = "measure: 20s, staircase: { start: 300, end: 900, step: 300 }"
+    outcome = controlled(tmp_path, go, steady(), hosts="a, b, c", faults={"c": Faults(die_at=9)})
+    rows = outcome.rows("summary.all.csv")
+    assert [(row["verdict"], float(row["overall_iops"]), row["iops_setting"]) for row in rows] == [
+        ("valid", 300, "300"), ("partial", 600, "600"), ("partial", 900, "900"),
+    ]  # fmt: skip
+
+
+def test_what_goes_wrong_in_a_tread_is_not_held_against_those_before(tmp_path: Path) -> None:
+    go = "measure: 10s, staircase: { start: 200, end: 600, step: 200 }"
+    stepped = controlled(tmp_path / "stepped", go, steady(), hosts="a, b", faults={"b": Faults(clock_step={9: 0.2})})
+    verdicts = [row["verdict"] for row in stepped.rows("summary.all.csv")]
+    assert verdicts == ["valid", "valid", "partial"]
+    assert "clock_stepped" in stepped.rows("summary.all.csv")[2]["reasons"]
+    failed = controlled(tmp_path / "failed", go, steady(), faults={"a": Faults(errors_at=10)}, end="on_io_error: stop")
+    rows = failed.rows("summary.all.csv")
+    assert [row["verdict"] for row in rows] == ["valid", "valid", "invalid"] and failed.code is ExitCode.INVALID
+    assert "io_errors" in rows[2]["reasons"]
 
 
 # The files.

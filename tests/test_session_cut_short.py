@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.session.run import Run
+from ivypy.master.live.report import RunEnds
+from ivypy.master.plan.load import read
+from ivypy.master.session.interrupt import Presses
+from ivypy.master.session.run import Options, Run
 from ivypy.master.verdicts import ExitCode
-from tests.live import PLAN, Staged, stage
+from tests.live import PLAN, Eyes, Staged, hosts, opener, stage
+from tests.simulated.loop import simulate
+from tests.simulated.slave import Faults
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +65,10 @@ def test_a_measurement_that_is_not_yet_accurate_has_its_numbers_and_is_invalid(t
 
 
 @pytest.mark.parametrize("unpaused", [False, True])
-def test_what_was_measured_before_a_pause_is_not_a_measurement(tmp_path: Path, unpaused: bool) -> None:
-    """A pause begins the measurement again, as an edit does."""
+def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_nothing_follows(
+    tmp_path: Path, unpaused: bool
+) -> None:
+    """As an edit does."""
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(22.0)
@@ -73,6 +80,47 @@ def test_what_was_measured_before_a_pause_is_not_a_measurement(tmp_path: Path, u
         run.desk.stop("me")
 
     staged = stage(tmp_path, visit)
-    expected = ("one", "partial", "2") if unpaused else ("one", "invalid", "")
-    assert rows(staged) == [expected]
-    assert ("shortened (2 of 6 subintervals)" if unpaused else "interrupted") in map(str, staged.step.findings)
+    assert rows(staged) == [("one", "partial", "2" if unpaused else "3")]
+    said = (
+        "shortened (2 of 6 subintervals)" if unpaused else "shortened (3 of 6 subintervals, until an edit or a pause)"
+    )
+    assert said in map(str, staged.step.findings)
+    (row,) = staged.rows("summary.all.csv")
+    assert float(row["overall_iops"]) == pytest.approx(float(row["iops_setting"]), rel=1e-3)
+    assert not any("edited" in str(finding) for finding in staged.step.findings)
+
+
+@pytest.mark.parametrize(("pressed_s", "measured"), [(12.0, "1"), (33.0, "5")])
+def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
+    tmp_path: Path, pressed_s: float, measured: str
+) -> None:
+    """A device hangs, and the user presses again a little later."""
+    slaves = hosts()
+    slaves["b"].faults = Faults(catch_s=1000.0)
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(pressed_s)
+        run._presses._task = staged.notes["running"]  # type: ignore[assignment]
+        run._presses.press()
+        await asyncio.sleep(0.5)
+        staged.notes["pressed"] = asyncio.get_running_loop().time()
+        run._presses.press()
+
+    async def main() -> Staged:
+        loop, eyes = asyncio.get_running_loop(), Eyes()
+        text = PLAN.replace("go: one", "go: { name: one, measure: 60s }")
+        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, Presses(), opener(slaves))
+        staged = Staged(run.folder, eyes, slaves)
+        staged.notes["running"] = running = loop.create_task(run.run())
+        await eyes.begun.wait()
+        await visit(run, staged)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        staged.seconds, staged.code = loop.time() - float(str(staged.notes["pressed"])), run.code
+        return staged
+
+    staged = simulate(main())
+    assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 4.0
+    assert rows(staged) == [("one", "partial", measured)]
+    (ends,) = [report for report in staged.eyes.seen if isinstance(report, RunEnds)]
+    assert [step.name for step in ends.steps] == ["one"] and ends.words == ExitCode.INTERRUPTED.sentence

@@ -13,10 +13,12 @@ from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, R
 from ivypy.master.plan.parameters import OfStep, PlanParameters, Position
 from ivypy.master.plan.places import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups
-from ivypy.master.session.limits import limits_of, union, within
+from ivypy.master.session.limits import limits_of, union
 from ivypy.master.session.placement import Placement, place
+from ivypy.master.session.reference import Measured, Reference, References
 from ivypy.master.session.settings import NotMeasured, resolve
-from ivypy.protocol.messages import Attribute, Lun
+from ivypy.protocol.geometry import within
+from ivypy.protocol.messages import Attribute, Identity, Lun
 from ivypy.protocol.parameters import MAX
 
 HERE = Place("p.yaml", 3, 1)
@@ -58,20 +60,21 @@ def placed(a_plan: Plan) -> tuple[Placement, Rollups]:
     return placement, Rollups.build(placement.instances, a_plan.rollups)
 
 
-def nothing(step: str, instance: RollupInstance) -> float:
+def nothing(step: str, instance: RollupInstance) -> Reference:
     raise NotMeasured(f"step {step} is invalid")
 
 
-def reached(**iops: float) -> object:
-    return lambda step, instance: iops[instance.name]
+def reached(**iops: float) -> Measured:
+    hosts = frozenset({"h1", "h2"})
+    return lambda step, instance: Reference(iops[instance.name], hosts)
 
 
 def iops_of(
-    *edits: Edit, measured: object = nothing, workloads: tuple[Workload, ...] | None = None
+    *edits: Edit, measured: Measured = nothing, workloads: tuple[Workload, ...] | None = None
 ) -> dict[str, object]:
     a_plan = plan(a_step(*edits), workloads=workloads)
     placement, rollups = placed(a_plan)
-    found = resolve(a_plan, a_plan.steps[0], placement, rollups, measured)  # type: ignore[arg-type]
+    found = resolve(a_plan, a_plan.steps[0], placement, rollups, measured)
     return {
         f"{i.host}{i.lun}" + (f"+{i.workload}" if workloads else ""): found[i.host, i.number].iops
         for i in placement.instances
@@ -82,6 +85,44 @@ def test_a_total_is_shared_equally_over_the_luns_selected() -> None:
     assert iops_of(edit(total_iops=900.0)) == {"h1/x/a": 300.0, "h1/x/b": 300.0, "h2/x/a": 300.0}
     assert iops_of(edit("host", "h1", total_iops=900.0)) == {"h1/x/a": 450.0, "h1/x/b": 450.0, "h2/x/a": MAX}
     assert iops_of(edit("host", total_iops=900.0)) == {"h1/x/a": 300.0, "h1/x/b": 300.0, "h2/x/a": 300.0}
+
+
+WWN = ("wwn", "0x5000c5")
+FILE = (("file", "8:1:77"), ("born", "3.5"))
+ENDS = (("fingerprint", "ab12"),)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (Identity("m1", SIZE, (WWN, ("serial", "A"))), Identity("m2", SIZE, (WWN, ("serial", "A "))), True),
+        (Identity("m1", SIZE, (WWN,)), Identity("m1", SIZE, (WWN,)), True),
+        (Identity("m1", SIZE, (WWN, ("start", "2048"))), Identity("m2", SIZE, (WWN, ("start", "4096"))), False),
+        (Identity("m1", SIZE, (WWN,)), Identity("m2", SIZE, (("wwn", "0x5000c6"),)), False),
+        (Identity("m1", SIZE, FILE), Identity("m1", SIZE, FILE), True),
+        (Identity("m1", SIZE, FILE), Identity("m2", SIZE, FILE), False),
+        (Identity("m1", SIZE, ENDS), Identity("m1", SIZE, ENDS), False),
+        (Identity("m1", SIZE, ()), Identity("m1", SIZE, ()), False),
+        (None, None, False),
+    ],
+)
+def test_a_lun_that_two_hosts_reach_is_one_lun(one: Identity | None, other: Identity | None, same: bool) -> None:
+    """By a world-wide name whatever the machine, else by what is its own on one machine; never by what it holds."""
+    a_plan = plan(a_step(edit(total_iops=900.0)))
+    found = {
+        "h1": [replace(lun("/x/a"), identity=one), lun("/x/b")],
+        "h2": [replace(lun("/x/c"), identity=other)],
+    }
+    placement = place(a_plan, found, {})
+    rollups = Rollups.build(placement.instances, a_plan.rollups)
+    asked = resolve(a_plan, a_plan.steps[0], placement, rollups, nothing)
+    iops = {one.id: asked[one.host, one.number].iops for one in placement.instances}
+    shared = {one.lun.path: (one.attributes.get("shared"), len(placement.others(one))) for one in placement.luns}
+    if same:
+        assert iops == {"h1+/x/a+w": 225.0, "h2+/x/c+w": 225.0, "h1+/x/b+w": 450.0}
+        assert shared == {"/x/a": (2, 1), "/x/b": (None, 0), "/x/c": (2, 1)}
+    else:
+        assert set(iops.values()) == {300.0} and set(shared.values()) == {(None, 0)}
 
 
 def test_a_luns_share_is_shared_again_over_its_workloads() -> None:
@@ -99,6 +140,41 @@ def test_a_share_of_a_step_is_of_the_same_rollup_instance() -> None:
         "h1/x/a": 1000.0, "h1/x/b": 1000.0, "h2/x/a": 500.0,
     }  # fmt: skip
     assert iops_of(edit("host", iops=half), measured=by_host) == {"h1/x/a": 1000.0, "h1/x/b": 1000.0, "h2/x/a": 500.0}
+
+
+@given(st.data())
+def test_a_share_of_a_step_is_offered_by_those_that_took_part_in_it_and_by_nobody_else(data: st.DataObject) -> None:
+    """Whoever was missing from that step and is back has no load, rather than one that others measured."""
+    names = [f"h{n}" for n in range(data.draw(st.integers(1, 5)))]
+    found = {name: [lun(f"/x/{n}") for n in range(data.draw(st.integers(1, 3)))] for name in names}
+    workloads = tuple(Workload(f"w{n}", None, PlanParameters(), HERE) for n in range(data.draw(st.integers(1, 2))))
+    kind, what = data.draw(st.sampled_from(["all", "host", "lun", "workload"])), data.draw(st.sampled_from(WHAT))
+    a_plan = replace(
+        plan(a_step(edit(kind, **{what: OfStep(0.5, "max")})), workloads=workloads),
+        hosts=tuple(map(host, names)),
+        rollups=tuple(RollupSpec((name,)) for name in ("all", "host", "lun", "workload")),
+    )  # fmt: skip
+    placement = place(a_plan, found, {})
+    rollups = Rollups.build(placement.instances, a_plan.rollups)
+    there = frozenset(data.draw(st.sets(st.sampled_from(names))))
+    did = {(one.host, one.number): data.draw(st.integers(1, 9)) * 100.0 for one in placement.instances}
+
+    def measured(step: str, rollup: RollupInstance) -> Reference:
+        return Reference(sum(did[m.host, m.number] for m in rollup.members if m.host in there), there)
+
+    references = References(measured)
+    asked = resolve(a_plan, a_plan.steps[0], placement, rollups, references)
+    lacking = {(one.host, one.number) for one in references.findings()}
+    for rollup in rollups.type(kind).instances:
+        keys = {(member.host, member.number) for member in rollup.members}
+        present = {key for key in keys if key[0] in there}
+        assert all(asked[key].iops == 0.0 for key in keys - present)
+        total = sum(float(asked[key].iops) for key in present)
+        assert total == pytest.approx(0.5 * sum(did[key] for key in present))
+        assert keys <= lacking if present != keys else not keys & lacking
+
+
+WHAT = ["iops", "total_iops"]
 
 
 def test_the_latest_edit_holds() -> None:
@@ -167,7 +243,7 @@ def test_what_selects_nothing_is_a_fault_of_the_plan() -> None:
     with pytest.raises(HostsError, match=r"^h2: no LUN is selected; mend `luns:`"):
         place(plan(), {"h1": FOUND["h1"], "h2": []}, {})
     with pytest.raises(HostsError, match=r"h1: no LUN is selected.*\nh2: no LUN is selected"):
-        place(plan(), {}, {})
+        place(plan(), {"h1": [], "h2": []}, {})
 
 
 def test_a_workload_that_begins_with_a_share_of_a_step_is_a_fault_of_the_plan() -> None:

@@ -36,10 +36,10 @@ class Notebook:
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
-    async def closed(self, closed: Closed) -> None:
+    def closed(self, closed: Closed) -> None:
         self.kept.append(closed)
 
-    async def cut_short(self, measured: Measured) -> None:
+    def cut_short(self, measured: Measured) -> None:
         self.cut.append(measured)
 
     def late(self, host: str, result: m.Result) -> None:
@@ -48,7 +48,10 @@ class Notebook:
     def event(self, host: str, kind: str, text: str) -> None:
         self.events.append((host, kind, text))
 
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
+    def see(
+        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
+        parameters: Mapping[tuple[str, int], Parameters],
+    ) -> Seen:  # fmt: skip
         return Seen(number, start_s, 5.0, phase, same_hosts, edited)
 
     @property
@@ -92,7 +95,7 @@ async def a_step(
         for driver in fleet.drivers.values():
             await driver.greeted()
             await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
-            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", False, PARAMETERS, 4, 4096)
+            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
             await driver.ask(m.CreateWorkloads, workloads=(created,))
         await asyncio.sleep(2.0)  # a few probes
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
@@ -184,13 +187,21 @@ def test_a_result_late_within_the_barrier_is_merged() -> None:
     assert outcome.ended.findings == ()
 
 
+@pytest.mark.parametrize("delay_s", [0.0001, 0.13, 0.2, 0.5, 1.0])
+def test_a_host_takes_part_however_far_it_is(delay_s: float) -> None:
+    far = SimulatedSlave("far", delay_s=delay_s)
+    outcome = step(*hosts(2), far, length_s=5.0)
+    assert set(map(frozenset, outcome.book.hosts())) == {frozenset({"h0", "h1", "far"})}
+    assert not outcome.lost and outcome.reasons() == []
+
+
 @pytest.mark.parametrize(
     "faults, says",
     [
         (Faults(die_at=2), "it closed the connection"),
         (Faults(half_line_at=2), "the stream ended inside a line of 500 bytes"),
         (Faults(garbage_at=2), "protocol error: a line is not JSON"),
-        (Faults(silent_from=2), "it did not answer for 3 s (3 probes)"),
+        (Faults(silent_from=2), "it did not answer for 5 s"),
     ],
 )
 def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> None:
@@ -199,6 +210,45 @@ def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> 
     lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
     assert (lost and lost[0].startswith(says)) or any(says in text for text in lost)
     assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()
+
+
+ENDS = {m.StopReason.DIED: "a workload thread died", m.StopReason.LEASE: "its lease ran out"}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+@pytest.mark.parametrize("caught_after_s", [0.0, 3.0, 6.0, 9.9])
+@pytest.mark.parametrize("at", range(7))
+def test_a_host_that_ends_the_step_by_itself_is_a_loss_whenever_it_says_so(
+    at: int, caught_after_s: float, reason: m.StopReason
+) -> None:
+    """Its cut result comes at once, `stopped` when what was in flight is caught: after barrier 1, or after the step."""
+    outcome = step(*hosts(3, h1=Faults(ends_at=(at, reason), catch_s=caught_after_s)), cooldown=1)
+    everybody, without = {"h0", "h1", "h2"}, {"h0", "h2"}
+    count = 7 if at in (0, 5, 6) else 6 + at  # a change in the measurement begins it again
+    asked = at == 6  # the step's last: it was told to stop there, and cut it a little early
+    assert outcome.book.hosts() == [everybody] * at + [everybody if asked else without] * (count - at)
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert (loss.host, loss.finding.detail, loss.since) == ("h1", f"h1: {ENDS[reason]}", at + asked)
+    (measured,) = outcome.ended.measured
+    assert (loss.since > measured.last) == (at > 4), "what was measured before it is not of less than was asked for"
+    assert outcome.seconds < 5 * count + 5 + 10.5
+
+
+def test_a_host_that_says_it_ended_and_goes_on_is_stopped_with_the_others() -> None:
+    outcome = step(*hosts(2, h1=Faults(says_last_at=2)))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h0"}] * 5
+    assert outcome.ended.stopped.keys() == {"h0", "h1"}
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert loss.finding.detail == "h1: it ended the step by itself"
+
+
+@pytest.mark.parametrize("share", [0.8, 0.99, 1.01, 1.25])
+def test_a_host_that_says_another_length_than_was_placed_is_lost(share: float) -> None:
+    """Its rates would be of that length."""
+    outcome = step(*hosts(2, h1=Faults(length=share)))
+    assert outcome.book.hosts() == [{"h0"}] * 6 and outcome.lost == {"h1"}
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert loss.finding.detail.startswith("h1: protocol error: the result of subinterval 0 is ")
 
 
 def test_when_no_host_is_left_the_step_ends() -> None:

@@ -5,7 +5,9 @@ shell; what it is to know stands in its environment. How often it may run, contr
 """
 
 import asyncio
+import contextlib
 import os
+import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -47,20 +49,25 @@ class Alarms:
             await asyncio.gather(*late, return_exceptions=True)
 
     async def _run(self, command: tuple[str, ...], alert: Alert) -> None:
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starts = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 *command, env=os.environ | self._told(alert),
                 stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
-            )  # fmt: skip
+            )
+        )  # fmt: skip
+        try:
+            # Shielded: to cancel a start that has forked would kill the command alone and leave what it started.
+            process = await asyncio.shield(starts)
+            _, complaint = await process.communicate()
         except OSError as error:
             self._say("", "on_break", f"{command[0]} was not run: {error.strerror or error}")
             return
-        try:
-            _, complaint = await process.communicate()
         except asyncio.CancelledError:
-            process.kill()
-            await process.wait()
+            with contextlib.suppress(OSError):  # it could not be started, or has ended just now
+                process = await starts
+                os.killpg(process.pid, signal.SIGKILL)  # with all that it started
+                await process.wait()
             self._say("", "on_break", f"{command[0]} was killed: it still ran {PATIENCE_S:g} s after the step's end")
             return
         words = complaint.decode(errors="replace").strip()[-MOST_SAID:]

@@ -4,15 +4,16 @@ Rule: what could be known from the plan alone has been told when it was read; it
 were not read for a run. What only earlier steps can show makes this step one that is not run.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.decide import State, opening
 from ..control.planned import Known, faults, state_of
 from ..plan.demands import RESPONSE
 from ..plan.model import Plan, Step
-from ..rollup.instances import RollupInstance, Rollups
-from .settings import Key, NoResponse, NotMeasured, steered
+from ..rollup.instances import Rollups
+from .reference import Key, Measured
+from .settings import NoResponse, NotMeasured, steered
 
 
 def state_for(
@@ -20,7 +21,7 @@ def state_for(
     step: Step,
     rollups: Rollups,
     parameters: Mapping[Key, Parameters],
-    measured: Callable[[str, RollupInstance], float],
+    measured: Measured,
 ) -> State:
     """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
     told = list(faults(step, [rollup.name for rollup in rollups.types]))
@@ -29,7 +30,7 @@ def state_for(
     known = Known(
         instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
         tolerance=plan.achieved_iops_tolerance,
-        reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)),
+        reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
     )
     try:
         state = state_of(step, known)
@@ -54,6 +55,8 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
                 )
 
 
-def begun_with(control: State, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> Mapping[Key, Parameters]:
-    """The parameters with which the first subinterval runs."""
-    return {**parameters, **steered(opening(control).edits, rollups, parameters)}
+def begun_with(
+    control: State, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
+) -> Mapping[Key, Parameters]:
+    """The parameters with which the first subinterval runs, on these hosts."""
+    return {**parameters, **steered(opening(control).edits, rollups, parameters, hosts)}

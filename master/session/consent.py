@@ -2,14 +2,15 @@
 
 Rule: pure. The gate judges the most that any step, loop or edit of the plan could do. A file that the plan itself
 creates may be written; every other LUN that could be written needs `destroy: true` in the plan and the token over
-exactly the list of these LUNs, so that agreeing to one list is never agreeing to another. A LUN that the host
-says is mounted, signed or held is refused whatever the plan says.
+exactly the list of these LUNs, by their identities, so that agreeing to one list is never agreeing to another. A LUN
+that the host says is mounted, signed or held is refused whatever the plan says.
 """
 
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...protocol.agreement import unagreed
 from ...protocol.messages import Lun
 from ..errors import PlanError, RefusedError
 
@@ -24,9 +25,12 @@ class Target:
 
     @property
     def identity(self) -> str:
-        """What the token is over: a disk that was renumbered, replaced or resized is another disk."""
+        """What the token is over: a disk that was renumbered, replaced or resized, or another machine's, is another."""
         seen = self.lun.identity
-        return "\t".join((self.host, self.lun.path, seen.wwn, seen.serial, str(seen.size)))
+        if seen is None:
+            return "\t".join((self.host, self.lun.path, "not known"))  # it is refused, too
+        facts = (f"{name}={value}" for name, value in seen.facts)
+        return "\t".join((self.host, self.lun.path, seen.machine, str(seen.size), *facts))
 
 
 def overwritten(targets: Sequence[Target]) -> list[Target]:
@@ -55,7 +59,7 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
     held = [
         f"{target.host}: {target.lun.path} is not written: {refusal}"
         for target in sorted(targets, key=lambda t: (t.host, t.lun.path))
-        for refusal in target.lun.refusals
+        for refusal in target.lun.refusals or _unknown(target)
     ]
     if held:
         raise RefusedError("\n".join(held))
@@ -81,3 +85,16 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
             f"--destroy {given} is not the token of the LUNs that would be overwritten now:\n{listed}\n"
             f"the list has changed, or the token is another plan's; look at it with `ivypy devices {plan}`"
         )
+
+
+def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
+    """Raise RefusedError unless what would be overwritten `now` is exactly what was agreed to."""
+    before, there = ({(t.host, t.lun.path): t.lun.identity for t in overwritten(some)} for some in (agreed, now))
+    said = unagreed({where: one for where, one in before.items() if one is not None}, there)
+    if said:
+        raise RefusedError("\n".join(f"{host}: {path} is not written: {why}" for (host, path), why in said.items()))
+
+
+def _unknown(target: Target) -> tuple[str, ...]:
+    """A LUN that is not the plan's own has to be known, to be agreed to."""
+    return () if target.created or target.lun.identity is not None else ("its host does not tell which LUN it is",)

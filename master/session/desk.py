@@ -35,7 +35,7 @@ from .edits import altered, described, understood
 from .fleet import Fleet
 from .interrupt import Presses
 from .permitted import check
-from .settings import Key, Measured
+from .reference import Key, Measured, References
 from .step import StepSequence
 from .target import names_target, new_target
 
@@ -120,18 +120,22 @@ class Desk:
             return self._retarget(words, running, discovered.rollups, who)
         edit = understood(words, discovered.rollups)
 
+        references = References(self._measured)
+
         def alter(present: Present) -> Mapping[Key, Parameters]:
-            after = altered(edit, present.parameters, self._measured, discovered.placement)
+            after = altered(edit, present.parameters, references, discovered.placement)
             check(after, present, discovered, force)
             return after
 
-        return self._changed(running, await running.changes.alter(alter), "edit", f"{edit.words}: ", who)
+        acted = await running.changes.alter(alter, f"{edit.words}; by {who}")
+        running.sequence.found(references.findings(acted.first))
+        return self._changed(running, acted, "edit", f"{edit.words}: ", who)
 
     def _retarget(self, words: Sequence[str], running: Running, rollups: Rollups, who: str) -> Changed:
         running.changes.check_changeable()
         new = new_target(words, rollups, running.sequence.control)
         if new.targets:
-            running.sequence.retarget(new.targets)
+            running.sequence.retarget(new.targets, f"{' '.join(words)}; by {who}")
             self._event("edit", f"{' '.join(words)}: {new.what}; by {who}", running)
         return Changed(new.what, ())
 
@@ -188,7 +192,7 @@ class Desk:
         """A row of events.csv and a line for whoever watches; of a change, at the instant when all hosts had it."""
         at_ns, subinterval = None, self._hub.subinterval
         if acted is not None and acted.effective:
-            subinterval = min(taken for taken, _ in acted.effective.values())
+            subinterval = acted.first
             at_ns = max(effective for _, effective in acted.effective.values())
         running = running or self.running
         utc_ns = self._utc_ns(at_ns)

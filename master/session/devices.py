@@ -6,6 +6,7 @@ Rule: it shows the very lists that `ivypy run` acts on; nothing is worked out tw
 import asyncio
 
 from ... import __version__
+from ...protocol.agreement import rests_on
 from ..hosts.bundle import slave_bundle
 from ..hosts.gate import LoginGate
 from ..plan.model import Plan
@@ -23,23 +24,31 @@ async def devices_page(plan: Plan) -> str:
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginGate())
     async with connected(
-        plan.hosts, opening, lambda name: lambda text: None, lambda: int(loop.time() * 1e9), __version__
-    ) as fleet:
+        plan.hosts, opening, lambda name: lambda text: None, lambda: int(loop.time() * 1e9), __version__,
+        may_miss=plan.may_miss,
+    ) as fleet:  # fmt: skip
         await prepare(plan, fleet)
-        return "\n".join(page(plan, fleet, await discover(plan, fleet)))
+        found = await discover(plan, fleet)
+        missed = [f"{fault.host} is missing: {fault.what}" for fault in fleet.missed.values()]
+        return "\n".join([*missed, *page(plan, fleet, found)])
 
 
 def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
     """The page, a line each."""
     lines = []
+    luns_of: dict[str, list[PlacedLun]] = {}
+    for lun in found.placement.luns:
+        luns_of.setdefault(lun.host, []).append(lun)
+    uses = _uses(found)
     for name, hello in fleet.hellos().items():
-        luns = [lun for lun in found.placement.luns if lun.host == name]
+        luns = luns_of.get(name, [])
         lines.append(
             f"{name} ({hello.hostname}, {len(hello.cores)} cores, {hello.kernel}): {counted(len(luns), 'LUN')} selected"
         )
         lines.append(f"  io_uring: {', '.join(hello.io_uring) or 'none'}")
         for lun in luns:
-            lines += _lun(lun, found)
+            lines += _lun(lun, uses.get((lun.host, lun.lun.path), []))
+            lines += [f"      the same LUN as {one.host}: {one.lun.path}" for one in found.placement.others(lun)]
     doomed = overwritten(found.targets)
     lines.append("")
     if not doomed:
@@ -56,18 +65,25 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
     return lines
 
 
-def _lun(lun: PlacedLun, found: Discovered) -> list[str]:
-    writers = found.limits.writers
-    uses = [
-        f"{instance.workload} ({'reads and writes' if (instance.host, instance.number) in writers else 'reads'})"
-        for instance in found.placement.instances
-        if (instance.host, instance.lun) == (lun.host, lun.lun.path)
-    ]
+def _uses(found: Discovered) -> dict[tuple[str, str], list[str]]:
+    """What each workload does with each LUN, by host and path."""
+    uses: dict[tuple[str, str], list[str]] = {}
+    for instance in found.placement.instances:
+        writes = (instance.host, instance.number) in found.limits.writers
+        does = f"{instance.workload} ({'reads and writes' if writes else 'reads'})"
+        uses.setdefault((instance.host, instance.lun), []).append(does)
+    return uses
+
+
+def _lun(lun: PlacedLun, uses: list[str]) -> list[str]:
     shown = [name for name in LEAST_SHOWN if name in lun.attributes]
     shown += sorted(set(lun.attributes) - set(shown) - {"path", "host", "hostname"})
     size = f"{lun.lun.size / 2**30:.4g} GiB"
     attributes = ", ".join(f"{name}={size if name == 'size' else lun.attributes[name]}" for name in shown)
-    lines = [f"  {lun.lun.path}  {'to be created; ' if lun.created else ''}used by: {', '.join(uses) or 'no workload'}"]
+    still = "to be created; " if lun.created and lun.lun.identity is None else ""
+    lines = [f"  {lun.lun.path}  {still}used by: {', '.join(uses) or 'no workload'}"]
     lines.append(f"      {attributes}")
+    if lun.lun.identity is not None:
+        lines.append(f"      known by {rests_on(lun.lun.identity)}")
     lines += [f"      not to be written: {refusal}" for refusal in lun.lun.refusals]
     return lines + [f"      {remark}" for remark in lun.lun.remarks]

@@ -1,22 +1,26 @@
 """What the hosts have, and where the plan's workloads go on it.
 
-Rule: discovery changes nothing on a host but for the files that the plan asks to be created, and those only when a run
-is about to use them; `ivypy devices` shows them as they would be.
+Rule: nothing is discovered twice. What there is is listed once, without a touch; what the plan selects of it is looked
+at once. From then on LUNs are known by their identities, and nothing is added to them but the files that the hosts
+created for this run, when it is about to use them; `ivypy devices` shows these as they would be.
 """
 
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.messages import Lun, Prepare
+from ...protocol.messages import CreateFiles, Identity, ListLuns, LookAtLuns, Lun, Prepare
+from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
-from .consent import Target
+from .consent import Target, check_same
 from .fleet import Fleet, luns_of
 from .limits import Limits, limits_of
-from .placement import Placement, created_sizes, globs, place, to_create
+from .placement import PlacedLun, Placement, created_sizes, globs, place, selected, to_create
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
+LOOKING_S: Final = 3600.0  # there may be thousands of LUNs; a host has a limit for each of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,55 +37,167 @@ class Discovered:
         luns = {(lun.host, lun.lun.path): lun for key in self.limits.writers for lun in [self.placement.lun_of[key]]}
         return [Target(lun.host, lun.lun, lun.created) for lun in luns.values()]
 
+    def check_answers(self) -> None:
+        """Raise HostsError that names the LUNs that would be driven and did not answer."""
+        luns = {(lun.host, lun.lun.path): lun.lun for lun in self.placement.lun_of.values()}
+        silent = [HostFault(host, f"{path}: {lun.remarks[0]}", "") for (host, path), lun in luns.items() if lun.silent]
+        if silent:
+            raise HostsError(silent)
+
 
 async def prepare(plan: Plan, fleet: Fleet) -> None:
     """Tell every host what holds for the whole run. Raises HostsError."""
 
-    async def one(driver: Driver) -> None:
-        await driver.ask(
-            Prepare,
-            backend=plan.backend,
-            threads=plan.threads,
-            cpus=plan.cpus,
-            spin=plan.spin,
-            polled=plan.polled,
-            sqpoll=plan.sqpoll,
-            lease_ns=round(plan.lease_s * 1e9),
-        )
-
-    await fleet.ask_all(dict.fromkeys(fleet.alive, one))
+    await fleet.ask_all(dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)))
 
 
-async def discover(plan: Plan, fleet: Fleet, seen: "Discovered | None" = None) -> Discovered:
-    """List every host's LUNs, and place the workloads. What was `seen` before is what the plan's files are now created
-    for, first of all.
+async def _prepare(plan: Plan, driver: Driver) -> None:
+    await driver.ask(
+        Prepare,
+        backend=plan.backend,
+        threads=plan.threads,
+        cpus=plan.cpus,
+        spin=plan.spin,
+        polled=plan.polled,
+        sqpoll=plan.sqpoll,
+        lease_ns=round(plan.lease_s * 1e9),
+    )
+
+
+async def discover(plan: Plan, fleet: Fleet) -> Discovered:
+    """List every host's LUNs, look at those that the plan selects, and place the workloads on them, and on the files
+    that are still to be created.
 
     Raises HostsError, PlanFaults.
     """
+    hostnames = _hostnames(fleet)
 
     async def one(driver: Driver) -> list[Lun]:
+        name = driver.name
+        wanted = globs(plan, name)
         found = await luns_of(
-            driver,
-            blocks=plan.luns.select is not None,
-            globs=globs(plan, driver.name),
-            create=to_create(plan, driver.name) if seen else (),
-            tags=seen.limits.tags_on(driver.name) if seen else 0,
-            paths=plan.luns.paths,
+            driver, ListLuns, blocks=plan.luns.select is not None, globs=wanted, paths=plan.luns.paths
         )
-        return found if seen else [*found, *_to_be_created(plan, driver.name, found)]
+        chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
+        files = to_create(plan, name)
+        looked = await luns_of(driver, LookAtLuns, "paths", [*chosen], create=files) if chosen or files else []
+        asked = chosen.keys() | created_sizes(plan, name).keys()
+        luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
+        return [*luns.values(), *_to_be_created(plan, name, luns)]
 
-    answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), CREATING_S)
-    hostnames = {name: hello.hostname for name, hello in fleet.hellos().items()}
-    placement = place(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
+    answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), LOOKING_S)
+    return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
+
+
+async def create(plan: Plan, fleet: Fleet, seen: Discovered) -> Discovered:
+    """Have the plan's files created; what was `seen`, with them in the place of those that were to be.
+
+    Raises HostsError, PlanFaults, and RefusedError where anything would be written beyond what was agreed to.
+    """
+
+    answers = await fleet.ask_all(
+        dict.fromkeys(fleet.alive, lambda driver: _create(plan, driver, seen, _agreed(seen, driver.name))), CREATING_S
+    )
+    there = {driver.name for driver in answers}
+    made = {(driver.name, lun.path): lun for driver, luns in answers.items() for lun in luns}
+    found: dict[str, list[Lun]] = {}
+    for lun in seen.placement.luns:
+        if lun.host not in there:
+            continue  # it is missed
+        new = made.get((lun.host, lun.lun.path)) if lun.created else None
+        if lun.created and new is None:
+            raise HostsError([HostFault(lun.host, f"{lun.lun.path} was to be created, and is not there", "")])
+        found.setdefault(lun.host, []).append(new or lun.lun)
+    placed = _placed(plan, found, _hostnames(fleet))
+    check_same([target for target in seen.targets if target.host in there], placed.targets)
+    return placed
+
+
+async def _create(
+    plan: Plan, driver: Driver, seen: Discovered, known: Mapping[str, Identity], made: Container[str] = ()
+) -> list[Lun]:
+    """Have the plan's files on one host created. Those that are `known`, by path, are used though they were written
+    since ivypy made them; those that were `made` for this run are removed at its end."""
+    name = driver.name
+    used = tuple((path, known[path]) for path in sorted(created_sizes(plan, name).keys() & known.keys()))
+    files, tags = to_create(plan, name), seen.limits.tags_on.get(name, 0)
+    mine = tuple(path for path, _ in used if path in made)
+    return await luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
+
+
+def _agreed(seen: Discovered, host: str) -> dict[str, Identity]:
+    """What the user agreed to on a host, by path."""
+    return _known(target.lun for target in seen.targets if target.host == host and not target.created)
+
+
+def _created(seen: Discovered, host: str) -> list[Lun]:
+    """The files that this run made on a host, or had for itself there."""
+    return [placed.lun for placed in seen.placement.luns if placed.host == host and placed.created]
+
+
+def _known(luns: Iterable[Lun]) -> dict[str, Identity]:
+    """By path."""
+    return {lun.path: lun.identity for lun in luns if lun.identity is not None}
+
+
+async def begin_again(plan: Plan, driver: Driver, seen: Discovered) -> Sequence[Lun]:
+    """Bring a new slave of a host to where the old one was before the first step; the files that it created.
+
+    Raises HostLost, CommandRefused.
+    """
+    await _prepare(plan, driver)
+    if not plan.luns.create:
+        return ()
+    # A slave that was killed has written to its files, and could not say so on them.
+    name = driver.name
+    made = {lun.path for lun in _created(seen, name) if lun.made}
+    return await _create(plan, driver, seen, _agreed(seen, name) | _known(_created(seen, name)), made)
+
+
+def with_files(seen: Discovered, host: str, made: Sequence[Lun]) -> Discovered:
+    """What was `seen`, with files that were created anew on `host` in the place of the old ones.
+
+    Raises HostsError where they are not the same but for their identities.
+    """
+    new = {lun.path: lun for lun in made}
+
+    def renewed(placed: PlacedLun) -> PlacedLun:
+        if placed.host != host or not placed.created:
+            return placed
+        lun = new.get(placed.lun.path)
+        if lun is None or (lun.size, lun.block) != (placed.lun.size, placed.lun.block):
+            raise HostsError([HostFault(host, f"{placed.lun.path} was to be created anew, and is not as it was", "")])
+        return replace(placed, lun=lun)
+
+    placement = seen.placement
+    luns = tuple(renewed(placed) for placed in placement.luns)
+    lun_of = {key: renewed(placed) for key, placed in placement.lun_of.items()}
+    return replace(seen, placement=replace(placement, luns=luns, lun_of=lun_of))
+
+
+def _placed(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Discovered:
+    placement = place(plan, found, hostnames)
     rollups = Rollups.build(placement.instances, plan.rollups)
     return Discovered(placement, rollups, limits_of(plan, placement, rollups))
 
 
-def _to_be_created(plan: Plan, host: str, found: list[Lun]) -> list[Lun]:
+def _hostnames(fleet: Fleet) -> dict[str, str]:
+    return {name: hello.hostname for name, hello in fleet.hellos().items()}
+
+
+def _completed(looked: Lun, listed: Lun | None) -> Lun:
+    """What a look tells, and what only the list does: by which names it was asked for; all, where it did not answer."""
+    if listed is None:
+        return looked
+    if looked.silent:
+        return replace(listed, refusals=looked.refusals, remarks=looked.remarks, silent=True)
+    return replace(looked, named=listed.named)
+
+
+def _to_be_created(plan: Plan, host: str, found: Mapping[str, Lun]) -> list[Lun]:
     """The plan's files as they would be once created."""
-    there = {lun.path for lun in found}
     sizes = created_sizes(plan, host)
     return [
-        Lun(path, "file", sizes[path], 512, {"path": path, "size": sizes[path], "kind": "file"}, (), ())
-        for path in sorted(sizes.keys() - there)
+        Lun(path, "file", sizes[path], 512, {"path": path, "size": sizes[path], "kind": "file"}, (), (), ours=True)
+        for path in sorted(sizes.keys() - found.keys())
     ]

@@ -5,6 +5,7 @@ plan's own parsers, and names, ranges and consent are the plan's. `+100`, `-100`
 force. Several clauses select the union of their instances; `total_iops` is shared over the union.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,8 @@ from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.settings import text
 from .changes import EditRefused
 from .placement import Placement
-from .settings import Key, Measured, NotMeasured, shares
+from .reference import Key, Measured, equal, of_step, shares
+from .settings import NotMeasured
 
 EDITABLE: Final = (*sorted(LIVE), TOTAL_IOPS)
 RELATIVE: Final = re.compile(r"([-+*])\s*(\S.*)")
@@ -37,7 +39,9 @@ class Relative:
     amount: float
 
     def of(self, present: float) -> float:
-        return present * self.amount if self.sign == "*" else present + self.amount * (-1 if self.sign == "-" else 1)
+        """Raises ValueError where that is no number any more."""
+        value = present * self.amount if self.sign == "*" else present + self.amount * (-1 if self.sign == "-" else 1)
+        return _finite(value)
 
 
 Change = Value | Relative
@@ -129,10 +133,16 @@ def _change(name: str, value: str) -> Change:
             raise ValueError(f"{value!r} is no place in a LUN; write both, for example 0%..50%")
         if relative is None:
             change: Change = PARAMETER_FIELDS[name].read(value)
-            return change
-        return Relative(relative[1], _amount(name, relative[1], relative[2]))
-    except ValueError as error:
+            return _finite(change) if isinstance(change, float) else change
+        return Relative(relative[1], _finite(_amount(name, relative[1], relative[2])))
+    except (ValueError, ArithmeticError) as error:
         raise ValueError(f"{name}: {error}") from None
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ValueError("the value is larger than any number that can be set")
+    return value
 
 
 def _amount(name: str, sign: str, value: str) -> float:
@@ -174,9 +184,7 @@ def altered(
             _range(found, edit.changes["range"], placement)
         for name in _APPLY.keys() & edit.changes.keys():
             _APPLY[name](found, edit.changes[name], edit.selected, measured)
-    except NotMeasured as error:
-        raise EditRefused([str(error)]) from None
-    except ValueError as error:
+    except (NotMeasured, ValueError, ArithmeticError) as error:
         raise EditRefused([str(error)]) from None
     return found
 
@@ -198,8 +206,7 @@ def _range(found: dict[Key, Parameters], span: Any, placement: Placement) -> Non
 def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
-            each = change.fraction * measured(change.step, rollup) / len(rollup.members)
-            _set(found, {(member.host, member.number): each for member in rollup.members})
+            _set(found, of_step(change, rollup, measured, equal))
         return
     numbers = _numbers("iops", found) if isinstance(change, Relative) else {}
     _set(found, {key: change.of(numbers[key]) if key in numbers else change for key in found})
@@ -208,12 +215,12 @@ def _iops(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupIn
 def _total(found: dict[Key, Parameters], change: Any, selected: Sequence[RollupInstance], measured: Measured) -> None:
     if isinstance(change, OfStep):
         for rollup in selected:
-            total = change.fraction * measured(change.step, rollup)
-            _set(found, {key: total * share for key, share in shares([rollup]).items()})
+            _set(found, of_step(change, rollup, measured, shares))
         return
     if isinstance(change, Relative):
         change = change.of(sum(_numbers(TOTAL_IOPS, found).values()))
-    _set(found, {key: MAX if change == MAX else change * share for key, share in shares(selected).items()})
+    members = [member for rollup in selected for member in rollup.members]
+    _set(found, {key: MAX if change == MAX else change * share for key, share in shares(members).items()})
 
 
 _Apply = Callable[[dict[Key, Parameters], Any, Sequence[RollupInstance], Measured], None]

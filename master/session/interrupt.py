@@ -1,19 +1,27 @@
 """Ctrl-C, three times: the first halts the run politely, the second gives up on the hosts, the third leaves.
 
-Rule: the signal handler only sets things in motion in the loop; what a halt means is the session's. SIGTERM and
-SIGHUP are a first press: nothing that ends the controller leaves I/O running. SIGHUP never is another one, since a
-terminal that is closed sends it more than once; one that is ignored (nohup) stays so. SIGUSR1 asks how the run stands.
+Rule: a thread of its own hears the signals, so that the third press leaves whatever the event loop is at; the others
+only set things in motion in the loop, and what a halt means is the session's. SIGTERM and SIGHUP are a first press:
+nothing that ends the controller leaves I/O running. SIGHUP never is another one, since a terminal that is closed sends
+it more than once; one that is ignored (nohup) stays so. SIGUSR1 asks how the run stands.
+
+Once the run is over, its exit code is earned: a press only ends the waiting for a console that is not read.
 """
 
 import asyncio
 import os
 import signal
+import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import Any, Final, TypeVar
 
 import click
 
+from ..errors import IvypyError
 from ..verdicts import ExitCode
+
+LEAVES: Final = 3  # presses
 
 Outcome = TypeVar("Outcome")
 
@@ -24,9 +32,11 @@ class Presses:
     def __init__(self, task: "asyncio.Task[Any] | None" = None) -> None:
         """`task` is cancelled by a press while there is nothing to halt."""
         self.count = 0
+        self.earned: ExitCode | None = None  # the command's exit code, once all but the console is done
         self.status: Callable[[], None] | None = None  # shows how the run stands; None: there is none yet
         self._halt: Callable[[], None] | None = None  # None: there is nothing to halt yet
         self._task = task
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def halts(self, halt: Callable[[], None]) -> None:
         """From now on the first press does this instead; a press that came already does it now."""
@@ -35,48 +45,88 @@ class Presses:
             halt()
 
     def press(self) -> None:
-        self.count += 1
-        if self.count >= 3:
-            os._exit(ExitCode.INTERRUPTED)
-        if self.count == 1 and self._halt is not None:
-            self._halt()
-        elif self._task is not None:
-            self._task.cancel()
+        """In the loop."""
+        self._count()
+        self._act(self.count)
 
-    def hang_up(self) -> None:
-        """The terminal is gone."""
-        if not self.count:
-            self.press()
-
-    def ask(self) -> None:
-        if self.status is not None:
-            self.status()
+    def heard(self, number: int) -> None:
+        """A signal came; in any thread."""
+        if number == signal.SIGUSR1:
+            self._in_loop(self._ask)
+        elif number != signal.SIGHUP or not (self.count or self.earned is not None):
+            self._count()
+            self._in_loop(self._act, self.count)
 
     async def watch(self, main: Coroutine[Any, Any, Outcome]) -> Outcome:
-        """Run `main` with the signals leading here. Raises click.Abort when a press ended it."""
-        loop = asyncio.get_running_loop()
+        """Run `main` with the presses leading here. Raises click.Abort when a press ended it."""
         self._task = asyncio.current_task()
-        signals = {
-            signal.SIGINT: self.press,
-            signal.SIGTERM: self.press,
-            signal.SIGUSR1: self.ask,
-        }
-        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-            signals[signal.SIGHUP] = self.hang_up
-        for number, handler in signals.items():
-            loop.add_signal_handler(number, handler)
+        self._loop = asyncio.get_running_loop()
+        if self.count:
+            self._act(self.count)  # it came before there was a loop
         try:
             return await main
         except asyncio.CancelledError:
             if self.count:
                 raise click.Abort() from None
             raise
-        finally:
-            for number in signals:
-                loop.remove_signal_handler(number)
+
+    def _count(self) -> None:
+        self.count += 1
+        if self.earned is not None:
+            os._exit(self.earned)
+        if self.count >= LEAVES:
+            os._exit(ExitCode.INTERRUPTED)
+
+    def _act(self, count: int) -> None:
+        if count == 1 and self._halt is not None:
+            self._halt()
+        elif self._task is not None:
+            self._task.cancel()
+
+    def _ask(self) -> None:
+        if self.status is not None:
+            self.status()
+
+    def _in_loop(self, act: Callable[..., None], *about: int) -> None:
+        if self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(act, *about)
 
 
 def run_until_pressed(main: Callable[[Presses], Coroutine[Any, Any, Outcome]]) -> Outcome:
-    """Run a coroutine to its end, or to the user's."""
+    """Run a coroutine to its end, or to the user's. From then on signals lead here until the process ends."""
     presses = Presses()
-    return asyncio.run(presses.watch(main(presses)))
+    _listen(presses.heard)
+    earned = ExitCode.INTERNAL
+    try:
+        outcome = asyncio.run(presses.watch(main(presses)))
+        earned = outcome if isinstance(outcome, ExitCode) else ExitCode.INTERRUPTED  # a page may still be left unread
+        return outcome
+    except IvypyError as error:
+        earned = error.exit_code
+        raise
+    except click.Abort:
+        earned = ExitCode.INTERRUPTED
+        raise
+    finally:
+        presses.earned = earned
+
+
+def _listen(heard: Callable[[int], None]) -> None:
+    """Have a thread told of each signal that comes, from now on."""
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def listen() -> None:
+        while True:
+            for number in os.read(reading, 64):
+                if number in numbers:
+                    heard(number)
+
+    threading.Thread(target=listen, name="ivypy-signals", daemon=True).start()
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)  # the interpreter writes the numbers, whatever it is at
+    for number in numbers:
+        signal.signal(number, lambda *_: None)

@@ -25,6 +25,8 @@ class Closed:
     decision: Decision
     timing: Timing
     parameters: Mapping[tuple[str, int], Parameters]  # in force at its end
+    may_end: tuple[int, ...] = ()  # earlier subintervals with which a measurement to come may end
+    overdue_ns: int = 0  # how long after the next subinterval's end control decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +37,15 @@ class Ended:
     findings: tuple[Outside, ...]  # of the whole step
     stopped: Mapping[str, Stopped]
     interrupted: bool
+    hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back
 
 
 class Keeper(Protocol):
-    async def closed(self, closed: Closed) -> None: ...
+    """Nothing that is told here keeps the step waiting."""
 
-    async def cut_short(self, measured: Measured) -> None:
+    def closed(self, closed: Closed) -> None: ...
+
+    def cut_short(self, measured: Measured) -> None:
         """The step has ended before its control was done: what was measured until then."""
         ...
 
@@ -48,6 +53,9 @@ class Keeper(Protocol):
 
     def event(self, host: str, kind: str, text: str) -> None: ...
 
-    def see(self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool) -> Seen:
+    def see(
+        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
+        parameters: Mapping[tuple[str, int], Parameters],
+    ) -> Seen:  # fmt: skip
         """What control may see of a subinterval."""
         ...

@@ -8,16 +8,15 @@ an edit would write, it writes only where some step of the plan writes, or where
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...protocol.geometry import misfits
+from ...protocol.geometry import Extent, extent, misfits
 from ...protocol.parameters import Parameters
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..plan.parameters import in_bytes
-from ..rollup.instances import Rollups
+from ..rollup.instances import RollupInstance, Rollups
 from .placement import Placement
-from .settings import Key, resolve
-
-Extent = tuple[int, int]  # first byte, and the one behind the last
+from .reference import Key, Reference
+from .settings import resolve
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +25,7 @@ class Limits:
     writers: frozenset[Key]  # the instances that any step could make write
     written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
     blocksize: int  # that any step's live edits may ask for; 0: none is declared
-
-    def tags_on(self, host: str) -> int:
-        """The most I/Os that a host may have in flight."""
-        return sum(tags for key, tags in self.tags.items() if key[0] == host)
+    tags_on: Mapping[str, int]  # by host: the most I/Os that it may have in flight
 
     def blocksize_beginning_with(self, parameters: Parameters) -> int:
         """What an instance's buffers hold in a step that begins with these parameters."""
@@ -42,7 +38,7 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
     written: dict[Key, list[Extent]] = {}
     unfit: dict[tuple[Key, str], str] = {}  # instance and reason -> the first step with it
     for step in plan.steps:
-        for key, parameters in resolve(plan, step, placement, rollups, lambda *_: 1.0).items():
+        for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
             lun = placement.lun_of[key].lun
             size = lun.size
             for reason in misfits(parameters, lun.path, lun.kind, size, lun.block):
@@ -60,12 +56,15 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
             ]
         )
     merged = {key: union(extents) for key, extents in written.items()}
-    return Limits(tags, frozenset(written), merged, plan.live.blocksize)
+    tags_on = dict.fromkeys(rollups.hosts(), 0)
+    for (host, _), most in tags.items():
+        tags_on[host] += most
+    return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on)
 
 
-def extent(of: tuple[int, int], size: int) -> Extent:
-    """A workload's range on a LUN of that size, where (0, 0) is all of it."""
-    return (0, size) if of == (0, 0) else of
+def _whatever(step: str, rollup: RollupInstance) -> Reference:
+    """Limits do not depend on what a step will measure."""
+    return Reference(1.0, frozenset(member.host for member in rollup.members))
 
 
 def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
@@ -77,7 +76,3 @@ def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
         else:
             found.append((start, end))
     return tuple(found)
-
-
-def within(one: Extent, extents: Iterable[Extent]) -> bool:
-    return any(start <= one[0] and one[1] <= end for start, end in extents)

@@ -7,14 +7,13 @@ with the instances that it is of.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.geometry import misfits
+from ...protocol.geometry import extent, misfits, within
 from ...protocol.parameters import Parameters, faults
 from ..plan.units import format_bytes
 from ..plan.words import listed
 from .changes import EditRefused, Present
 from .discover import Discovered
-from .limits import extent, within
-from .settings import Key
+from .reference import Key
 
 MOST_SAID: Final = 5  # instances that are spelled out
 

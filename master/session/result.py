@@ -1,6 +1,6 @@
 """What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +10,19 @@ from ..live.report import Latency, StepEnds
 from ..live.report import Measured as Shown
 from ..output.records import SummaryRecord
 from ..plan.model import Step
+from ..plan.words import listed
 from ..rollup.figures import Figures
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement, Outside, judge
-from ..verdicts import ExitCode, Finding, Reason, Verdict, code_of, verdict_of
+from ..verdicts import ExitCode, Finding, Reason, Verdict, Weight, code_of, verdict_of
 from .discover import Discovered
 from .keep import ALL_ROW, StepKeeper, Taken, latency, number
 from .keeper import Ended
-from .settings import Key
+from .reference import Key, Reference
 
+MOST_NAMED = 3  # other ways to a LUN that are spelled out
 UNWRITTEN = "unwritten_extents"  # how a host's remark about such a file begins
 
 
@@ -34,6 +36,13 @@ class StepResult:
     iops: Sequence[float]
     ends: StepEnds
     referred: SummaryRecord  # to which later steps refer
+
+    def reference(self, row: int) -> Reference:
+        """What later steps may refer to."""
+        findings = self.referred.judgement.findings[row]
+        partial = [str(finding) for finding in findings if finding.reason.weight is Weight.PARTIAL]
+        measurement = self.referred.measurement
+        return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), "; ".join(partial))
 
 
 def result_of(
@@ -50,9 +59,11 @@ def result_of(
     Later steps refer to the last one that counts: not to the tread with which a staircase showed that it is saturated,
     which is invalid as it should be.
     """
-    outside = [*ended.findings, *keeper.outside, *_unwritten(discovered)]
+    outside = [*ended.findings, *keeper.outside, *_unwritten(discovered), *_shared(discovered)]
     settings = Settings.of(discovered.rollups, parameters)
-    judged = [_judged(one, tolerance, outside, discovered.rollups, settings) for one in keeper.taken]
+    judged = [
+        _judged(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in keeper.taken
+    ]
     if not any(one.measurement for one in keeper.taken):
         findings = [o.finding for o in outside] + [f for one in keeper.taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
@@ -70,12 +81,12 @@ def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, w
 
 
 def _judged(
-    one: Taken, tolerance: float, outside: Sequence[Outside], rollups: Rollups, settings: Settings
+    one: Taken, tolerance: float, length_s: float, outside: Sequence[Outside], rollups: Rollups, settings: Settings
 ) -> Judgement:
     own = one.measured.findings
     if one.measurement is None:
         return Judgement.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
-    return judge(one.measurement, one.settings or settings, tolerance, [*outside, *map(Outside, own)])
+    return judge(one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(Outside, own)])
 
 
 def _saturated(one: Taken) -> bool:
@@ -184,6 +195,15 @@ def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]
         more = f", and {len(where) - 1} more" if len(where) > 1 else ""
         found.append(Finding(reason, f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}"))
     return tuple(found)
+
+
+def _shared(discovered: Discovered) -> Iterator[Outside]:
+    """LUNs that are driven by several ways at once, on the workload instances that use them."""
+    placement = discovered.placement
+    for (host, instance), lun in placement.lun_of.items():
+        if lun.shared:
+            others = listed([f"{one.host}: {one.lun.path}" for one in placement.others(lun)], MOST_NAMED)
+            yield Outside(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
 
 
 def _unwritten(discovered: Discovered) -> list[Outside]:

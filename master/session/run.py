@@ -5,45 +5,58 @@ checked for the most that any step could do. A step that fails costs itself; a r
 """
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ... import __version__
 from ...protocol.parameters import Parameters
 from ..control.decide import State
-from ..errors import IvypyError, NoHostLeft, OutputError
+from ..drivers.process import DriverProcess, driver_processes
+from ..drivers.split import processes_for
+from ..errors import HostsError, IvypyError, NoHostLeft, OutputError
 from ..hosts.bundle import slave_bundle
-from ..hosts.driver import Lost
+from ..hosts.driver import Lost, barrier
 from ..hosts.gate import LoginGate
 from ..live.hub import Hub
 from ..live.report import Remark, RunEnds, StepBegins, Watcher
 from ..live.server import served
 from ..output.records import Event
 from ..output.table import utc
+from ..output.writer import PATIENCE_S
 from ..plan.model import OnIoError, Plan, Step
 from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
-from ..verdicts import ExitCode, Finding, Verdict
+from ..rollup.validity import Outside
+from ..verdicts import ExitCode, Finding, Reason, Verdict
 from . import consent
 from .brain import begun_with, state_for
 from .changes import EditRefused
 from .desk import Desk, Running
-from .discover import Discovered, discover, prepare
-from .fleet import Fleet, Opener, connected
+from .discover import Discovered, begin_again, create, discover, prepare, with_files
+from .fleet import GOODBYE, Fleet, Opener, connected
 from .hearing import remarks_told
 from .interrupt import Presses
 from .keep import Clock, StepKeeper
 from .open import opener
 from .permitted import beyond
+from .placement import to_create
 from .record import RunRecorder, StepRecorder
+from .reference import Key, Measured, Reference, References
 from .result import StepResult, exit_code_of, result_of, without_measurement
-from .settings import Key, NotMeasured, resolve
+from .settings import NotMeasured, resolve
 from .step import StepSequence
 from .told import Told
+
+REJOIN_S: Final = 60.0  # between steps, for a host that is connected again: its files are created anew
+QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say that a host may drive beside them
+
+
+SLOW_DISK_S: Final = 2.0  # at the end of the run: then its watchers are told what is waited for
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,7 @@ class Options:
     root: Path  # the run's folder is made in it
     destroy: str | None  # the token
     command_line: tuple[str, ...]
+    processes: int | None = None  # that drive hosts; None: as many as hosts and cores ask for
 
 
 async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Presses) -> ExitCode:
@@ -74,10 +88,12 @@ class Run:
         self._clock = Clock(time.time_ns(), self._now_ns())
         self._recorder = RunRecorder(options.root, plan, self._utc_ns(), options.command_line)
         self._results: dict[str, StepResult] = {}
+        self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
         self.desk = Desk(
             str(plan.path or plan.name), str(self.folder), self._watcher, presses,
             self._utc_ns, self._recorder.event, self._measured,
         )  # fmt: skip
+        self._creating = False  # files have been asked for
         self._cut_short = False  # steps of the plan were left out
         self.code = ExitCode.INTERNAL
 
@@ -89,6 +105,7 @@ class Run:
         """The plan's steps, one after the other."""
         async with self.opened():
             for step in self._plan.steps:
+                await self.rejoin()
                 if not self.goes_on():
                     break
                 try:
@@ -104,13 +121,19 @@ class Run:
         async with AsyncExitStack() as socket:
             try:
                 await self._serve(socket)
-                async with connected(plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__) as fleet:
+                processes = await socket.enter_async_context(self._processes())
+                async with connected(
+                    plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__, processes,
+                    recorder.host_log_path, self._parted, plan.may_miss,
+                ) as fleet:  # fmt: skip
                     self._fleet = self.desk.fleet = fleet
                     self._told = Told(fleet)
                     self._presses.status = lambda: self._watcher.show_first(self.desk.standing())
                     await prepare(plan, fleet)
                     self._discovered = self.desk.discovered = await self._agreed(fleet)
-                    await recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
+                    for host, fault in fleet.missed.items():
+                        self._event("missed", f"the run goes on without it: {fault.what}; {fault.remedy}", host)
+                    recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
                     self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
                     yield
                     self.code = self._exit_code(fleet)
@@ -121,13 +144,36 @@ class Run:
                 self.code = ExitCode.INTERRUPTED
                 raise
             finally:
+                patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
                 try:
                     await recorder.close(self._utc_ns(), self.code)
                 except OutputError as error:
                     self.code = error.exit_code
                     raise
                 finally:
+                    patience.cancel()
                     self._last_word()
+
+    def _slow_disk(self) -> None:
+        words = f"the disk of {self.folder} has not taken everything yet; it is given {PATIENCE_S:g} s"
+        self._watcher.show(Remark(utc(self._utc_ns()), "", words))
+
+    def _processes(self) -> AbstractAsyncContextManager[Mapping[str, DriverProcess]]:
+        hosts, wanted = self._plan.hosts, self._options.processes
+        if wanted is None:
+            wanted = processes_for(len(hosts), len(os.sched_getaffinity(0)))
+        return driver_processes(hosts, wanted, self._plan.lease_s)
+
+    def _parted(self, host: str, words: str | None) -> None:
+        """A host was told to end: what may be left on it is said."""
+        if words is not None:
+            if words != GOODBYE:
+                self._event("last_words", words, host)
+            return
+        files = [file for file in to_create(self._plan, host) if not file.keep] if self._creating else []
+        if files:
+            names = ", ".join(f"{file.path} ({consent.counted(file.count, 'file')})" for file in files)
+            self._event("files_left", f"it did not say goodbye: {names} may be left there, until its lease ends", host)
 
     def _last_word(self) -> None:
         """However the run ended: where its folder is, and what its steps came to."""
@@ -141,19 +187,60 @@ class Run:
         except OutputError as error:
             self._event("no_socket", f"the run cannot be edited or attached to: {error}")
         else:
-            await self._recorder.noted(socket=str(path))
+            self._recorder.noted(socket=str(path))
 
     async def _agreed(self, fleet: Fleet) -> Discovered:
         """Look first, check consent, and only then have files created."""
         plan = self._plan
         seen = await discover(plan, fleet)
+        seen.check_answers()
         consent.check(seen.targets, plan.destroy, self._options.destroy, str(plan.path or plan.name))
         if not plan.luns.create:
             return seen
         files = sum(file.count for file in plan.luns.create)
+        self._creating = True
         self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
         async with remarks_told(fleet, lambda host, text: self._event("remark", text, host)):
-            return await discover(plan, fleet, seen)
+            completed = await create(plan, fleet, seen)
+        completed.check_answers()
+        return completed
+
+    async def rejoin(self) -> None:
+        """Between steps: hosts that were lost, and are connected again by now, take part from here on."""
+        fleet = self._fleet
+        if fleet.everybody or not self._told.begun:
+            return
+        await self._quiet()
+        joining = asyncio.ensure_future(self._rejoin())
+        interrupted = asyncio.ensure_future(fleet.interrupted.wait())
+        try:
+            await asyncio.wait((joining, interrupted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupted.cancel()
+            joining.cancel()
+        if not joining.cancelled() and joining.done():
+            joining.result()
+
+    async def _rejoin(self) -> None:
+        fleet = self._fleet
+        deadline = asyncio.get_running_loop().time() + REJOIN_S
+        began, failed = await barrier(
+            [driver for driver in await fleet.back() if driver.name not in fleet.may_drive()],
+            lambda driver: begin_again(self._plan, driver, self._discovered),
+            deadline,
+        )
+        for driver, files in began.items():
+            try:
+                self._discovered = self.desk.discovered = with_files(self._discovered, driver.name, files)
+            except HostsError as error:
+                failed[driver] = str(error)
+            else:
+                fleet.drivers[driver.name] = driver
+                self._told.forget(driver.name)
+                self._event("rejoined", "it is connected again, and takes part from the next step on", driver.name)
+        for driver, reason in failed.items():
+            driver.lose(reason)
+            self._event("not_rejoined", f"it is connected again, but cannot take part: {reason}", driver.name)
 
     def goes_on(self) -> bool:
         """Whether another step may begin; if not, why is said."""
@@ -184,33 +271,64 @@ class Run:
 
     async def program(self, entries: Sequence[Mapping[str, Any]]) -> None:
         """What a program has asked for, for run.json."""
-        await self._recorder.noted(program=list(entries))
+        self._recorder.noted(program=list(entries))
 
-    def parameters_of(self, step: Step) -> Mapping[Key, Parameters]:
+    def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[Key, Parameters]:
         """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
         discovered = self._discovered
-        parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, self._measured)
+        parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, measured or self._measured)
         if reasons := beyond(parameters, discovered):
             raise EditRefused(reasons)
         return parameters
 
     async def step(self, step: Step) -> StepResult:
         """Run one step, if what it refers to was measured. Raises HostsError, NoHostLeft, PlanFaults."""
-        discovered = self._discovered
+        discovered, references = self._discovered, References(self._measured)
         try:
-            parameters = self.parameters_of(step)
-            control = state_for(self._plan, step, discovered.rollups, parameters, self._measured)
+            parameters = self.parameters_of(step, references)
+            control = state_for(self._plan, step, discovered.rollups, parameters, references)
         except NotMeasured as error:
             return await self._skip(step, discovered, Finding(error.reason, str(error)))
-        first = not self._told.parameters
-        await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters))
+        first = not self._told.begun
+        hosts = [driver.name for driver in self._fleet.alive]
+        await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters, hosts))
         if self._no_host_left():
             raise NoHostLeft(f"step {step.name!r}: no host is left; {self.folder}/events.csv says what became of them")
         if first:
-            await self._recorder.workloads(discovered.rollups, parameters)
-        return await self._step(self._fleet, discovered, step, control, self._told)
+            self._recorder.workloads(discovered.rollups, parameters)
+        beforehand = [*self._missing(), *references.findings(), *self._orphaned()]
+        return await self._step(self._fleet, discovered, step, control, self._told, beforehand)
 
-    async def _step(self, fleet: Fleet, discovered: Discovered, step: Step, control: State, told: Told) -> StepResult:
+    def _orphaned(self) -> Iterator[Outside]:
+        """Whose LUNs the step before left with I/Os that had not come back."""
+        for instance in self.rollups.instances:
+            if (before := self._orphans.get((instance.host, instance.lun))) is not None:
+                words = f"{instance.host}: {instance.lun}: of step {before}, some had not come back when it ended"
+                yield Outside(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
+
+    def _missing(self) -> list[Outside]:
+        """What the hosts that were missed at the beginning are to every row that would have been theirs, too."""
+        return [
+            Outside(Finding(Reason.HOST_LOST, f"{host} is missing: {fault.what}"), of_many_hosts=True)
+            for host, fault in self._fleet.missed.items()
+        ]
+
+    async def _quiet(self) -> None:
+        """A step is not to begin while a host that was given up may still drive."""
+        if may_drive := self._fleet.may_drive():
+            names = ", ".join(sorted(may_drive))
+            self._event("waiting", f"for the leases of hosts that were given up while they drove: {names}")
+            await self._fleet.quiet(QUIET_S)
+
+    async def _step(
+        self,
+        fleet: Fleet,
+        discovered: Discovered,
+        step: Step,
+        control: State,
+        told: Told,
+        beforehand: Iterable[Outside],
+    ) -> StepResult:
         parameters = told.parameters
         begun = self._utc_ns()
         recorder = await self._recorder.step(step, begun, discovered.rollups)
@@ -230,14 +348,25 @@ class Run:
             fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
+        sequence.found(beforehand)
         self.desk.running = Running(step.number, sequence)
+
+        def result() -> StepResult:
+            so_far, tolerance = sequence.so_far(), self._plan.achieved_iops_tolerance
+            return result_of(step, begun, so_far, keeper, discovered, tolerance, parameters)
+
         try:
             ended = await sequence.run()
+            luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
+            self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
             await keeper.ended()
+        except asyncio.CancelledError:  # the hosts are given up, what was measured is not
+            await keeper.sum_up()
+            await self._end(recorder, result())
+            raise
         finally:
             self.desk.running = None
-        result = result_of(step, begun, ended, keeper, discovered, self._plan.achieved_iops_tolerance, parameters)
-        return await self._end(recorder, result)
+        return await self._end(recorder, result())
 
     async def _skip(self, step: Step, discovered: Discovered, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
@@ -254,15 +383,15 @@ class Run:
         self._watcher.show(ends)
         return result
 
-    def _measured(self, step: str, instance: RollupInstance) -> float:
-        """The IOPS that a rollup instance measured in an earlier step. Raises NotMeasured."""
+    def _measured(self, step: str, instance: RollupInstance) -> Reference:
+        """What a rollup instance measured in an earlier step. Raises NotMeasured."""
         result = self._results.get(step)
         if result is None:
             raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")
         verdict, why = result.verdicts[instance.row], result.reasons[instance.row]
         if verdict is Verdict.INVALID:
             raise NotMeasured(f"step {step} is invalid for {instance}: {why}")
-        return result.iops[instance.row]
+        return result.reference(instance.row)
 
     def _planned_s(self, first_step: int) -> float:
         return sum(step.planned_s for step in self._plan.steps[first_step:])
@@ -277,7 +406,7 @@ class Run:
         self._watcher.show(Remark(utc(utc_ns), host, text))
 
     def _console_lost(self, why: OSError) -> None:
-        words = f"standard output is gone ({why.strerror or why}); the run goes on, and `ivypy attach` shows it"
+        words = f"standard output is gone ({why.strerror or why}); `ivypy attach` shows the run"
         self._event("console_lost", words)
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:

@@ -111,6 +111,7 @@ class Session:
         plan, step = self._script.read(entry)
         if step.loop:
             raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
+        await self._run.rejoin()
         if not self._run.goes_on():
             raise PlanError(f"step {name!r}: the run was stopped, or no host is left")
         self._run.replan(plan)

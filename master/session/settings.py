@@ -3,10 +3,10 @@
 Rule: pure. Percentages of another step and totals over a rollup become a number of IOPS per instance here; the hosts
 are told absolute numbers only. `total_iops` is shared equally over the distinct LUNs of what the edit selects,
 and within a LUN equally over its workloads. `50% of step max` takes, for each rollup instance by itself, the
-IOPS which that same instance measured.
+IOPS which that same instance measured (reference.py).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...protocol.parameters import MAX, Iops, Parameters
@@ -18,8 +18,7 @@ from ..plan.words import suggestion
 from ..rollup.instances import RollupInstance, Rollups
 from ..verdicts import Reason
 from .placement import Placement
-
-Key = tuple[str, int]  # host, number
+from .reference import Key, Measured, equal, of_step, shares
 
 
 class NotMeasured(Exception):
@@ -32,9 +31,6 @@ class NoResponse(NotMeasured):
     """A step that could only ever be blank; its text says where."""
 
     reason = Reason.NO_RESPONSE
-
-
-Measured = Callable[[str, RollupInstance], float]  # step name, rollup instance -> IOPS; raises NotMeasured
 
 
 @dataclass(slots=True)
@@ -88,46 +84,51 @@ def _apply(edit: Edit, settings: dict[Key, _Setting], selected: Sequence[RollupI
             setting = settings[member.host, member.number]
             setting.parameters = setting.parameters.edited(plain)
     if "iops" in edit.changes:
-        for rollup in selected:
-            iops = _iops(edit.changes["iops"], rollup, len(rollup.members), measured)
-            for member in rollup.members:
-                settings[member.host, member.number].iops = iops
+        _set(settings, _iops(edit.changes["iops"], selected, measured))
     if TOTAL_IOPS in edit.changes:
-        total = edit.changes[TOTAL_IOPS]
-        if isinstance(total, OfStep):
-            for rollup in selected:
-                _share(total.fraction * measured(total.step, rollup), [rollup], settings)
-        else:
-            _share(total, selected, settings)
+        _set(settings, _total(edit.changes[TOTAL_IOPS], selected, measured))
 
 
-def _iops(value: Value, rollup: RollupInstance, members: int, measured: Measured) -> Iops:
+def _iops(value: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[Key, Iops]:
+    """For each workload instance of `selected` by itself."""
     if isinstance(value, OfStep):
-        return value.fraction * measured(value.step, rollup) / members
-    return MAX if value == MAX else float(value)  # type: ignore[arg-type]
+        return {key: iops for rollup in selected for key, iops in of_step(value, rollup, measured, equal).items()}
+    iops: Iops = MAX if value == MAX else float(value)  # type: ignore[arg-type]
+    return {(member.host, member.number): iops for rollup in selected for member in rollup.members}
 
 
-def _share(total: Value, selected: Sequence[RollupInstance], settings: dict[Key, _Setting]) -> None:
-    """Share `total` IOPS over the LUNs of `selected`, then over each LUN's workloads."""
-    for key, share in shares(selected).items():
-        settings[key].iops = MAX if total == MAX else float(total) * share  # type: ignore[arg-type]
+def _total(total: Value, selected: Sequence[RollupInstance], measured: Measured) -> dict[Key, Iops]:
+    """Shared over the LUNs of `selected`, then over each LUN's workloads."""
+    if isinstance(total, OfStep):
+        return {key: iops for rollup in selected for key, iops in of_step(total, rollup, measured, shares).items()}
+    members = [member for rollup in selected for member in rollup.members]
+    return {key: MAX if total == MAX else float(total) * share for key, share in shares(members).items()}  # type: ignore[arg-type]
 
 
-def shares(selected: Sequence[RollupInstance]) -> dict[Key, float]:
-    """Each workload instance's share of a total: equal over the distinct LUNs, then equal within a LUN."""
-    on_lun: dict[tuple[str, str], list[Key]] = {}
-    for rollup in selected:
-        for member in rollup.members:
-            on_lun.setdefault((member.host, member.lun), []).append((member.host, member.number))
-    return {key: 1 / len(on_lun) / len(keys) for keys in on_lun.values() for key in keys}
+def _set(settings: dict[Key, _Setting], iops: Mapping[Key, Iops]) -> None:
+    for key, value in iops.items():
+        settings[key].iops = value
 
 
-def steered(edits: Sequence[Steer], rollups: Rollups, parameters: Mapping[Key, Parameters]) -> dict[Key, Parameters]:
-    """What control's edits make of the present parameters: only the workload instances that change."""
+def steered(
+    edits: Sequence[Steer],
+    rollups: Rollups,
+    parameters: Mapping[Key, Parameters],
+    hosts: Collection[str],
+    beside: Collection[str] = (),
+) -> dict[Key, Parameters]:
+    """What control's edits make of the present parameters: only the workload instances that change.
+
+    A total is that of `hosts`, which are measured: those that were lost have no share in it. Hosts that go on `beside`
+    them, unmeasured, are asked for as much for each LUN.
+    """
     changed: dict[Key, Parameters] = {}
     for edit in edits:
         rollup = rollups.type(edit.rollup).instance(edit.instance)
-        for key, share in shares([rollup]).items():
-            iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share
+        members = [member for member in rollup.members if member.host in hosts or member.host in beside]
+        luns = {(member.host, member.lun) for member in members}
+        measured = {lun for lun in luns if lun[0] in hosts} or luns
+        for key, share in shares(members).items():
+            iops: Iops = MAX if edit.total_iops is None else edit.total_iops * share * len(luns) / len(measured)
             changed[key] = replace(changed.get(key, parameters[key]), iops=iops)
     return changed

@@ -10,8 +10,9 @@ while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 """
 
 import asyncio
+import errno
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -35,28 +36,36 @@ from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Edit, Measured
 from ..control.phase import Phase
 from ..control.retarget import retargeted
-from ..hosts.driver import Driver, Event, Lost, barrier
+from ..hosts.driver import DRIVING, Delivered, Driver, Event, Lost, barrier
+from ..plan.words import listed
 from ..rollup.instances import Rollups
-from ..rollup.merge import Interval, Merger
+from ..rollup.merge import Interval
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
+from .boundaries import Boundaries
 from .changes import Changes, Disturbed
 from .fleet import Fleet
+from .hung import hung
 from .keeper import Closed, Ended, Keeper
+from .merging import Merging
 from .settings import steered
 from .timing import Moments, timing_of
 from .told import Told
 
-LEAD_S: Final = 0.3  # from `go` to the start: for the message, the threads, and a busy controller
+LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
+LEAD_MARGIN_S: Final = 0.2  # beyond two round trips to the farthest host
+LONGEST_LEAD_S: Final = 5.0  # whatever one host's round trip is
 BARRIER_1: Final = 0.75  # of a subinterval, after its end
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
-DRIVING: Final = (HostState.RUNNING, HostState.ENDING)
+STOOD_STILL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
+ENDED_EARLY: Final = "it ended the step by itself"  # why, it says afterwards
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
+MOST_NAMED: Final = 5  # workload instances that are spelled out
+MOST_FAULTS: Final = 20  # kinds of I/O errors that are told one by one
 PAUSED: Final = "paused; `ivypy unpause` goes on"
-MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
 
 
 @dataclass(slots=True)
@@ -65,6 +74,25 @@ class _Hosts:
 
     live: set[Driver]  # deliver into the merge
     late: set[Driver] = field(default_factory=set)  # missed a barrier: commanded, not merged
+    awaited: set[Driver] = field(default_factory=set)  # of the live: those whose result is not in yet
+
+    def leave(self, driver: Driver) -> None:
+        """It takes no part any more."""
+        for those in (self.live, self.late, self.awaited):
+            those.discard(driver)
+
+    def set_aside(self, driver: Driver) -> None:
+        """It is commanded, and no more merged."""
+        self.leave(driver)
+        self.late.add(driver)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """A host that took part and went, whatever becomes of it afterwards."""
+
+    since: int  # the first subinterval that is without it
+    why: str
 
 
 class StepSequence:
@@ -91,63 +119,107 @@ class StepSequence:
         self._keeper = keeper
         self._stop_on_error = stop_on_error
         self._findings: list[Outside] = []
+        self._part: set[Driver] = set()  # the hosts that were told to go
+        self._losses: dict[Driver, _Loss] = {}  # of these: those that the step lost
         self._measured: list[Measured] = []
         self._stopped: dict[str, Stopped] = {}
+        self._newest: dict[Driver, Result] = {}
+        self._hung: list[tuple[str, int]] = []  # workload instances whose I/Os had not come back at the end
+        self._faults: set[tuple[str, int, int]] = set()  # host, number and errno of I/O errors that were told
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}
-        self._placed: dict[Driver, int] = {}  # the local boundary that was placed last
+        self._boundaries = Boundaries(self._length_ns)
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
         self._complete = False  # control is done
+        self._ended: Ended | None = None
         self._seen = -1  # the last subinterval that control saw
         self._last = NEVER  # the step's last subinterval
         self._running = 0  # the subinterval that runs
+        self._stood_ns = 0  # for how long the controller got round to nothing, at most in a subinterval
 
     async def run(self) -> Ended:
         start_ns, hosts = await self._go()
         self.changes.begin(start_ns)
         first = opening(self.control)
-        self.changes.steers(steered(first.edits, self._rollups, self._told.parameters))
-        k, announced, seen_hosts = 0, first.next_phase, frozenset(d.name for d in hosts.live)
+        part = frozenset(driver.name for driver in self._part)
+        self.changes.steers(steered(first.edits, self._rollups, self._told.parameters, part))
+        k, announced, seen_hosts = 0, first.next_phase, part
         while hosts.live and k <= self._last:
-            interval, arrived, barrier_1_ns = await self._barrier_1(k, start_ns, hosts)
+            interval, arrived, in_ns = await self._barrier_1(k, start_ns, hosts)
+            barrier_1_ns = self._fleet.now_ns()
             if not interval.hosts:
                 break
             same_hosts = interval.hosts == seen_hosts
-            seen_hosts = interval.hosts
             disturbed, parameters = self.changes.seen(interval), self.changes.in_force()
-            decision = Decision(Phase.COOLDOWN)
+            decision, asked = Decision(Phase.COOLDOWN), False
             if not self._stopping and disturbed is Disturbed.PAUSED:
                 decision = Decision(announced, say=PAUSED)
             elif not self._stopping:
+                seen_hosts = interval.hosts
                 start_s = k * self._length_ns / 1e9
-                edited = disturbed is Disturbed.EDITED
-                seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited)
+                edited = disturbed in (Disturbed.EDITED, Disturbed.CATCHING_UP)
+                seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited, parameters)
                 self.control, decision = decide(self.control, seen)
-                self._measured += decision.measured
-                self._seen, self._complete = k, decision.done
+                if disturbed is Disturbed.CATCHING_UP and not decision.measured:
+                    decision = replace(decision, say=f"{self.changes.owed:,} I/Os of the load before are still to do")
+                self._take_measured(decision.measured)
+                self._seen, self._complete, asked = k, decision.done, True
             decided_ns = self._fleet.now_ns()
-            if decision.edits:
-                await self._steer(decision.edits)
-            acknowledged = await self._command(k, start_ns, decision, hosts)
+            left_s = max((start_ns + (k + 2) * self._length_ns - decided_ns) / 1e9, 0.1)
+            async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
+                both.create_task(self._steer(decision.edits, hosts, left_s))
+                commanding = both.create_task(self._command(k, start_ns, decision, hosts, left_s))
+            acknowledged = commanding.result()
             start, end = (start_ns + j * self._length_ns for j in (k, k + 1))
-            timing = timing_of(interval, Moments(start, end, barrier_1_ns, decided_ns, arrived, acknowledged))
+            at = Moments(start, end, in_ns, barrier_1_ns, decided_ns, arrived, acknowledged)
+            stood_ns, cpu_ns = self._fleet.lag.take()
+            self._stood_ns = max(self._stood_ns, stood_ns)
+            timing = timing_of(interval, at, stood_ns, cpu_ns)
             phase = self._phase(announced, disturbed)
-            await self._keeper.closed(Closed(k, phase, start, interval, decision, timing, parameters))
-            hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}
+            may_end = (self._seen, *self.control.may_end)
+            overdue_ns = max(decided_ns - end - self._length_ns, 0) if asked else 0
+            closed = Closed(k, phase, start, interval, decision, timing, parameters, may_end, overdue_ns)
+            self._keeper.closed(closed)
+            hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}  # told to
             announced = decision.next_phase
             k = self._running = k + 1
         self.changes.close("the step has ended")
         cause = "" if self._stopping else "every host was late or lost"
         await self._wait_until_stopped(hosts.live | hosts.late)
-        if not self._complete:
-            so_far = _because(cause, self.control.cut_short(self._seen))
-            self._measured.append(so_far)
-            await self._keeper.cut_short(so_far)
-        return Ended(tuple(self._measured), tuple(self._findings), self._stopped, self._halted_ns is not None)
+        return self.so_far(cause)
 
-    def retarget(self, targets: Mapping[str, float]) -> None:
-        """Other targets for instances that control holds at one."""
+    def so_far(self, cause: str = "") -> Ended:
+        """How the step ended; where it is given up, with what was measured until then. `cause`: why it was cut short.
+
+        Nothing of the step is told after it.
+        """
+        if self._ended is not None:
+            return self._ended
+        if not self._complete:
+            cut = _because(cause, self.control.cut_short(self._seen))
+            self._take_measured([cut])
+            self._keeper.cut_short(cut)
+        findings = [*self._findings, *self.changes.found(), *self._lost()]
+        if not self._complete and cause:  # those that went are why it ends where it does
+            findings = [replace(one, since=min(one.since, max(self._measured[-1].last, 0))) for one in findings]
+        interrupted = self._halted_ns is not None
+        self._ended = Ended(tuple(self._measured), tuple(findings), self._stopped, interrupted, tuple(self._hung))
+        return self._ended
+
+    def retarget(self, targets: Mapping[str, float], words: str) -> None:
+        """Other targets for instances that control holds at one; `words` say which, and who wants it."""
         self.control = retargeted(self.control, targets, self._running)
+        words = f"{words}, in subinterval {self._running}"
+        self._findings.append(Outside(Finding(Reason.EDITED, words), since=self._running))
+
+    def _take_measured(self, measured: Iterable[Measured]) -> None:
+        for one in measured:
+            self._measured.append(one)
+            self._findings += self.changes.edited(one.first, one.last)
+
+    def found(self, outside: Iterable[Outside]) -> None:
+        """What is known of the step from elsewhere."""
+        self._findings += outside
 
     def _phase(self, announced: Phase, disturbed: Disturbed) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""
@@ -159,53 +231,80 @@ class StepSequence:
         """Start all hosts at one instant. Those that are not ready in time are not part of the step."""
         order = {name: self._rollups.order(name) for name in self._rollups.hosts()}
         drivers = [driver for driver in self._fleet.alive if driver.name in order and driver.state is HostState.IDLE]
-        lead_ns = round((LEAD_S + LEAD_PER_HOST_S * len(drivers)) * 1e9)
+        self._part.update(drivers)
+        self._merging = Merging(self._rollups, order, drivers)
+        lead_ns = round(lead_s(drivers) * 1e9)
         start_ns = self._fleet.now_ns() + lead_ns
 
         async def go(driver: Driver) -> None:
             classes = self._rollups.classes(driver.name)
-            self._placed[driver] = driver.clock.to_local(start_ns)
+            local_ns = driver.clock.to_local(start_ns)
+            self._boundaries.begin(driver, local_ns)
             await driver.ask(
-                Go, start_ns=self._placed[driver], length_ns=self._length_ns,
+                Go, start_ns=local_ns, length_ns=self._length_ns,
                 order=_u32(classes.order), classes=_u32(classes.of),
             )  # fmt: skip
-            self._placed[driver] += 2 * self._length_ns  # the end of subinterval 1; that of 2 is the first to be placed
 
         deadline = asyncio.get_running_loop().time() + lead_ns / 1e9
         ready, failed = await barrier(drivers, go, deadline)
         for driver, reason in failed.items():
-            self._miss(driver, f"not ready at the start: {reason}")
+            self._miss(driver, f"not ready at the start: {reason}", 0)
         absent = [name for name in order if name not in {driver.name for driver in drivers}]
         for name in absent:
             self._findings.append(Outside(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
-        self._merger = Merger(self._rollups, {name: order[name] for name in order})
+        self._findings += _beside(self._fleet, start_ns, self._length_ns)
         return start_ns, _Hosts(set(ready), set(failed))
 
     # Barrier 1: results.
 
     async def _barrier_1(self, k: int, start_ns: int, hosts: _Hosts) -> tuple[Interval, dict[Driver, int], int]:
-        """Merge every live host's result k; whoever has not delivered at the deadline is late."""
-        self._merger.open(k)
+        """Merge every live host's result k; whoever has not delivered at the deadline is late.
+
+        Returns when each result arrived, too, and when the last thing came that was waited for.
+        """
+        self._merging.open(k)
+        hosts.awaited = set(hosts.live)
         arrived: dict[Driver, int] = {}
         for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
             self._merge(driver, result, arrived_ns, arrived, hosts)
-        deadline_ns = start_ns + round((k + 1 + BARRIER_1) * self._length_ns)
-        while hosts.live - arrived.keys():
+        patience_ns = round(BARRIER_1 * self._length_ns)
+        in_ns = max(arrived.values(), default=0)
+        deadline_ns = start_ns + (k + 1) * self._length_ns + patience_ns
+        while hosts.awaited:
             if self._fleet.interrupted.is_set() and self._halted_ns is None:
                 deadline_ns = min(deadline_ns, await self._halt(hosts) + round(HOLD_HALT_S * 1e9))
             event = await self._next_event(deadline_ns)
             if event is not None:
+                in_ns = max(in_ns, self._came_ns(event[1]))
                 self._take(*event, k, arrived, hosts)
             elif self._fleet.now_ns() >= deadline_ns:
-                break
-        for driver in sorted(hosts.live - arrived.keys(), key=lambda driver: driver.name):
-            self._miss(driver, f"no result of subinterval {k} by barrier 1")
-            hosts.late.add(driver)
-        hosts.live = hosts.live & arrived.keys()
-        return self._merger.close(), arrived, self._fleet.now_ns()
+                in_ns = deadline_ns
+                deadline_ns = max(deadline_ns, self._fleet.lag.patient_until_ns(patience_ns))
+                if self._fleet.now_ns() >= deadline_ns:
+                    break
+        for driver in sorted(hosts.awaited, key=lambda driver: driver.name):
+            self._miss(driver, f"no result of subinterval {k} by barrier 1", k)
+            hosts.set_aside(driver)
+        interval, missing = await self._merging.close()
+        if missing:  # with the process that had them; so their hosts are lost, which the inbox says
+            arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
+            while not self._fleet.inbox.empty():
+                self._take(*self._fleet.inbox.get_nowait(), k, arrived, hosts)
+        return interval, arrived, in_ns
+
+    def _came_ns(self, event: Event) -> int:
+        """When something that barrier 1 may wait for came."""
+        match event:
+            case Delivered(_, arrived_ns):
+                return arrived_ns
+            case Stopped() | Lost():
+                return self._fleet.now_ns()
+        return 0
 
     async def _next_event(self, deadline_ns: int) -> "tuple[Driver, Event] | None":
         """What happens next; None at the deadline, or at the first interrupt."""
+        if not self._fleet.inbox.empty():
+            return self._fleet.inbox.get_nowait()
         inbox = asyncio.ensure_future(self._fleet.inbox.get())
         waits: set[asyncio.Future[Any]] = {inbox}
         if self._halted_ns is None:
@@ -219,60 +318,132 @@ class StepSequence:
                 wait.cancel()
 
     def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int], hosts: _Hosts) -> None:
-        now_ns = self._fleet.now_ns()
+        if not self._fleet.takes_part(driver):
+            return
+        if isinstance(event, Delivered):
+            self._newest[driver] = event.result
         match event:
-            case Result() if driver in hosts.late or event.subinterval < k:
-                self._keeper.late(driver.name, event)
-                self._keeper.event(driver.name, "late", f"result of subinterval {event.subinterval}: kept apart")
-            case Result() if event.subinterval > k:
-                self._early.setdefault(event.subinterval, {})[driver] = (event, now_ns)
-            case Result():
-                self._merge(driver, event, now_ns, arrived, hosts)
+            case Delivered(result) if driver in hosts.late or result.subinterval < k:
+                self._keeper.late(driver.name, result)
+                kind = "late" if result.subinterval <= self._last else "beyond"  # of which nobody asked for a result
+                self._keeper.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
+            case Delivered(result, arrived_ns) if result.subinterval > k:
+                self._early.setdefault(result.subinterval, {})[driver] = (result, arrived_ns)
+            case Delivered(result, arrived_ns):
+                self._merge(driver, result, arrived_ns, arrived, hosts)
             case Stopped():
                 self._stopped[driver.name] = event
+                self._tell_hung(driver, event)
                 if event.reason is not StopReason.COMMANDED:
-                    words = {StopReason.LEASE: "its lease ran out", StopReason.DIED: "a workload thread died"}
-                    self._drop(driver, hosts, Reason.HOST_LOST, words[event.reason])
+                    self._drop(driver, hosts, self._why_stopped(event.reason), k, arrived, "ended")
                 elif driver not in arrived:
-                    hosts.live.discard(driver)
+                    hosts.leave(driver)
             case DyingWords():
                 self._keeper.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
             case Remark():
                 self._keeper.event(driver.name, "remark", event.text)
             case Lost():
-                self._drop(driver, hosts, Reason.HOST_LOST, event.reason)
+                self._drop(driver, hosts, event.reason, k, arrived)
 
     def _merge(self, driver: Driver, result: Result, now_ns: int, arrived: dict[Driver, int], hosts: _Hosts) -> None:
         if driver not in hosts.live:
             return
         if result.last and result.length_ns == 0 and self._stopping:
-            hosts.live.discard(driver)  # halted before its start: there is nothing to merge
+            hosts.leave(driver)  # halted before its start: there is nothing to merge
+            return
+        if result.last and self._halted_ns is None and result.subinterval != self._last:
+            self._ended_early(driver, result, hosts)
+            return
+        if wrong := self._boundaries.against(driver, result):
+            driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
             return
         try:
-            self._merger.add(driver.name, result)
+            self._merging.add(driver, result)
         except ProtocolError as error:
             driver.lose(f"protocol error: {error}")
             return
+        except Exception as error:
+            driver.blame(error)
+            return
         arrived[driver] = now_ns
+        hosts.awaited.discard(driver)
+        self._tell_faults(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
-            self._findings.append(Outside(Finding(Reason.IO_ERRORS, "on_io_error: stop"), driver.name))
+            since = self._measured[-1].last + 1 if self._measured else 0  # treads that were measured before had none
+            self._findings.append(Outside(Finding(Reason.IO_ERRORS, "on_io_error: stop"), driver.name, since=since))
             self._keeper.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupted.set()
 
-    def _miss(self, driver: Driver, why: str) -> None:
-        self._findings.append(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name))
+    def _ended_early(self, driver: Driver, result: Result, hosts: _Hosts) -> None:
+        """Its last result, which nobody asked for: cut somewhere, and so no subinterval of the others."""
+        self._losses.setdefault(driver, _Loss(result.subinterval, ENDED_EARLY))
+        self._keeper.late(driver.name, result)
+        self._keeper.event(driver.name, "ended", f"{ENDED_EARLY} in subinterval {result.subinterval}")
+        hosts.set_aside(driver)
+
+    def _tell_hung(self, driver: Driver, stopped: Stopped) -> None:
+        """What has not come back, and of which LUNs; it concerns the subintervals in which it was under way."""
+        newest = self._newest.get(driver)
+        found = hung(stopped, newest, self._rollups.order(driver.name))
+        if found is None:
+            return
+        names = listed([str(self._id(driver.name, number)) for number in found.numbers], MOST_NAMED)
+        words = f"{found.words}: {'' if found.sure else 'perhaps '}of {names}"
+        self._keeper.event(driver.name, "hung_ios", words)
+        last = newest.subinterval if newest else self._running
+        since = max(0, last + 1 - -(-found.oldest_at_end_ns // self._length_ns))
+        finding = Finding(Reason.HUNG_IOS, words)
+        self._findings += [Outside(finding, driver.name, number, since) for number in found.numbers]
+        self._hung += [(driver.name, number) for number in found.numbers]
+
+    def _tell_faults(self, host: str, result: Result) -> None:
+        """The first I/O errors of each kind and workload instance; how many there are, rows say."""
+        for fault in result.faults:
+            key = host, fault.number, fault.errno
+            if key not in self._faults and len(self._faults) < MOST_FAULTS:
+                self._faults.add(key)
+                kind = errno.errorcode.get(fault.errno, str(fault.errno)) if fault.errno else "short transfers"
+                text = f"{self._id(host, fault.number)}: {kind} ({fault.count:,} in subinterval {result.subinterval})"
+                self._keeper.event(host, "io_errors", text)
+
+    def _id(self, host: str, number: int) -> str:
+        return next((one.id for one in self._rollups.instances if (one.host, one.number) == (host, number)), "?")
+
+    def _miss(self, driver: Driver, why: str, k: int) -> None:
+        self._findings.append(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
         self._keeper.event(driver.name, "late", why)
 
-    def _drop(self, driver: Driver, hosts: _Hosts, reason: Reason, why: str) -> None:
-        if driver in hosts.live or driver in hosts.late:
-            self._findings.append(Outside(Finding(reason, f"{driver.name}: {why}"), driver.name))
-        self._keeper.event(driver.name, "lost", why)
-        hosts.live.discard(driver)
-        hosts.late.discard(driver)
+    def _why_stopped(self, reason: StopReason) -> str:
+        """A step that a host ended by itself, for whichever reason."""
+        if reason is not StopReason.LEASE:
+            return "a workload thread died"
+        stood_ns = max(self._stood_ns, self._fleet.lag.stood_ns())
+        still = f" while the controller stood still for {stood_ns / 1e9:.1f} s" if stood_ns >= STOOD_STILL_NS else ""
+        return f"its lease ran out{still}"
+
+    def _drop(
+        self, driver: Driver, hosts: _Hosts, why: str, k: int, arrived: Container[Driver], kind: str = "lost"
+    ) -> None:
+        """The step is without the host. What counts is that it was told to go, not whether it was still waited for."""
+        if driver in self._part:
+            since = min(k, self._running) + (driver in arrived)
+            before = self._losses.get(driver)
+            if before is None or before.why == ENDED_EARLY:
+                self._losses[driver] = _Loss(before.since if before else since, why)
+        self._keeper.event(driver.name, kind, why)
+        hosts.leave(driver)
+
+    def _lost(self) -> list[Outside]:
+        return [
+            Outside(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
+            for driver, loss in self._losses.items()
+        ]
 
     # Barrier 2: commands.
 
-    async def _command(self, k: int, start_ns: int, decision: Decision, hosts: _Hosts) -> dict[Driver, int]:
+    async def _command(
+        self, k: int, start_ns: int, decision: Decision, hosts: _Hosts, left_s: float
+    ) -> dict[Driver, int]:
         """Tell every host what follows from subinterval k, and wait for all until k + 1 ends."""
         if self._stopping:
             return {}
@@ -282,7 +453,7 @@ class StepSequence:
                 await driver.ask(Cooldown, subinterval=k + 2)
             if decision.done:
                 await driver.ask(Stop, last=self._last)
-            elif driver in self._placed:
+            elif self._boundaries.has(driver):
                 await driver.ask(Continue, subinterval=k + 2, boundary_ns=self._boundary(driver, k + 2, start_ns))
             return self._fleet.now_ns()
 
@@ -291,24 +462,23 @@ class StepSequence:
             self._last = k + 1 + self._cooldown
             self.changes.close("the step is ending; it runs without a measurement")
         running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
-        loop = asyncio.get_running_loop()
-        left_s = (start_ns + (k + 2) * self._length_ns - self._fleet.now_ns()) / 1e9
-        answers, failed = await barrier(running, tell, loop.time() + max(left_s, 0.1))
+        answers, failed = await barrier(running, tell, asyncio.get_running_loop().time() + left_s)
         for driver, reason in failed.items():
             self._keeper.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
         return answers
 
     def _boundary(self, driver: Driver, k: int, start_ns: int) -> int:
-        """Where subinterval k ends on the host's clock: as its offset says, moved no further than is allowed."""
-        wanted = driver.clock.to_local(start_ns + (k + 1) * self._length_ns)
-        even = self._placed[driver] + self._length_ns
-        most = round(self._length_ns * MOST_MOVED)
-        self._placed[driver] = min(max(wanted, even - most), even + most)
-        return self._placed[driver]
+        """Where subinterval k ends on the host's clock, as its offset says now."""
+        return self._boundaries.place(driver, k, driver.clock.to_local(start_ns + (k + 1) * self._length_ns))
 
-    async def _steer(self, edits: Sequence[Edit]) -> None:
-        """What control wants changed, to all hosts at once."""
-        failed = await self.changes.steer(lambda parameters: steered(edits, self._rollups, parameters))
+    async def _steer(self, edits: Sequence[Edit], hosts: _Hosts, within_s: float) -> None:
+        """What control wants changed, to all hosts at once that drive."""
+        if not edits:
+            return
+        live, late = ({driver.name for driver in those} for those in (hosts.live, hosts.late))
+        failed = await self.changes.steer(
+            lambda parameters: steered(edits, self._rollups, parameters, live, late), within_s
+        )
         for host, reason in failed.items():
             self._keeper.event(host, "edit", f"control's edit failed: {reason}")
 
@@ -319,7 +489,7 @@ class StepSequence:
         self.changes.close("the run is being halted")
         self._keeper.event("", "halt", "nothing more is submitted; catching what is in flight")
         for driver, reason in (await _halted(hosts.live | hosts.late)).items():
-            self._drop(driver, hosts, Reason.HOST_LOST, f"not halted: {reason}")
+            self._drop(driver, hosts, f"not halted: {reason}", self._running, ())
         return halted_ns
 
     async def _wait_until_stopped(self, left: set[Driver]) -> None:
@@ -355,12 +525,26 @@ class StepSequence:
         return [driver for driver in self._fleet.alive if driver.state in DRIVING or driver.unanswered(Go)]
 
 
+def lead_s(drivers: Sequence[Driver]) -> float:
+    """From `go` to the start: every host has to hear of it, get ready, and be heard to be."""
+    far = min(2 * max((driver.round_trip_s for driver in drivers), default=0.0) + LEAD_MARGIN_S, LONGEST_LEAD_S)
+    return max(LEAD_S, far) + LEAD_PER_HOST_S * len(drivers)
+
+
 async def _halted(hosts: Iterable[Driver]) -> dict[Driver, str]:
     """Halt those that drive, all at once. Returns who has not said within a second that it does, and why."""
     driving = [driver for driver in hosts if driver.state in DRIVING]
     deadline = asyncio.get_running_loop().time() + 1.0
     _, failed = await barrier(driving, lambda driver: driver.ask(Halt), deadline)
     return failed
+
+
+def _beside(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[Outside]:
+    """Hosts that were given up, which may drive beside the step until their leases end."""
+    for name, until_ns in fleet.may_drive().items():
+        if until_ns > start_ns:
+            words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
+            yield Outside(Finding(Reason.MAY_BE_DRIVEN, words), until=(until_ns - start_ns) // length_ns)
 
 
 def _because(cause: str, measured: Measured) -> Measured:

@@ -5,6 +5,7 @@ control moves the load by itself, from the next subinterval on. The clauses must
 type that is controlled: half of one has no target of its own.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -109,8 +110,10 @@ def _amount(metric: str, text: str, present: float) -> float:
             amount = present * factor_of(relative[2])
         else:
             amount = present + parse_amount(metric, relative[2]) * (-1 if relative[1] == "-" else 1)
-    except ValueError as error:
+    except (ValueError, ArithmeticError) as error:
         raise ValueError(f"target: {error}") from None
+    if not math.isfinite(amount):
+        raise ValueError("target: the value is larger than any number that can be set")
     if amount <= 0:
         raise ValueError(f"target is {format_amount(metric, amount)}; it must be above 0")
     return amount

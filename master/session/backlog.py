@@ -1,0 +1,91 @@
+"""What a load before an edit has left behind: I/Os that fell due then, and are done in the subintervals behind it.
+
+Rule: such a subinterval is not a measurement of the load that is in force: more is done than is asked for, and response
+times are of a wait that has nothing to do with it. So it is transient, until of each workload instance no more waits
+than what is in flight. Where what waits no longer shrinks, nobody waits for it: it is said instead.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+
+Ints = NDArray[np.int64]
+Where = NDArray[np.bool_]
+
+LEFT: Final = 0.0025  # of what falls due in a subinterval: so much may wait beside what is in flight
+SHRINKS: Final = 0.01  # by less than this share of it in a subinterval, a backlog stands still
+PATIENCE: Final = 3  # subintervals in which it may do so
+
+
+@dataclass(slots=True)
+class _Owing:
+    """One host's workload instances that still owe."""
+
+    where: Where
+    total: int  # at the end of the subinterval before
+    stood: int = 0  # subintervals without less
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A workload instance that is measured with I/Os that fell due before."""
+
+    host: str
+    place: int  # in the layout's order
+    owed: int
+    since: int  # the first subinterval that is
+    until: int | None = None  # the last one
+
+
+class Backlogs:
+    """Remembers which workload instances of which host owe I/Os of a load before, and which nobody waits for."""
+
+    def __init__(self) -> None:
+        self._owing: dict[str, _Owing] = {}
+        self._open: dict[tuple[str, int], Left] = {}
+        self._over: list[Left] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._owing or self._open)
+
+    @property
+    def total(self) -> int:
+        """What is waited for, as seen last; 0: nothing is."""
+        return sum(owing.total for owing in self._owing.values())
+
+    @property
+    def left(self) -> list[Left]:
+        return [*self._over, *self._open.values()]
+
+    def only(self, hosts: Iterable[str]) -> None:
+        """The others are gone, with what they owe."""
+        for host in self._owing.keys() - set(hosts):
+            del self._owing[host]
+
+    def seen(self, number: int, host: str, counts: NDArray[Any], edited: Where, paced: Where) -> None:
+        """A closed subinterval of a host; each argument by workload instance, in the layout's order.
+
+        `counts`: (I, Count); `edited`: whose load changed in it; `paced`: whose iops is a number.
+        """
+        backlog = counts[:, Count.BACKLOG]
+        waits = (backlog > counts[:, Count.IN_FLIGHT] + LEFT * counts[:, Count.DUE] + 1) & paced
+        for key, one in [*self._open.items()]:
+            if one.host == host and (edited[one.place] or not waits[one.place]):
+                self._over.append(replace(self._open.pop(key), until=number))
+        before = self._owing.pop(host, None)
+        where = waits & (edited if before is None else edited | before.where)
+        if not where.any():
+            return
+        now = _Owing(where, int(backlog[where].sum()))
+        if before is not None and not edited.any():
+            now.stood = before.stood + (now.total > (1 - SHRINKS) * before.total)
+        if now.stood <= PATIENCE:
+            self._owing[host] = now
+            return
+        for place in np.flatnonzero(where).tolist():
+            self._open[host, place] = Left(host, place, int(backlog[place]), number + 1)

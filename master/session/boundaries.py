@@ -1,0 +1,56 @@
+"""Where each host's boundaries lie on its own clock: placed, and then checked against what the host says.
+
+Rule: a host's subintervals follow on each other, and each ends where it was placed, or a length behind the one before
+where the host was not told in time. A result that says otherwise is a contradiction: its rates are of another length.
+"""
+
+from typing import Final
+
+from ...protocol.messages import Result
+from ..hosts.driver import Driver
+
+MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
+
+
+class Boundaries:
+    """Remembers one step's; all in nanoseconds of each host's clock."""
+
+    def __init__(self, length_ns: int) -> None:
+        self._length_ns = length_ns
+        self._most = round(length_ns * MOST_MOVED)
+        self._newest: dict[Driver, int] = {}  # that was placed
+        self._ends: dict[Driver, dict[int, int]] = {}  # by subinterval: those that no result has confirmed
+        self._next: dict[Driver, int] = {}  # where the next result has to begin
+
+    def begin(self, driver: Driver, start_ns: int) -> None:
+        """The step starts there; the ends of its first two subintervals follow from it."""
+        self._next[driver] = start_ns
+        self._newest[driver] = start_ns + 2 * self._length_ns
+        self._ends[driver] = {}
+
+    def has(self, driver: Driver) -> bool:
+        """Whether the step was begun on it."""
+        return driver in self._newest
+
+    def place(self, driver: Driver, subinterval: int, wanted_ns: int) -> int:
+        """Where a subinterval, the one behind the last that was placed, ends: as wanted, or as near as is allowed."""
+        even = self._newest[driver] + self._length_ns
+        placed = min(max(wanted_ns, even - self._most), even + self._most)
+        self._newest[driver] = self._ends[driver][subinterval] = placed
+        return placed
+
+    def against(self, driver: Driver, result: Result) -> str:
+        """Why this result, the host's next, is not of the subinterval that was placed; "" if it is.
+
+        The step's last may have been cut, by a halt.
+        """
+        start, end = result.start_ns, result.start_ns + result.length_ns
+        expected = self._next[driver]
+        placed = self._ends[driver].pop(result.subinterval, expected + self._length_ns)
+        ends = sorted((placed, expected + self._length_ns))
+        self._next[driver] = end
+        if abs(start - expected) > self._most:
+            return f"it begins {(start - expected) / 1e6:+.3f} ms from the end of the one before"
+        if end > ends[1] + self._most or (end < ends[0] - self._most and not (result.last and end >= start)):
+            return f"its length is {result.length_ns / 1e9:.6f} s, not {(placed - expected) / 1e9:.6f} s as placed"
+        return ""

@@ -1,0 +1,62 @@
+"""One step's results, merged where they arrive: here, or by the driver processes that hold their hosts.
+
+Rule: whoever adds up which hosts, the interval is the same. What a process has added up is fetched when barrier 1
+closes, for exactly the hosts that the controller took as arrived.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...protocol.messages import Result
+from ..drivers.process import DriverProcess, ProcessGone, RemoteDriver
+from ..hosts.driver import Driver
+from ..rollup.instances import Rollups
+from ..rollup.merge import Interval, Merger
+
+
+class Merging:
+    """`open` a subinterval, `add` each host's result, `close` it."""
+
+    def __init__(self, rollups: Rollups, order: Mapping[str, Sequence[int]], drivers: Iterable[Driver]) -> None:
+        """`order`: per host the workload instances that take part in the step. `drivers`: of these hosts."""
+        self._merger = Merger(rollups, order)
+        self._remote: dict[DriverProcess, set[str]] = {}  # whose results of the open subinterval each process has
+        hosts: dict[DriverProcess, list[str]] = {}
+        for driver in drivers:
+            if isinstance(driver, RemoteDriver):
+                hosts.setdefault(driver.process, []).append(driver.name)
+        for process, names in hosts.items():
+            process.begin_step(self._merger.layout.places(names))
+
+    def open(self, subinterval: int) -> None:
+        """Begin with nothing merged."""
+        self._subinterval = subinterval
+        self._remote = {}
+        self._merger.open(subinterval)
+
+    def add(self, driver: Driver, result: Result) -> None:
+        """Merge one host's result. Raises ProtocolError, and changes nothing, if it does not fit or is out of turn."""
+        if not isinstance(driver, RemoteDriver):
+            self._merger.add(driver.name, result)
+            return
+        driver.check(result)
+        self._merger.note(driver.name, result)
+        self._remote.setdefault(driver.process, set()).add(driver.name)
+
+    async def close(self) -> tuple[Interval, frozenset[str]]:
+        """The subinterval; and the hosts whose results went with their process, and are not in."""
+        asked = list(self._remote.items())
+        answers = await asyncio.gather(
+            *(process.sum(self._subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True
+        )
+        missing: set[str] = set()
+        for (_, hosts), part in zip(asked, answers, strict=True):
+            if isinstance(part, ProcessGone):
+                missing |= hosts
+                continue
+            if isinstance(part, BaseException):
+                raise part
+            self._merger.put(part)
+        for host in missing:
+            self._merger.forget(host)
+        return self._merger.close(), frozenset(missing)
