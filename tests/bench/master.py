@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -190,7 +190,23 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, action="append", help="only these numbers of hosts, rollups all and host")
     parser.add_argument("--subintervals", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ssh", type=int, help="a whole run over so many real sshds")
+    parser.add_argument("--sockets", type=int, help="a whole run over so many sockets")
+    parser.add_argument("--processes", type=int, default=0, help="driver processes of these")
+    parser.add_argument("--length", type=float, default=LENGTH_S, help="of a subinterval, in seconds")
+    parser.add_argument("--luns", action="store_true", help="with rollup lun: 24 merge classes a host")
     arguments = parser.parse_args()
+    if arguments.ssh or arguments.sockets:
+        from tests.bench.parts import transport
+
+        random = np.random.default_rng(arguments.seed)
+        made = [result(random, INSTANCES if arguments.luns else 1) for _ in range(POOL)]
+        transport.measure(
+            arguments.ssh or arguments.sockets, bool(arguments.ssh), arguments.processes, arguments.length,
+            arguments.subintervals, ["host", "lun"] if arguments.luns else ["host"], INSTANCES,
+            [line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made],
+        )  # fmt: skip
+        return
     print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")
     for hosts in arguments.hosts or (10, 100, 1000):
         measure(hosts, ["host"], arguments.subintervals, arguments.seed)

@@ -1,0 +1,103 @@
+"""A driver process: `python -m ivypy.master.drivers FD`, started by process.py with one end of a socket pair."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from ..errors import OutputError
+from ..hosts.bundle import slave_bundle
+from ..hosts.connect import open_pipe
+from ..hosts.gate import LoginGate
+from ..hosts.log import HostLogs
+from ..hosts.pipe import Pipe
+from ..hosts.spec import HostSpec
+from .link import linked
+from .messages import Begin, Failed, FromController
+from .share import Opening, Share
+
+MOMENT_S: Final = 0.1
+LOGGED_EVERY_S: Final = 0.2
+LAST_LOGS_S: Final = 3.0  # for the logs' disk, at the end
+
+
+async def main(end: socket.socket, opening: Opening) -> None:
+    """Drive hosts, which `opening` connects to, until the controller closes its end, or is silent for too long: then
+    every host's pipe is closed."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[str] = loop.create_future()
+    tasks: set[asyncio.Task[None]] = set()
+    heard_s, silence_s = loop.time(), float("inf")
+
+    def stop(why: str) -> None:
+        if not over.done():
+            over.set_result(why)
+
+    def done(task: "asyncio.Task[None]") -> None:
+        tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            stop(f"{type(error).__name__}: {error}")
+
+    def spawn(work: Coroutine[Any, Any, None]) -> None:
+        task = loop.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(done)
+
+    def hear(message: FromController) -> None:
+        nonlocal heard_s, silence_s
+        heard_s = loop.time()
+        if isinstance(message, Begin):
+            silence_s = message.silence_s
+        share.hear(message)
+
+    async def write_logs() -> None:
+        await asyncio.sleep(LOGGED_EVERY_S)
+        await loop.run_in_executor(None, logs.flush)
+
+    async def listen_for_life() -> None:
+        while loop.time() - heard_s < silence_s:
+            await asyncio.sleep(min(silence_s / 4, 1.0))
+            if loop.time() - heard_s >= silence_s:
+                await asyncio.sleep(MOMENT_S)  # it may be this process that stood still: what came is read first
+        stop(f"it heard nothing of the controller for {silence_s:g} s")
+
+    logs = HostLogs(lambda: spawn(write_logs()), lambda host, lines: None)  # a log says itself what it lacks
+    link = await linked(end, hear, lambda: stop(""))
+    share = Share(link.send, opening, logs.of, lambda: int(loop.time() * 1e9), spawn)
+    spawn(listen_for_life())
+    if why := await over:
+        link.send(Failed(why))
+    await share.close()
+    for task in tasks:
+        task.cancel()
+    with contextlib.suppress(TimeoutError, OutputError):  # the controller says it: its own files are there too
+        await asyncio.wait_for(loop.run_in_executor(None, logs.close), LAST_LOGS_S)
+    link.close()
+    await asyncio.sleep(0)
+
+
+def opener() -> Opening:
+    """As the session's, in a process of its own."""
+    bundle, gate = slave_bundle(), LoginGate()
+
+    async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
+        return await open_pipe(host, bundle, gate, log)
+
+    return opening
+
+
+def run(opening: Opening) -> None:
+    # Whoever ends the controller by a signal to all of its processes gets the end that the controller gives them.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(main(socket.socket(fileno=int(sys.argv[1])), opening))
+    os._exit(0)  # a thread that waits for a disk is not waited for
+
+
+if __name__ == "__main__":
+    run(opener())

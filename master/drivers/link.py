@@ -1,0 +1,69 @@
+"""One end of the link between the controller and a driver process: messages over a socket, batched.
+
+Rule: what is sent in one turn of the loop is one pickle behind its length, so that a thousand small messages cost one
+system call. Order is kept. Both ends are processes of one installation: nothing from elsewhere is ever unpickled.
+"""
+
+import asyncio
+import pickle
+import socket
+from collections.abc import Callable
+from typing import Any, Final
+
+LENGTH_BYTES: Final = 8
+
+
+class Link(asyncio.Protocol):
+    """`hear` gets each message; `gone` is called once, when the other end has closed."""
+
+    def __init__(self, hear: Callable[[Any], None], gone: Callable[[], None]) -> None:
+        self._hear = hear
+        self._gone = gone
+        self._transport: asyncio.Transport | None = None
+        self._batch: list[Any] = []
+        self._received = bytearray()
+
+    def send(self, message: Any) -> None:
+        """Goes out at the end of this turn of the loop; into nothing when the other end has gone."""
+        if not self._batch:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._batch.append(message)
+
+    def close(self) -> None:
+        """What was sent still goes out."""
+        self._flush()
+        if self._transport is not None:
+            self._transport.close()
+
+    def _flush(self) -> None:
+        batch, self._batch = self._batch, []
+        if batch and self._transport is not None and not self._transport.is_closing():
+            data = pickle.dumps(batch, pickle.HIGHEST_PROTOCOL)
+            self._transport.write(len(data).to_bytes(LENGTH_BYTES) + data)
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= LENGTH_BYTES:
+            end = LENGTH_BYTES + int.from_bytes(self._received[:LENGTH_BYTES])
+            if len(self._received) < end:
+                return
+            batch = pickle.loads(memoryview(self._received)[LENGTH_BYTES:end])
+            del self._received[:end]
+            for message in batch:
+                self._hear(message)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._transport = None
+        self._gone()
+
+
+async def linked(end: socket.socket, hear: Callable[[Any], None], gone: Callable[[], None]) -> Link:
+    """The link over one end of a socket pair."""
+    _, link = await asyncio.get_running_loop().create_connection(lambda: Link(hear, gone), sock=end)
+    return link

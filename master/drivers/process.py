@@ -1,0 +1,315 @@
+"""A driver process, seen from the controller: its hosts have drivers like any other.
+
+Rule: a process that ends, or stands still for as long as a host may, costs its own hosts and nothing else: each of them
+is lost, for that reason. It is in a session of its own, so that what a terminal or a user sends reaches the controller
+alone; it ends with the link.
+"""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.messages import Command, Refused, Result, Saying
+from ..errors import HostFault
+from ..hosts import open_files
+from ..hosts.driver import Delivered, Driver, Event, Lost, Overdue
+from ..hosts.errors import HostUnusable
+from ..hosts.process import ended
+from ..hosts.spec import HostSpec
+from ..rollup.part import Part, Places
+from .link import linked
+from .messages import (
+    AddUp,
+    Alive,
+    Answered,
+    Ask,
+    Begin,
+    BeginStep,
+    Close,
+    Closed,
+    Failed,
+    FromController,
+    FromProcess,
+    Greeted,
+    Lose,
+    NotDone,
+    Open,
+    Opened,
+    Probed,
+    Said,
+    Sum,
+)
+from .split import shares
+
+Inbox = asyncio.Queue[tuple[Driver, Event]]
+
+PROGRAM: Final = "ivypy.master.drivers"
+ALIVE_S: Final = 1.0  # between two signs of life to a process
+UNANSWERED: Final = 3  # at least, before a process is taken to stand still: it may be the controller that did
+ENDING_S: Final = 10.0  # for a process to close its hosts' pipes and exit
+
+
+class ProcessGone(Exception):
+    """The process has ended; its text says how."""
+
+
+class DriverProcess:
+    """Remembers its hosts' drivers, and who waits for what. `send` goes to the process."""
+
+    def __init__(self, send: Callable[[FromController], None]) -> None:
+        self.gone: str | None = None
+        self._send = send
+        self._drivers: dict[int, RemoteDriver] = {}
+        self._opening: dict[int, asyncio.Future[HostFault | None]] = {}
+        self._closing: dict[int, asyncio.Future[None]] = {}
+        self._last = 0  # the newest driver
+        self._sum: asyncio.Future[Part] | None = None
+        self._unanswered_s: list[float] = []  # when signs of life were sent since anything was heard
+
+    async def open(self, spec: HostSpec, log: Path, inbox: Inbox, now_ns: Callable[[], int]) -> "RemoteDriver":
+        """A driver of a host that is connected; the process writes its `log`. Raises HostUnusable."""
+        if self.gone is not None:
+            raise HostUnusable(HostFault(spec.name, self.gone, ""))
+        self._last = number = self._last + 1
+        opened = self._opening[number] = asyncio.get_running_loop().create_future()
+        driver = self._drivers[number] = RemoteDriver(spec.name, number, self, inbox, now_ns)
+        self._send(Open(number, spec, log))
+        fault = await opened
+        if fault is not None:
+            del self._drivers[number]
+            raise HostUnusable(fault)
+        return driver
+
+    def begin_step(self, places: Places) -> None:
+        self._send(BeginStep(places))
+
+    async def sum(self, subinterval: int, hosts: frozenset[str]) -> Part:
+        """The sum of these hosts' results, all of which were said to have come. Raises ProcessGone."""
+        if self.gone is not None:
+            raise ProcessGone(self.gone)
+        self._sum = asyncio.get_running_loop().create_future()
+        self._send(AddUp(subinterval, hosts))
+        return await self._sum
+
+    def ask(self, number: int, command: Command) -> None:
+        self._send(Ask(number, command))
+
+    def lose(self, number: int, reason: str) -> None:
+        self._send(Lose(number, reason))
+
+    async def close(self, number: int) -> None:
+        """Close a driver's pipe."""
+        if self.gone is None:
+            closed = self._closing.setdefault(number, asyncio.get_running_loop().create_future())
+            self._send(Close(number))
+            await asyncio.shield(closed)
+
+    def live(self, now_s: float) -> None:
+        """Send a sign of life, which is to be answered."""
+        self._unanswered_s.append(now_s)
+        self._send(Alive())
+
+    def silent_s(self, now_s: float) -> float:
+        """How long signs of life have gone unanswered; 0 while they are too few to tell."""
+        return now_s - self._unanswered_s[0] if len(self._unanswered_s) >= UNANSWERED else 0.0
+
+    def hear(self, message: FromProcess) -> None:
+        self._unanswered_s.clear()
+        match message:
+            case Alive():
+                pass
+            case Opened(number, fault):
+                _give(self._opening.pop(number, None), fault)
+            case Closed(number):
+                self._drivers.pop(number, None)
+                _give(self._closing.pop(number, None), None)
+            case Sum(part):
+                _give(self._sum, part)
+            case Failed(why):
+                self.end(why)
+            case _:
+                if (driver := self._drivers.get(message.driver)) is not None:
+                    driver.hear(message)
+
+    def end(self, why: str) -> None:
+        """The process is no more; the first reason stands."""
+        if self.gone is not None:
+            return
+        self.gone = f"its driver process ended: {why}"
+        for number, opening in self._opening.items():
+            host = self._drivers[number].name
+            _give(opening, HostFault(host, self.gone, "see whether the controller has memory enough, and try again"))
+        for closing in self._closing.values():
+            _give(closing, None)
+        for driver in list(self._drivers.values()):
+            driver.lose(self.gone)
+        if self._sum is not None and not self._sum.done():
+            self._sum.set_exception(ProcessGone(self.gone))
+            self._sum.exception()  # retrieved here, so that nobody's absence is a warning
+
+
+class RemoteDriver(Driver):
+    """The driver of a host whose pipe is held by a driver process."""
+
+    def __init__(self, name: str, number: int, process: DriverProcess, inbox: Inbox, now_ns: Callable[[], int]) -> None:
+        super().__init__(name, _FarPipe(number, process), inbox, now_ns)
+        self.process = process
+        self._number = number
+        self._misfits: dict[int, str] = {}  # by subinterval: why a result cannot be merged; the host is lost for it
+        self._round_trip_s = 0.0
+
+    @property
+    def round_trip_s(self) -> float:
+        return self._round_trip_s
+
+    async def drive(self) -> None:
+        """The process does."""
+
+    async def probe(self) -> None:
+        """The process does."""
+
+    def lose(self, reason: str, ended: bool = False) -> None:
+        if self.lost is None:
+            self.process.lose(self._number, reason)
+        super().lose(reason, ended)
+
+    async def _send(self, command: Command) -> None:
+        self.process.ask(self._number, command)
+
+    def hear(self, message: FromProcess) -> None:
+        """What the process says of the host."""
+        match message:
+            case Greeted(_, state, hello):
+                self.state, self.hello = state, hello
+                self._greeted.set()
+            case Probed(_, stamps_ns, round_trip_s):
+                self._round_trip_s = round_trip_s
+                self.clock.add(*stamps_ns)
+                self._pulse.heard(stamps_ns[-1])
+            case Answered(_, state, number, sayings):
+                self.state = state
+                self._give_answer(number, list(sayings))
+            case NotDone(_, state, number, refusals):
+                self.state = state
+                self._give_answer(number, [Refused(number, refusals)])
+            case Said():
+                self._take_event(message)
+
+    def _give_answer(self, number: int, sayings: list[Saying]) -> None:
+        self._pulse.answered(number, self._now_ns())
+        question = self._questions.pop(number, None)
+        if question is None:
+            return  # the host was given up meanwhile
+        if question.answer.done():
+            self._inbox.put_nowait((self, Overdue(sayings[-1])))
+        else:
+            question.answer.set_result(sayings)
+
+    def _take_event(self, said: Said) -> None:
+        self.state = said.state
+        match said.event:
+            case Lost(reason):
+                super().lose(reason)
+                self.may_drive_until_ns = said.may_drive_until_ns
+            case event:
+                if isinstance(event, Delivered) and said.misfit:
+                    self._misfits[event.result.subinterval] = said.misfit
+                self._inbox.put_nowait((self, event))
+
+    def check(self, result: Result) -> None:
+        """Raises ProtocolError if the process found that the result cannot be merged."""
+        if result.subinterval in self._misfits:
+            raise ProtocolError(self._misfits[result.subinterval])
+
+
+class _FarPipe:
+    """The pipe of a remote driver: all that can be done with it here is to close it."""
+
+    def __init__(self, number: int, process: DriverProcess) -> None:
+        self._number = number
+        self._process = process
+
+    async def read(self, n: int) -> bytes:
+        raise AssertionError("the driver process reads")
+
+    async def write(self, data: bytes) -> None:
+        raise AssertionError("the driver process writes")
+
+    async def close(self) -> None:
+        await self._process.close(self._number)
+
+
+def _give(future: "asyncio.Future[Any] | None", value: Any) -> None:
+    if future is not None and not future.done():  # whoever waited may have given up
+        future.set_result(value)
+
+
+@contextlib.asynccontextmanager
+async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncIterator[DriverProcess]:
+    """A process that drives hosts while the block runs. It ends when nothing is heard of the controller for
+    `silence_s`, and then its hosts halt."""
+    mine, its = socket.socketpair()
+    words = [sys.executable, "-P", "-m", program, str(its.fileno())]
+    with its:
+        child = await asyncio.create_subprocess_exec(
+            *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=[its.fileno()], start_new_session=True
+        )
+    link = await linked(mine, lambda message: process.hear(message), lambda: None)
+    process = DriverProcess(link.send)
+    tasks = [asyncio.create_task(one) for one in (_watch(child, process), _live(child, process, silence_s))]
+    link.send(Begin(silence_s))
+    try:
+        yield process
+    finally:
+        link.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ENDING_S):
+                await child.wait()
+        if child.returncode is None:
+            child.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(child.wait(), 1.0)  # longer only while the kernel holds it
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _live(child: Process, process: DriverProcess, silence_s: float) -> None:
+    """Signs of life, for as long as the controller's loop turns and the process answers them."""
+    now_s, patience_s = asyncio.get_running_loop().time, max(silence_s / 2, UNANSWERED * ALIVE_S)
+    while process.silent_s(now_s()) < patience_s:
+        process.live(now_s())
+        await asyncio.sleep(ALIVE_S)
+    process.end(f"it did not answer for {patience_s:g} s")
+    with contextlib.suppress(ProcessLookupError):
+        child.kill()
+
+
+async def _watch(child: Process, process: DriverProcess) -> None:
+    """Say how it ended, when it does."""
+    assert child.stderr is not None
+    words: deque[str] = deque(maxlen=1)
+    async for line in child.stderr:
+        words.append(line.decode("utf-8", "backslashreplace").strip())
+    process.end(str(ended(await child.wait(), tuple(words))))
+
+
+@contextlib.asynccontextmanager
+async def driver_processes(
+    specs: Sequence[HostSpec], processes: int, silence_s: float, program: str = PROGRAM
+) -> AsyncIterator[Mapping[str, DriverProcess]]:
+    """So many of them while the block runs; which host is whose. Raises PlanError."""
+    open_files.allow(specs)  # they inherit the limit
+    async with contextlib.AsyncExitStack() as stack:
+        found: dict[str, DriverProcess] = {}
+        for mine in shares(specs, processes) if processes else ():
+            process = await stack.enter_async_context(driver_process(silence_s, program))
+            found.update((spec.name, process) for spec in mine)
+        yield found

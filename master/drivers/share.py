@@ -1,0 +1,197 @@
+"""A driver process, inside: it holds the drivers of its hosts, and adds up what they deliver.
+
+Rule: drivers, launchers and merging are the controller's own; here is only who is told what. A result's large arrays
+are added here as they come and go no further, but for the compressed streams, which are stored. What the controller
+asks for is the sum of exactly the hosts that it names: a host that it calls late is not in it, whatever came here.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ...protocol.errors import ProtocolError
+from ...protocol.messages import Command, Result
+from ..hosts.clock import OffsetEstimator
+from ..hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost
+from ..hosts.errors import HostUnusable
+from ..hosts.pipe import Pipe
+from ..hosts.spec import HostSpec
+from ..rollup.part import Adder, Part, Places
+from ..rollup.unpack import light, whole
+from .messages import (
+    AddUp,
+    Alive,
+    Answered,
+    Ask,
+    BeginStep,
+    Close,
+    Closed,
+    FromController,
+    FromProcess,
+    Greeted,
+    Lose,
+    NotDone,
+    Open,
+    Opened,
+    Probed,
+    Said,
+    Sum,
+)
+
+Opening = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
+
+
+class Sums:
+    """Remembers one step's results until the controller has asked for their sum."""
+
+    def __init__(self, places: Places) -> None:
+        self._hosts = frozenset(places.numbers)
+        self._adder = Adder(places)
+        self._expected = self._hosts  # those that are added as they come
+        self._next = 0  # the subinterval that is asked for next
+        self._kept: dict[int, dict[str, Result]] = {}  # by subinterval: results, without their data
+        self._adder.open(0)
+
+    def take(self, host: str, result: Result, short: Result) -> None:
+        """A result came; `short` is it without what only merging needs. Raises ProtocolError if it does not fit."""
+        if host not in self._hosts or result.subinterval < self._next:
+            return
+        unpacked = self._adder.check(host, result)
+        kept = self._kept.setdefault(result.subinterval, {})
+        if host in kept:
+            return  # out of turn, as the controller will say
+        kept[host] = short
+        if result.subinterval == self._adder.subinterval and host in self._expected:
+            self._adder.add(host, result, unpacked)
+
+    def sum(self, subinterval: int, hosts: frozenset[str]) -> Part:
+        """The sum of these hosts' results, which have come."""
+        if self._adder.subinterval != subinterval or not self._adder.hosts <= hosts:
+            self._adder.open(subinterval)
+        self._add(subinterval, hosts - self._adder.hosts)
+        part = self._adder.close()
+        self._expected, self._next = hosts, subinterval + 1
+        self._kept = {number: kept for number, kept in self._kept.items() if number > subinterval}
+        self._adder.open(self._next)
+        self._add(self._next, hosts & self._kept.get(self._next, {}).keys())
+        return part
+
+    def _add(self, subinterval: int, hosts: frozenset[str]) -> None:
+        for host in hosts:
+            result = whole(self._kept[subinterval][host])
+            self._adder.add(host, result, self._adder.check(host, result))
+
+
+class Share:
+    """The drivers of one process. `hear` what the controller says; `send` goes to it."""
+
+    def __init__(
+        self,
+        send: Callable[[FromProcess], None],
+        opening: Opening,
+        log: Callable[[str, Path], Callable[[str], None]],
+        now_ns: Callable[[], int],
+        spawn: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        """`log`: a host, and the file of its log. `spawn` runs a coroutine beside all else, until the process ends."""
+        self._send = send
+        self._opening = opening
+        self._log = log
+        self._now_ns = now_ns
+        self._spawn = spawn
+        self._drivers: dict[int, Driver] = {}
+        self._sums: Sums | None = None
+
+    def hear(self, message: FromController) -> None:
+        match message:
+            case Open(number, spec, path):
+                self._spawn(self._open(number, spec, self._log(spec.name, path)))
+            case Ask(number, command) if number in self._drivers:
+                self._spawn(self._ask(number, self._drivers[number], command))
+            case Lose(number, reason) if number in self._drivers:
+                self._drivers[number].lose(reason)
+            case Close(number):
+                self._spawn(self._close(number))
+            case BeginStep(places):
+                self._sums = Sums(places)
+            case Alive():
+                self._send(Alive())
+            case AddUp(subinterval, hosts):
+                assert self._sums is not None
+                self._send(Sum(self._sums.sum(subinterval, hosts)))
+
+    async def close(self) -> None:
+        """Close every pipe, which halts every host."""
+        await asyncio.gather(*(driver.close() for driver in self._drivers.values()), return_exceptions=True)
+
+    def _pass_on(self, number: int, driver: Driver, event: Event) -> None:
+        misfit = ""
+        if isinstance(event, Delivered):
+            short = light(event.result)
+            try:
+                if self._sums is not None:
+                    self._sums.take(driver.name, event.result, short)
+            except ProtocolError as error:
+                misfit = str(error)
+            event = Delivered(short, event.arrived_ns)
+        said = Said(number, driver.state, event, misfit, driver.may_drive_until_ns)
+        # An answer reaches `_ask` in the loop's next turn: what was said after it may not overtake it.
+        asyncio.get_running_loop().call_soon(self._send, said)
+
+    async def _open(self, number: int, spec: HostSpec, log: Callable[[str], None]) -> None:
+        try:
+            pipe = await self._opening(spec, log)
+        except HostUnusable as error:
+            self._send(Opened(number, error.fault))
+            return
+        inbox = _Passing(lambda driver, event: self._pass_on(number, driver, event))
+        driver = self._drivers[number] = Driver(spec.name, pipe, inbox, self._now_ns, log)
+        driver.clock = _Told(lambda *stamps_ns: self._send(Probed(number, stamps_ns, driver.round_trip_s)))
+        self._send(Opened(number, None))
+        self._spawn(driver.drive())
+        self._spawn(driver.probe())
+        await driver.greeted()
+        if driver.hello is not None:
+            self._send(Greeted(number, driver.state, driver.hello))
+
+    async def _ask(self, number: int, driver: Driver, command: Command) -> None:
+        said = {one.name: getattr(command, one.name) for one in fields(command) if one.name != "id"}
+        try:
+            answer = await driver.ask(type(command), **said)
+        except CommandRefused as refused:
+            self._send(NotDone(number, driver.state, command.id, refused.refusals))
+        except HostLost:
+            pass  # which its Lost has said
+        else:
+            self._send(Answered(number, driver.state, command.id, tuple(answer)))
+
+    async def _close(self, number: int) -> None:
+        driver = self._drivers.pop(number, None)
+        if driver is not None:
+            await driver.close()
+        self._send(Closed(number))
+
+
+class _Passing(asyncio.Queue[tuple[Driver, Event]]):
+    """An inbox that keeps nothing: what is put into it is passed on."""
+
+    def __init__(self, tell: Callable[[Driver, Event], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def put_nowait(self, told: tuple[Driver, Event]) -> None:
+        self._tell(*told)
+
+
+class _Told(OffsetEstimator):
+    """The estimate is the controller's to make; here its probes are passed on."""
+
+    def __init__(self, tell: Callable[[int, int, int, int], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def add(self, sent_ns: int, received_ns: int, replied_ns: int, arrived_ns: int) -> None:
+        super().add(sent_ns, received_ns, replied_ns, arrived_ns)
+        self._tell(sent_ns, received_ns, replied_ns, arrived_ns)
