@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "protocol": {"protocol"}}
 
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files.
-MASTER = ["plan", "hosts", "rollup", "control", "output", "live", "session", "analysis", "cli"]
+MASTER = ["plan", "hosts", "rollup", "drivers", "control", "output", "live", "session", "analysis", "cli"]
 
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "record", "luns", "backends", "thread", "commands", "binding"]
