@@ -7,7 +7,7 @@ test host, `ivypy.protocol` what they say to each other. `ivypy.Session` is a ru
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 
 if TYPE_CHECKING:
-    from .master.session.session import Session
+    from .master.run.session import Session
 
     __version__: str
 
@@ -18,7 +18,7 @@ def __getattr__(name: str) -> object:
     """`Session` brings the whole controller with it, and the version takes a look at what is installed: both are there
     when they are first asked for."""
     if name == "Session":
-        from .master.session.session import Session
+        from .master.run.session import Session
 
         return Session
     if name == "__version__":

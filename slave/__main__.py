@@ -14,9 +14,9 @@ import signal
 import sys
 import traceback
 
+from .command_server import Exit, Slave
 from .engine._engine import now_ns
 from .link import Link, unfit
-from .obey import Exit, Slave
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 

@@ -5,8 +5,8 @@ Rule: read once, at the start. A machine with one node has nothing to choose, so
 
 from pathlib import Path
 
-from .blocks import ROOT
-from .kernel import cpu_list, first_line
+from .block_devices import ROOT
+from .kernel_files import cpu_list, first_line
 
 
 def node_of_cores(root: Path = ROOT) -> dict[int, int]:

@@ -10,10 +10,10 @@ import asyncio
 from typing import Final
 
 from ..protocol.messages import Array, ArrayType, Continue, Fault, Go, Result, Stopped, StopReason
-from .cpu import CpuMeter
+from .cpu_usage import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
 from .link import Link
-from .parts import Order
+from .spread import Order
 
 MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000

@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING, Final
 from ..protocol.agreement import FINGERPRINT, unagreed
 from ..protocol.messages import ArrayType, EditWorkloads, Go, Identity, Refusal, WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
-from . import checks
-from .blocks import ROOT
-from .deal import Load, Wanted, deal, shares
+from . import validation
+from .block_devices import ROOT
+from .bounded_calls import ANSWER_S, answers, silent
 from .engine._engine import Engine
-from .gate import Evidence, Surroundings, hold, in_use, judge, through
-from .host import aio_left
-from .identity import identity_of
-from .looks import ANSWER_S, answers, silent
-from .pages import HUGE
-from .parts import FIRST_FURTHER, Order, Part, split, threads_wanted
-from .targets import NotDrivable, Target, target
-from .uses import What, what_is
+from .host_info import aio_left
+from .huge_pages import HUGE
+from .lun_identity import identity_of
+from .lun_target import NotDrivable, Target, target
+from .spread import FIRST_FURTHER, Order, Part, split, threads_wanted
+from .storage_exports import What, what_is
+from .thread_assignment import Load, Wanted, deal, shares
+from .write_gate import Evidence, Surroundings, hold, in_use, judge, through
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
@@ -198,7 +198,7 @@ class Workloads:
         for setting in command.settings:
             if (instance := self._instances.get(setting.number)) is not None:
                 workload, lun = instance.workload, instance.target
-                reasons = checks.of_edit(instance.parameters, setting.parameters, workload, lun)
+                reasons = validation.of_edit(instance.parameters, setting.parameters, workload, lun)
                 refusals += [Refusal(instance.workload.instance, reason) for reason in reasons]
         return refusals
 
@@ -226,7 +226,7 @@ class Workloads:
         """Why a `go` cannot name these instances and classes; None if it can."""
         if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
             return "its order and classes are not arrays of u32"
-        return checks.of_order(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
+        return validation.of_order(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
     def gone(self) -> None:
         """Remember what the kernel holds for each thread since a `go`: room for all its instances, and one more."""
@@ -257,7 +257,7 @@ class Workloads:
             found, against = looks[workload.lun] if workload.consent is not None else (None, ())
             # What does not tell which LUN it is is refused already.
             another = self._unagreed(workload, lun, found) if found is not None or not against else []
-            reasons = [*(another or checks.of_workload(workload, lun)), *against]
+            reasons = [*(another or validation.of_workload(workload, lun)), *against]
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
 

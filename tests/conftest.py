@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests import devices, stalls
+from tests.support import devices, stalls
 
-pytest_plugins = ["tests.lab.fixtures", "tests.slave.fixtures", "tests.devices.fixtures"]
+pytest_plugins = ["tests.support.lab_fixtures", "tests.support.slave_fixtures", "tests.support.device_fixtures"]
 
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample

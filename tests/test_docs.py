@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.plan.load import read
-from tests.pages import ROOT, pages
+from tests.support.doc_pages import ROOT, pages
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)

@@ -2,8 +2,8 @@
 
 decide.py is the seam. Behind it stand judges, which say when a measurement is good (fixed, measure, steady), what
 steers the load beneath a judge (steer: pid, autopid; retarget.py changes its target in mid-run), and states that set
-loads of their own (staircase; find, by the answers of probe and the rules of search). slo puts thresholds over any of
-them. planned.py makes them from a step. What they look at is interval.py and focus.py, made from merged subintervals by
-samples.py; what they answer is decision.py. The statistics are estimate, correlation, trend and criteria, and rollup's
-own; finished.py serves data at rest.
+loads of their own (staircase; search, by the answers of probe and the rules of bracket). slo puts thresholds over any
+of them. build.py makes them from a step. What they look at is observation.py and focus.py, made from merged
+subintervals by observe.py; what they answer is decision.py. The statistics are estimate, criteria, and those of the
+room stats; offline.py serves data at rest.
 """

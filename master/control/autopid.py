@@ -10,11 +10,11 @@ itself. A target that an end shows to be out of reach is said at once, not chase
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..plan.amounts import amount_in_words
+from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
 from .focus import FEWEST_BEYOND, Focus, Sample, value_of
-from .interval import Interval
+from .observation import Interval
 from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
 from .steer import Orders
 

@@ -11,11 +11,11 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 
-from ..plan.amounts import amount_in_words
-from ..rollup.statistics import t_quantile
-from .correlation import FLOATS, autocorrelation_time
+from ..stats.autocorrelation import FLOATS, autocorrelation_time
+from ..stats.confidence import t_quantile
+from ..stats.trend import line
+from ..text.metric_amounts import amount_in_words
 from .focus import Focus
-from .trend import line
 
 SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from .decision import Decision, Measured
 from .focus import Focus
-from .interval import Interval
+from .observation import Interval
 
 
 class State(Protocol):

@@ -13,11 +13,11 @@ from math import inf
 
 import numpy as np
 
-from ..rollup import bootstrap
-from ..rollup.statistics import t_quantile
-from .columns import Columns, one_column
-from .correlation import FLOATS, autocorrelation_times
+from ..rollup import block_bootstrap
+from ..stats.autocorrelation import FLOATS, autocorrelation_times
+from ..stats.confidence import t_quantile
 from .focus import Sample
+from .sample_matrix import Columns, one_column
 
 _LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean
 
@@ -103,7 +103,7 @@ def estimates(window: Columns, confidence: float = 0.95, correction: Correction 
         return Estimates(values, widths, n, effective)
     for place in np.flatnonzero(sayable & ~np.isnan(values)):
         one = window.counts[place]
-        widths[place] = one.scale * bootstrap.half_width(
+        widths[place] = one.scale * block_bootstrap.half_width(
             one.counts, one.low, window.fraction, float(times[place]), series[:, place], float(quantiles[place]),
             confidence,
         )  # fmt: skip

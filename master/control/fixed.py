@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..verdicts import Finding, Reason
 from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
-from .interval import Interval
+from .observation import Interval
 from .phase import Phase
 
 

@@ -13,16 +13,16 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from ..plan.units import format_fraction
+from ..stats.autocorrelation import FLOATS
+from ..stats.trend import trend_probabilities
+from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
-from .columns import Columns, columns, sums_of
-from .correlation import FLOATS
 from .decision import Decision, Measured, Row, interrupted, shortened
 from .estimate import Correction, Estimate, estimates
 from .focus import Focus, Sample, blank_window
-from .interval import Interval
+from .observation import Interval
 from .phase import Phase
-from .trend import trend_probabilities
+from .sample_matrix import Columns, columns, sums_of
 
 FEWEST_SUBINTERVALS = 12
 FEWEST_EFFECTIVE = 20.0

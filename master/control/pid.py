@@ -18,13 +18,13 @@ from math import copysign, exp, log
 
 import numpy as np
 
-from ..plan.amounts import amount_in_words
-from ..rollup.deficit import SURGE, allowed
-from ..rollup.statistics import half_width
+from ..rollup.overload import SURGE, allowed
+from ..stats.confidence import half_width
+from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
 from .focus import Focus, blank_subinterval
-from .interval import Interval, Load
+from .observation import Interval, Load
 from .steer import Orders
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target

@@ -12,11 +12,11 @@ from math import inf
 
 import numpy as np
 
-from ..rollup.deficit import account, kept_up
-from .columns import columns_of
+from ..rollup.overload import account, kept_up
 from .estimate import Estimate, estimates
 from .focus import Focus
-from .interval import Interval
+from .observation import Interval
+from .sample_matrix import columns_of
 
 _EARLY = 20.0  # times the tolerance: what two subintervals show
 _DOUBT = 1.0  # widths grow by this over the effective samples: in a short series even the correlation is uncertain

@@ -9,14 +9,14 @@ threshold, since nothing shows that it does. What is kept and worked out does no
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..plan.amounts import amount_in_words
+from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .batches import Batches
+from .batch_means import Batches
 from .decide import State
 from .decision import Alert, Decision, Measured, Row
 from .estimate import estimate
 from .focus import Focus, value_of
-from .interval import Interval
+from .observation import Interval
 from .phase import Phase
 
 _CERTAIN = 0.999

@@ -6,12 +6,12 @@ subinterval in which a tread's load takes effect belongs to no measurement.
 
 from dataclasses import dataclass, replace
 
-from ..rollup.deficit import Outstanding, account, kept_up
+from ..rollup.overload import Outstanding, account, kept_up
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
 from .focus import Focus
-from .interval import Interval, Load
+from .observation import Interval, Load
 from .phase import Phase
 
 ALL = "all"

@@ -13,13 +13,13 @@ from math import inf
 
 import numpy as np
 
-from ..plan.amounts import amount_in_words
+from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .criteria import Criterion, Rule, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window, ios, value_of
-from .interval import Interval
 from .measure import Goal, Judgement, Part, judge, lacking, unjudged
+from .observation import Interval
 from .phase import Phase
 
 

@@ -12,7 +12,7 @@ from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row, interrupted, nothing_measured
 from .focus import Focus
-from .interval import Interval
+from .observation import Interval
 from .phase import Phase
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
-from ..hosts.connect import open_pipe
-from ..hosts.gate import LoginGate
+from ..hosts.launch import open_pipe
 from ..hosts.log import HostLogs
+from ..hosts.login_throttle import LoginGate
 from ..hosts.pipe import Pipe
 from ..hosts.spec import HostSpec
 from .link import linked

@@ -13,7 +13,7 @@ from ...protocol.states import State
 from ..errors import HostFault
 from ..hosts.driver import Event
 from ..hosts.spec import HostSpec
-from ..rollup.part import Part, Places
+from ..rollup.partial_merge import Part, Places
 
 # What the controller says.
 

@@ -21,9 +21,9 @@ from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.driver import Delivered, Driver, Event, Lost, Overdue
 from ..hosts.errors import HostUnusable
-from ..hosts.process import ended
 from ..hosts.spec import HostSpec
-from ..rollup.part import Part, Places
+from ..hosts.subprocess_pipe import ended
+from ..rollup.partial_merge import Part, Places
 from .link import linked
 from .messages import (
     AddUp,

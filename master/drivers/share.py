@@ -13,13 +13,13 @@ from typing import Any
 
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import Command, Result
-from ..hosts.clock import OffsetEstimator
+from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost
 from ..hosts.errors import HostUnusable
 from ..hosts.pipe import Pipe
 from ..hosts.spec import HostSpec
-from ..rollup.part import Adder, Part, Places
-from ..rollup.unpack import light, whole
+from ..rollup.decode_result import light, whole
+from ..rollup.partial_merge import Adder, Part, Places
 from .messages import (
     AddUp,
     Alive,

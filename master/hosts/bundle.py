@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from ... import __version__
-from .bootstrap import digest_of
+from .bootstrap_script import digest_of
 from .errors import BundleError
 
 ABI3: Final = ".abi3.so"

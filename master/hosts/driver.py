@@ -1,10 +1,10 @@
 """One host, as the session sees it: commands go out, answers and events come in.
 
 Rule: no expected fault leaves this module as an exception of a task. A cut pipe, a protocol error, beats that are not
-answered (pulse.py): each becomes `lost`, a reason in words; whoever waits for an answer gets HostLost, and the inbox
-gets a Lost. The pipe of a lost host is closed at once: the end of its input is what halts a slave that is still there.
-So does a bug of ours that something which the host said brings out: then its log has the traceback. The driver does not
-know what it drives, nor how the pipe was made.
+answered (heartbeat.py): each becomes `lost`, a reason in words; whoever waits for an answer gets HostLost, and the
+inbox gets a Lost. The pipe of a lost host is closed at once: the end of its input is what halts a slave that is still
+there. So does a bug of ours that something which the host said brings out: then its log has the traceback. The driver
+does not know what it drives, nor how the pipe was made.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from ...protocol.messages import (
 from ...protocol.states import State, after, check_answer, may_command
 from ...protocol.text import printable
 from ..errors import OutputError
-from .clock import OffsetEstimator
+from .clock_offset import OffsetEstimator
+from .command_progress import STUCK_NS, Progress
+from .heartbeat import Pulse
+from .message_checks import MOST_LISTED, MOST_LUNS, Chatter, Results
 from .pipe import Pipe, PipeLost
-from .plausible import MOST_LISTED, MOST_LUNS, Chatter, Results
-from .progress import STUCK_NS, Progress
-from .pulse import Pulse
 
 SENDING_S: Final = 1.0  # for a probe into a pipe that is full
 READ_BYTES: Final = 1 << 16

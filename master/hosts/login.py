@@ -19,10 +19,10 @@ from typing import Any, Final
 import asyncssh
 
 from ..errors import HostFault
-from . import hostkeys
+from . import host_keys
 from .errors import HostUnusable
-from .gate import Leave, Login, LoginGate, nothing
-from .lookup import Address, NotLookedUp, connected, look_up
+from .login_throttle import Leave, Login, LoginGate, nothing
+from .name_lookup import Address, NotLookedUp, connected, look_up
 from .spec import HostSpec, Launcher
 
 ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
@@ -105,8 +105,8 @@ async def _log_in(
     host = door.host
     # The configuration's files are a list, or None where it would switch verification off: then ssh's own count.
     listed = options.known_hosts if isinstance(options.known_hosts, list) else []
-    known = hostkeys.load(host.name, host.known_hosts, [name for name in listed if isinstance(name, str)])
-    verifier = hostkeys.Verifier(known, log)
+    known = host_keys.load(host.name, host.known_hosts, [name for name in listed if isinstance(name, str)])
+    verifier = host_keys.Verifier(known, log)
     log(f"-> login: {door.by_hand}")
     more = {**_given(host), **_kinds(options), "known_hosts": known, "client_factory": lambda: verifier}
     try:
@@ -171,13 +171,13 @@ class _Door:
     @property
     def entry(self) -> str:
         """The host as known_hosts names it."""
-        return self.address if self.port == hostkeys.SSH_PORT else f"[{self.address}]:{self.port}"
+        return self.address if self.port == host_keys.SSH_PORT else f"[{self.address}]:{self.port}"
 
     @property
     def by_hand(self) -> str:
         """The command line with which a person logs in the same way."""
         words = ["ssh"]
-        if self.port != hostkeys.SSH_PORT:
+        if self.port != host_keys.SSH_PORT:
             words += ["-p", str(self.port)]
         if self.host.identity:
             words += ["-i", self.host.identity]

@@ -15,12 +15,12 @@ import asyncssh
 
 from ..errors import HostFault
 from .errors import HostUnusable
-from .gate import Login, LoginGate
 from .login import logged_in
+from .login_throttle import Login, LoginGate
 from .pipe import PipeLost
-from .process import GRACE_S, ended
 from .spec import HostSpec
 from .stderr import Stderr
+from .subprocess_pipe import GRACE_S, ended
 
 READ_BYTES: Final = 1 << 16
 LOST: Final = "the ssh connection was lost"

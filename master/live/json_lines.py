@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from ..verdicts import Finding
-from .report import Report
+from .reports import Report
 
 
 def plain(value: Any) -> Any:

@@ -14,15 +14,15 @@ from typing import Any
 from ...protocol.parameters import PARAMETERS, Parameters
 from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
-from ..rollup.layout import Layout
+from ..rollup.merge_layout import Layout
 from ..rollup.settings import text
 from .columns import EVENTS, HOSTS, LUNS, WORKLOADS, names
-from .histograms import HistogramWriter
-from .names import stem
+from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
+from .file_names import stem
+from .histogram_db import HistogramWriter
 from .records import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, summary_header, summary_rows
-from .step import StepFolder
-from .table import append, lines, make_folder, overwrite_file, replace_file, utc
+from .step_folder import StepFolder
 
 MOST_BROTHERS = 1000
 

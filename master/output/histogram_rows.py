@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 
 from ...protocol.histogram import BUCKETS, lower_edges
+from ..rollup.arrays import Buckets
 from ..rollup.figures import CATEGORIES, Figures
-from ..rollup.merged import Buckets
 from .columns import HISTOGRAM, names
-from .table import lines
+from .csv_text import lines
 
 _EDGES: Final = lower_edges()
 _BOUNDS: Final = [f"{_EDGES[b] / 1e3:.15g},{_EDGES[b + 1] / 1e3:.15g}" for b in range(BUCKETS)]  # from_us,below_us

@@ -12,10 +12,10 @@ import numpy as np
 
 from ...protocol.counters import ThreadCount
 from ...protocol.messages import Result
-from ..rollup.merged import Floats, Ints
-from ..rollup.unpack import threads_of
+from ..rollup.arrays import Floats, Ints
+from ..rollup.decode_result import threads_of
+from .csv_text import cells, number_cells
 from .records import HostTiming, SubintervalRecord
-from .table import cells, number_cells
 
 Row = Sequence[Any]
 

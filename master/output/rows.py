@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..rollup.arrays import Presence
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
-from ..rollup.merged import Presence
 from ..rollup.metrics import BLOCKS, METRICS, value
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
@@ -25,8 +25,8 @@ from .columns import (
     attribute_columns,
     names,
 )  # fmt: skip
+from .csv_text import cells, lines, number_cells, utc
 from .records import SubintervalRecord, SummaryRecord
-from .table import cells, lines, number_cells, utc
 
 
 def subinterval_header(kind: RollupType) -> str:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from .amounts import parse_amount
-from .control_syntax import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from ..text.metric_amounts import parse_amount
 from .demands import Accurate, Calibration, Climbed, Demands, Found, Held, Level, Steadied, Threshold
-from .document import Faults, Path
-from .syntax import GoDoc, TimesDoc
+from .read.schema import GoDoc, TimesDoc
+from .read.schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .read.yaml_positions import Faults, Path
 
 _LOADS: Final = ("control", "staircase", "iops_curve", "find")
 _JUDGES: Final = ("measure", "steady")

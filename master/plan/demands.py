@@ -1,14 +1,14 @@
 """What a step asks of control: when its measurement is good, what steers its load, what it must not exceed.
 
 Rule: as the plan says it, in base units; amounts are in the metric's own unit. Which metrics there are, and whether the
-numbers fit each other, control knows (control/planned.py); it makes its states from these.
+numbers fit each other, control knows (control/build.py); it makes its states from these.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from .parameters import OfStep
+from ..text.relative import OfStep
 
 RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
 

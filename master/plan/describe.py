@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
+from ..hosts.spec import HostSpec, Launcher
+from ..text.relative import PlanParameters
+from ..text.units import format_bytes, format_duration, format_fraction
 from .describe_demands import demand_lines
-from .fields import written
-from .hostspec import HostSpec, Launcher
 from .model import ALL, Edit, Live, LunSelection, Plan, RollupSpec, Step, Workload
-from .parameters import PlanParameters
-from .units import format_bytes, format_duration, format_fraction
+from .read.field_types import written
 
 MOST_HOSTS = 8  # told one by one; of more, so many less the last
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from .amounts import format_amount
+from ..text.metric_amounts import format_amount
+from ..text.relative import OfStep
+from ..text.units import format_duration, format_fraction, format_iops
 from .demands import Accurate, Climbed, Demands, Found, Held, Level, Steadied, Threshold
 from .model import ALL
-from .parameters import OfStep
-from .units import format_duration, format_fraction, format_iops
 
 
 def demand_lines(demands: Demands) -> Iterator[str]:

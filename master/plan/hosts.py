@@ -4,10 +4,10 @@ import os.path
 import re
 from typing import Any, Final
 
-from .document import Faults, Path
-from .hostspec import HostSpec, Launcher
-from .ranges import expand
-from .syntax import Access, HostDoc, PlanDoc
+from ..hosts.spec import HostSpec, Launcher
+from .read.schema import Access, HostDoc, PlanDoc
+from .read.yaml_positions import Faults, Path
+from .select.host_ranges import expand
 
 LOCAL: Final = "local"
 _NAME: Final = re.compile(r"[A-Za-z0-9._:-]+")  # also part of file names, rollup instances and clauses

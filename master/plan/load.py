@@ -10,13 +10,13 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import PlanError
-from .check import Judge, nothing_against
-from .document import Faults, parse
-from .explain import validated
+from .checks.cross_section import Judge, nothing_against
 from .model import Plan
-from .places import PlanFaults
+from .read.places import PlanFaults
+from .read.schema_errors import validated
+from .read.substitute import substitute
+from .read.yaml_positions import Faults, parse
 from .resolve import resolved
-from .substitute import substitute
 
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 

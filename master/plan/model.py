@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from ...protocol.messages import Attribute, FileToCreate
+from ..hosts.spec import HostSpec
+from ..text.relative import PlanParameters, Span, Value
 from .demands import NOTHING, Demands
-from .hostspec import HostSpec
-from .parameters import PlanParameters, Span, Value
-from .places import Fault, Place, PlanFaults
-from .selection import Select
+from .read.places import Fault, Place, PlanFaults
+from .select.selection import Select
 
 ALL: Final = "all"  # the rollup type that always is, and its only instance
 TOTAL_IOPS: Final = (

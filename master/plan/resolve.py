@@ -10,8 +10,9 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from ...protocol.messages import FileToCreate
-from .attributes import ATTRIBUTES
-from .check import (
+from ..text.relative import PlanParameters
+from ..text.suggestions import suggestion
+from .checks.cross_section import (
     Judge,
     Known,
     check_demands,
@@ -23,16 +24,15 @@ from .check import (
     check_references,
     nothing_against,
 )
-from .check_metrics import check_kinds, check_paced
-from .document import Faults, Path
+from .checks.metrics import check_kinds, check_paced
 from .hosts import hosts_of
 from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Workload
-from .parameters import PlanParameters
-from .ranges import expand
-from .selects import read_select
+from .read.schema import TIMES, CreateDoc, PlanDoc
+from .read.yaml_positions import Faults, Path
+from .select.attributes import ATTRIBUTES
+from .select.host_ranges import expand
+from .select.selectors import read_select
 from .steps import given, schedule_of
-from .syntax import TIMES, CreateDoc, PlanDoc
-from .words import suggestion
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
 _ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")

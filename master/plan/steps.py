@@ -13,14 +13,14 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
+from ..text.relative import OfStep, Value
+from ..text.units import format_duration, format_fraction
 from .asked import check_measures, demands_of
 from .demands import RESPONSE, Accurate, Climbed, Demands, Found, Held, Steadied
-from .document import Faults, Path
-from .fields import written
 from .model import ALL, TOTAL_IOPS, Edit, Step
-from .parameters import OfStep, Value
-from .syntax import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
-from .units import format_duration, format_fraction
+from .read.field_types import written
+from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
+from .read.yaml_positions import Faults, Path
 
 MOST_STEPS: Final = 10_000
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
 from ...protocol.histogram import lower_edges
-from .merged import NO_LEAST, Buckets, Floats, Merged, Words, integers, reals, sum_of
+from .arrays import NO_LEAST, Buckets, Floats, Merged, Words, integers, reals, sum_of
 
 CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
     "overall": tuple(Kind),

@@ -1,7 +1,7 @@
 """Merging one step's results, subinterval by subinterval, into every rollup instance at once.
 
-Rule: exact, in any order of arrival and in any parts (part.py), and in memory that does not grow. A result is checked
-against the layout completely before any of it is used, so a malformed one costs its host and changes nothing.
+Rule: exact, in any order of arrival and in any parts (partial_merge.py), and in memory that does not grow. A result is
+checked against the layout completely before any of it is used, so a malformed one costs its host and changes nothing.
 Histograms are added as they come, for the finest rollup types only; the coarser ones, `all` first, are sums of those
 when the subinterval closes. Scalars are put in their place as they come and summed when it closes.
 """
@@ -14,11 +14,11 @@ import numpy as np
 from ...protocol.counters import KINDS, SERIES, SERVICE, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import Result
+from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Moments, Presence, Words, limbs_of
+from .decode_result import threads_of
 from .instances import Rollups
-from .layout import Layout
-from .merged import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Moments, Presence, Words, limbs_of
-from .part import Adder, Part
-from .unpack import threads_of
+from .merge_layout import Layout
+from .partial_merge import Adder, Part
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from .arrays import Floats
 from .figures import CATEGORIES, FEWEST_BEYOND, PERCENTILES, Figures, Latency
-from .merged import Floats
 
 Compute = Callable[[Figures], Floats]  # a value per row
 Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.histogram import lower_edges
+from .arrays import Buckets, Floats, Ints
 from .figures import FEWEST_BEYOND
-from .merged import Buckets, Floats, Ints
 
 _EDGES: Final = np.array(lower_edges(), np.float64)
 _MIDDLES: Final = (_EDGES[:-1] + _EDGES[1:] - 1) / 2

@@ -16,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from ..stats.confidence import FEWEST_STATED
 from ..verdicts import Finding, Reason, Verdict, verdict_of
-from . import workers
-from .deficit import FALSE_ALARM, rows_ahead, rows_behind
+from . import thread_stats
+from .arrays import Floats
 from .figures import PERCENTILES, Figures
 from .instances import Rollups
-from .merged import Floats
 from .metrics import column
+from .overload import FALSE_ALARM, rows_ahead, rows_behind
 from .settings import NOTHING, Settings
-from .statistics import FEWEST_STATED
 from .tail import excess
 from .window import Measurement
 
@@ -161,7 +161,7 @@ def _harvests(case: _Case) -> Rows:
         shares = [
             (late_us / service_us, name)
             for name, late_us, service_us in zip(
-                ("mean", "p99"), workers.late_us(seen), (means[row], p99s[row]), strict=True
+                ("mean", "p99"), thread_stats.late_us(seen), (means[row], p99s[row]), strict=True
             )
             if service_us > 0 and late_us >= LEAST_HARVEST_US and late_us > LATENESS_NOTE * service_us
         ]
@@ -183,10 +183,10 @@ def _busy(case: _Case) -> Rows:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
 
 
-def _workers(case: _Case) -> Iterator[tuple[int, list[workers.Seen]]]:
+def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.Seen]]]:
     """Each row, with the workload threads of its hosts that are in."""
     layout, found = case.measurement.layout, case.measurement.workers
-    of_row: dict[int, list[workers.Seen]] = {}
+    of_row: dict[int, list[thread_stats.Seen]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if (seen := found.get(layout.hosts[host])) is not None:
             of_row.setdefault(row, []).append(seen)

@@ -12,12 +12,8 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
-from .bootstrap import stated_half_width
-from .deficit import Account, Outstanding
-from .figures import PERCENTILES
-from .layout import Layout
-from .merge import Interval, merged_rates, presence
-from .merged import (
+from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
+from .arrays import (
     LIMBS,
     NO_LEAST,
     STATES,
@@ -33,9 +29,13 @@ from .merged import (
     sum_of,
     words_of,
 )
-from .statistics import FEWEST_STATED, half_width, ratio_half_width
-from .unpack import threads_of
-from .workers import Seen, Workers
+from .block_bootstrap import stated_half_width
+from .decode_result import threads_of
+from .figures import PERCENTILES
+from .merge import Interval, merged_rates, presence
+from .merge_layout import Layout
+from .overload import Account, Outstanding
+from .thread_stats import Seen, Workers
 
 MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
 MOST_HISTOGRAMS: Final = 128  # likewise

@@ -20,16 +20,27 @@ from numpy.typing import NDArray
 
 from ivypy.master.control.criteria import Criterion, Rule
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.find import Find
 from ivypy.master.control.measure import Goal, Measure
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.probe import Question
+from ivypy.master.control.search import Find
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steer
 from tests.bench.parts.lockstep import measured_together, steady_together
-from tests.control.plants import LATENCY, LENGTH_S, Curve, Plant, flat_then_wall, linear, load_for, mmc, noise, simulate
-from tests.control.rivals import IvyPid, half_width, ivy_measure
+from tests.support.control_plants import (
+    LATENCY,
+    LENGTH_S,
+    Curve,
+    Plant,
+    flat_then_wall,
+    linear,
+    load_for,
+    mmc,
+    noise,
+    simulate,
+)
+from tests.support.control_rivals import IvyPid, half_width, ivy_measure
 
 FIRST = 1_000_000  # the first seed
 TOGETHER = 250  # seeds that one process takes at once

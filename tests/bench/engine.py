@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from ivypy.slave.engine._engine import backends
-from tests import devices
+from tests.support import devices
 
 from .parts import flat_out, instructions, paced
 

@@ -31,7 +31,7 @@ BUCKETS = 1856
 IOS_PER_ROW = 500
 DISTINCT = 16  # logs that are really made; the others are copies of them
 DEBIAN = Path("/usr/share/doc/fio")
-OURS = [sys.executable, "-c", "from ivypy.master.analysis.command import percentiles; percentiles()"]
+OURS = [sys.executable, "-c", "from ivypy.master.cli.percentiles import percentiles; percentiles()"]
 MB = 1e6
 
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from ivypy.slave.pages import sizes_in
-from tests.runs import Finished, start, written
+from ivypy.slave.huge_pages import sizes_in
+from tests.support.runs import Finished, start, written
 
 FEW = 10
 IOPS = 6000  # of all together

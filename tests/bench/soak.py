@@ -22,16 +22,16 @@ from typing import Any, Final
 import numpy as np
 
 from ivypy.master.hosts.spec import HostSpec
-from ivypy.master.live.report import Nobody, Report, StepEnds, Subinterval
+from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
-from ivypy.master.session.interrupt import Presses
-from ivypy.master.session.run import Options, Run
+from ivypy.master.run.run import Options, Run
+from ivypy.master.run.signals import Presses
 from ivypy.protocol.lines import line
 from tests.bench import master
 from tests.bench.parts.far import PooledSlave
-from tests.simulated.loop import simulate
-from tests.simulated.plants import noisy
-from tests.simulated.slave import MemoryPipe, SimulatedSlave, steady
+from tests.support.simulated.loop import simulate
+from tests.support.simulated.plants import noisy
+from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, steady
 
 FLAT: Final = 0.05  # of the memory after a tenth of the run
 CHUNKS: Final = 50

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.states import State
-from tests.simulated.slave import MemoryPipe, SimulatedSlave
+from tests.support.simulated.slave import MemoryPipe, SimulatedSlave
 
 CORES: Final = 16
 CHUNK: Final = 1 << 16

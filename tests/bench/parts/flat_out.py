@@ -23,8 +23,8 @@ from pathlib import Path
 
 from ivypy.protocol.counters import SERVICE, Count, Moment, ThreadCount
 from ivypy.slave.engine._engine import Engine
-from tests import devices
-from tests.engine import MS, Drive
+from tests.support import devices
+from tests.support.engine import MS, Drive
 
 REGISTERED = ("--fixedbufs=1", "--registerfiles=1", "--nonvectored=1")
 BATCHED = ("--iodepth_batch_submit=8", "--iodepth_batch_complete_min=1", "--iodepth_batch_complete_max=32")

@@ -10,13 +10,13 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ivypy.master.control.columns import Columns
-from ivypy.master.control.correlation import FLOATS, autocorrelation_times
 from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion, Rule
 from ivypy.master.control.estimate import estimates
 from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND, Goal
-from ivypy.master.control.trend import trend_probabilities
-from ivypy.master.rollup.statistics import t_quantile
+from ivypy.master.control.sample_matrix import Columns
+from ivypy.master.stats.autocorrelation import FLOATS, autocorrelation_times
+from ivypy.master.stats.confidence import t_quantile
+from ivypy.master.stats.trend import trend_probabilities
 
 _DROPS = 10  # as in measure.py
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ivypy.protocol.counters import LATENESS, Count, Moment, ThreadCount
 from ivypy.protocol.histogram import upper_edge
 from ivypy.slave.engine._engine import Engine
-from tests.engine import MS, Drive
+from tests.support.engine import MS, Drive
 
 from .flat_out import fio_job, middle
 

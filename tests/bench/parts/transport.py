@@ -25,16 +25,16 @@ import psutil
 
 from ivypy.master.drivers.process import driver_processes
 from ivypy.master.hosts.bundle import Bundle, pack
-from ivypy.master.hosts.gate import LoginGate
-from ivypy.master.live.report import Nobody, Report, StepEnds, Subinterval
+from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
-from ivypy.master.session import run as session_run
-from ivypy.master.session.interrupt import Presses
-from ivypy.master.session.open import opener
-from ivypy.master.session.run import Options, Run
+from ivypy.master.run import run as session_run
+from ivypy.master.run.open import opener
+from ivypy.master.run.run import Options, Run
+from ivypy.master.run.signals import Presses
 from tests.bench.parts import pipes
-from tests.lab import Lab
-from tests.runs import ROOT, hosts_yaml
+from tests.support.lab import Lab
+from tests.support.runs import ROOT, hosts_yaml
 
 SKIPPED: Final = 2  # subintervals at the beginning of a step, and the last one, whose CPU time is not counted
 

@@ -1,0 +1,343 @@
+"""The commands, one function each: arguments in, an exit code out.
+
+Rule: nothing below this module prints or exits. Every error a user can mend is an IvypyError, whose text is printed
+as it is; the exit code says whose fault it was. Heavy imports stand inside the commands, so that `--help` is quick.
+"""
+
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ..errors import IvypyError, PlanError
+from ..live import stdio
+from ..live.choose_view import Ui
+from ..verdicts import ExitCode
+from .percentiles import percentiles
+from .steady import steady
+
+PLAN = click.argument("plan", type=click.Path(path_type=Path, dir_okay=False), metavar="PLAN.yaml")
+DEFINE = click.option(
+    "-D",
+    "defines",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a parameter that the plan declares. May be repeated.",
+)
+UI = click.option(
+    "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
+    help="What to show while it runs; auto is a progress bar on a terminal, lines elsewhere.",
+)  # fmt: skip
+RUN = click.argument("run", required=False, metavar="[RUN]")
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="ivypy", prog_name="ivypy")
+def cli() -> None:
+    """Distributed storage load generation with honest latency.
+
+    Start with `ivypy check PLAN.yaml`, which touches nothing.
+    """
+
+
+@cli.command()
+@PLAN
+@DEFINE
+def check(plan: Path, defines: tuple[str, ...]) -> ExitCode:
+    """Say what PLAN.yaml would run, without touching anything.
+
+    Parses, validates and expands the plan; prints every fault with its place, or the hosts, LUNs, workloads and
+    steps with their settings.
+    """
+    from ..plan.describe import describe
+
+    click.echo(describe(_load(plan, defines)))
+    return ExitCode.OK
+
+
+@cli.command()
+@PLAN
+@DEFINE
+def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
+    """Show what PLAN.yaml finds on its hosts, what it would read and overwrite, and the token for --destroy.
+
+    Connects to the hosts and lists their LUNs; reads and writes nothing on them.
+    """
+    from ..run.signals import run_until_pressed
+    from .devices import devices_page
+
+    loaded = _load(plan, defines)
+    page = run_until_pressed(lambda presses: devices_page(loaded))
+    click.echo(page)
+    return ExitCode.OK
+
+
+@cli.command()
+@PLAN
+@DEFINE
+@click.option(
+    "-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"), show_default=True,
+    metavar="ROOT", help="Folder in which the run's own folder is made.",
+)  # fmt: skip
+@click.option(
+    "--destroy", metavar="TOKEN", help="Agree to overwrite exactly the LUNs that `ivypy devices` shows with this token."
+)
+@UI
+def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, ui: str) -> ExitCode:
+    """Run PLAN.yaml and leave a folder of CSV files.
+
+    Ctrl-C once halts the I/O, writes what there is and exits with 130; twice gives up on the hosts; three times
+    leaves at once.
+    """
+    from ..live.choose_view import watcher
+    from ..run.run import Options, run_plan
+    from ..run.signals import run_until_pressed
+
+    loaded = _load(plan, defines)
+    options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
+    watching = watcher(Ui(ui))
+    try:
+        return run_until_pressed(lambda presses: run_plan(loaded, options, watching, presses))
+    finally:
+        _close(watching)
+
+
+@cli.command()
+@click.argument("words", nargs=-1, required=True, metavar="[RUN] CLAUSE... SETTING...")
+@click.option("--force", is_flag=True, help="Change iops also where the step's own control sets it.")
+def edit(words: tuple[str, ...], force: bool) -> ExitCode:
+    """Change the load of a running test.
+
+    A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'; several mean all of them together.
+    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16, blocksize=64KiB,
+    range=0%..50%; or target=2ms alone, of what control: pid holds. RUN is a run's folder or id, needed where several
+    are under way. Acts at once on all hosts, or is refused and changes nothing.
+    """
+    from ..live.line_view import changed_lines
+    from ..live.socket_client import NoSuchRun
+    from ..live.socket_messages import Changed, Edit
+
+    # RUN has no "=" in it, unless it is a folder that has.
+    named = "=" not in words[0] or Path(words[0]).is_dir()
+    run, rest = (words[0], words[1:]) if named else (None, words)
+    try:
+        answer = _ask(run, Edit(rest, force))
+    except NoSuchRun as error:
+        raise PlanError(f"{error}; if it is to say where, write {words[0]}=..., as all=all or host=h1") from None
+    assert isinstance(answer, Changed)
+    for line in changed_lines(answer):
+        click.echo(line)
+    return ExitCode.PARTIAL if any(took.failed for took in answer.took) else ExitCode.OK
+
+
+@cli.command()
+@RUN
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+def status(run: str | None, as_json: bool) -> ExitCode:
+    """Say how a running test stands: step, phase, last figures, what control says, what remains, hosts.
+
+    RUN is a run's folder or id; the newest that is under way if left out. `kill -USR1` to the run itself prints the
+    same there.
+    """
+    from ..live.json_lines import JsonLines
+    from ..live.line_view import standing_lines
+    from ..live.reports import Standing
+    from ..live.socket_messages import Status
+
+    answer = _ask(run, Status(), only=False)
+    assert isinstance(answer, Standing)
+    if as_json:
+        JsonLines(click.echo).show(answer)
+        return ExitCode.OK
+    for line in standing_lines(answer):
+        click.echo(line)
+    return ExitCode.OK
+
+
+@cli.command()
+@RUN
+def stop(run: str | None) -> ExitCode:
+    """Stop a running test, as its first Ctrl-C would: the I/O is halted, what there is is written."""
+    from ..live.socket_messages import Stop
+
+    return _tell(run, Stop())
+
+
+@cli.command()
+@RUN
+def pause(run: str | None) -> ExitCode:
+    """Stop all I/O of a running step until `ivypy unpause`; the measurement begins again behind it."""
+    from ..live.socket_messages import Pause
+
+    return _tell(run, Pause())
+
+
+@cli.command()
+@RUN
+def unpause(run: str | None) -> ExitCode:
+    """Go on after `ivypy pause`, with the load from before."""
+    from ..live.socket_messages import Unpause
+
+    return _tell(run, Unpause())
+
+
+@cli.command()
+@click.argument("text")
+@RUN
+def mark(text: str, run: str | None) -> ExitCode:
+    """Write TEXT into a running test's events.csv."""
+    from ..live.socket_messages import Mark
+
+    return _tell(run, Mark(text))
+
+
+@cli.command()
+@RUN
+@UI
+def attach(run: str | None, ui: str) -> ExitCode:
+    """Follow a running test from another terminal; ends with the run, and with its exit code.
+
+    Ctrl-C ends only the following.
+    """
+    from ..live.choose_view import watcher
+    from ..live.reports import RunEnds
+    from ..live.socket_client import connected, exit_code_of
+
+    watching = watcher(Ui(ui))
+    code = None
+    try:
+        with connected(run) as client:
+            folder = client.standing().folder
+            for report in client.follow():
+                watching.show(report)
+                code = report.exit_code if isinstance(report, RunEnds) else code
+    except KeyboardInterrupt:
+        raise click.Abort() from None
+    finally:
+        _close(watching)
+    return ExitCode(exit_code_of(folder) if code is None else code)
+
+
+def _close(watching: Any) -> None:
+    """A console that is gone, or not read, does not change how the command ends."""
+    try:
+        watching.close()
+    except stdio.NotRead as error:
+        stdio.complain(str(error))
+    except OSError:
+        pass
+
+
+def _ask(run: str | None, request: Any, only: bool = True) -> Any:
+    """Ask a run. Without a name it is the newest; `only` where it is to be changed: then there must be no other."""
+    from ..live.socket_client import connected
+
+    with connected(run, only) as client:
+        return client.ask(request)
+
+
+def _tell(run: str | None, request: Any) -> ExitCode:
+    """Ask for something that is answered with a sentence, or with what changed."""
+    from ..live.line_view import changed_lines
+    from ..live.socket_messages import Changed
+
+    answer = _ask(run, request)
+    for line in changed_lines(answer) if isinstance(answer, Changed) else [answer.text]:
+        click.echo(line)
+    return ExitCode.OK
+
+
+@cli.command()
+@click.option(
+    "--host", default="local", show_default=True, metavar="HOST", help="local, or [user@]name[:port], by ssh."
+)
+@click.option("--time", "duration", default="10s", show_default=True, help="How long, 1s to 1h.")
+@click.option("--json", "as_json", is_flag=True, help="All figures as JSON.")
+def clock(host: str, duration: str, as_json: bool) -> ExitCode:
+    """Measure the clock with which a host would stamp I/Os, beside fio's method.
+
+    Compares the CPU's cycle counter with the kernel's clocks for the time given, and tests its order across the
+    cores. Exits with 8, and the reason, where the counter would not be used.
+    """
+    from ..run.signals import run_until_pressed
+    from .clock import clock_page
+
+    text, code = run_until_pressed(lambda presses: clock_page(host, duration, as_json))
+    click.echo(text)
+    return code
+
+
+@cli.command()
+def schema() -> ExitCode:
+    """Print the JSON schema of plans, for editors.
+
+    With the YAML language server: `# yaml-language-server: $schema=plan.schema.json` as a plan's first line.
+    """
+    import json
+
+    from ..plan.doc_pages import schema as plan_schema
+
+    click.echo(json.dumps(plan_schema(), indent=2))
+    return ExitCode.OK
+
+
+@cli.command()
+def columns() -> ExitCode:
+    """Print every column of the CSV files: name, unit, meaning."""
+    from ..output.doc_pages import columns_page
+
+    click.echo(columns_page())
+    return ExitCode.OK
+
+
+cli.add_command(percentiles)
+cli.add_command(steady)
+
+
+def _load(path: Path, defines: tuple[str, ...]) -> Any:
+    from ..control.build import faults
+    from ..plan.load import load
+
+    pairs = {}
+    for define in defines:
+        name, equals, value = define.partition("=")
+        if not equals or not name:
+            raise PlanError(f"-D {define}: say -D NAME=VALUE")
+        pairs[name] = value
+    return load(path, pairs, faults)
+
+
+def main() -> None:
+    """The command `ivypy`."""
+    stdio.guard()
+    code = _code()
+    stdio.settle()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)  # the code is earned: none of them may end the process by another
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Run the command; whatever a user can mend is told."""
+    try:
+        return int(cli.main(standalone_mode=False) or ExitCode.OK)
+    except (click.Abort, KeyboardInterrupt):
+        stdio.complain("Interrupted.")
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        with suppress(OSError):
+            error.show()
+        return ExitCode.PLAN
+    except IvypyError as error:
+        stdio.complain(str(error))
+        return error.exit_code
+    except stdio.ConsoleLost as error:
+        if error.read_enough:
+            return ExitCode.OK
+        stdio.complain(f"standard output cannot be written: {error}")
+        return ExitCode.INTERNAL

@@ -1,0 +1,169 @@
+"""The command `ivypy percentiles`: its options, and how they are read.
+
+Rule: only words are looked at here; everything heavy is imported when the command runs, so that --help is quick.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..errors import PlanError
+from ..verdicts import ExitCode
+
+if TYPE_CHECKING:
+    from ..logs.execute import Options
+
+_PATH = click.Path(path_type=Path)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_T = TypeVar("_T")  # what an option is parsed to
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="LOG|FOLDER ...")
+@click.option("--interval", metavar="LENGTH|auto:10%[:p95]",
+              help="Length of the intervals, or the error that the named percentile may have in them. "
+              "[default: 1s; of runs, their subinterval]")  # fmt: skip
+@click.option("--percentiles", "percentiles_text", metavar="50,99,...", help="Percentiles. [default: 50,95,99,99.9]")
+@click.option("--by", default="all", show_default=True, metavar="all,host,...",
+              help="Slices: all, host, job, file, direction, or several joined as in host+direction.")  # fmt: skip
+@click.option("--format", "output_format", type=click.Choice(["csv", "json", "table"]),
+              help="What to print. [default: table on a terminal, else csv]")  # fmt: skip
+@click.option("-o", "--output", type=_FILE, help="Write there rather than print.")
+@click.option("--plot", "plots", multiple=True, type=_FILE, metavar="FILE.png|.html",
+              help="Draw percentiles, bands and a heat map; a page has a percentile slider and a surface.")  # fmt: skip
+@click.option("--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="For HdrHistogram's viewers.")
+@click.option("--weighting", type=click.Choice(["uniform", "in-flight"]),
+              help="Count I/Os where they completed, or where they were in flight. [default: uniform]")  # fmt: skip
+@click.option("--interpolation", type=click.Choice(["linear", "midpoint"]), default="linear", show_default=True,
+              help="Within a bucket; midpoint as fio prints.")  # fmt: skip
+@click.option("--exact", is_flag=True, help="Keep and sort single I/Os instead of counting them in buckets.")
+@click.option("--sla", metavar="p95<=20ms,...", help="Promises to be kept in every interval; exit 5 when broken.")
+@click.option("--start-times", type=_FILE, metavar="HOSTS.csv",
+              help="When each host's jobs began: host,start[,drift_ppm][,uncertainty_s].")  # fmt: skip
+@click.option("--json", "json_files", multiple=True, type=_FILE,
+              help="fio's JSON (json+) of the same jobs: estimate the I/Os that its histogram logs lack.")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="Leave out what is faulty, say so, and exit 7.")
+@click.option("--check", is_flag=True,
+              help="Compare histogram logs with logs of every I/O of the same run: PER_IO.log HIST.log.")  # fmt: skip
+@click.option("--latency", "latencies", type=click.Choice(["service", "response", "both"]), default="both",
+              show_default=True, help="Of runs of ivypy: which latency.")  # fmt: skip
+@click.option("--max-start-spread", default="5m", show_default=True, help="How far apart logs may begin.")
+@click.option("--align", type=click.Choice(["clock", "start"]),
+              help="Stamps from 1970: intervals at whole multiples of the clock, or from the first log's begin. "
+              "[default: clock; with runs, start]")  # fmt: skip
+@click.option("--input-format", type=click.Choice(["fio-histogram", "fio-latency", "smallfile"]),
+              help="What the logs are. [default: found out from their content]")  # fmt: skip
+@click.option("--unit", type=click.Choice(["ns", "us"]), help="Of the logs' buckets or latencies. [default: found out]")
+@click.option("--groups", type=click.IntRange(2, 56), help="Bucket groups of a recompiled fio. [default: found out]")
+@click.option("--coarseness", type=click.IntRange(0, 6), help="log_hist_coarseness. [default: found out]")
+@click.option("--log-hist-msec", type=click.IntRange(min=1), help="fio's log_hist_msec. [default: found out]")
+@click.option("--compat", type=click.Choice(["histo-log-pctiles", "fiologparser_hist", "fiologparser"]),
+              help="Print what this tool prints, its oddities included (docs/percentiles.md lists them).")  # fmt: skip
+@click.option("--show", type=click.Choice(["default", "sum", "average", "full", "all"]), default="default",
+              help="With --compat fiologparser: its -s, -a, -f, -A.")  # fmt: skip
+@click.option("--output-unit", type=click.Choice(["nsec", "usec", "msec"]), default="usec",
+              help="With --compat histo-log-pctiles.")  # fmt: skip
+@click.option("--divisor", type=click.IntRange(min=1), default=1, help="With --compat fiologparser*.")
+@click.option("--decimals", type=click.IntRange(0, 15), default=3, help="With --compat fiologparser_hist.")
+@click.option("--directions", default="", metavar="rwtm", help="With --compat fiologparser_hist: a row for each.")
+def percentiles(**words: Any) -> ExitCode:
+    """Latency percentiles over time, of logs of fio and smallfile and of runs of ivypy.
+
+    Logs of many threads and hosts are merged first, on aligned intervals, and the percentiles taken then. Reads
+    fio's histogram and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and
+    run folders; what each holds is found out from its content. Folders stand for the logs in them.
+    """
+    from ..logs.execute import execute
+
+    return execute(_options(words), lambda text: click.echo(text, nl=False), lambda text: click.echo(text, err=True))
+
+
+def _options(words: dict[str, Any]) -> "Options":
+    """PlanError names every option that is wrong."""
+    from ..logs.compat import CompatOptions, Tool
+    from ..logs.execute import Options, interval_ms
+    from ..logs.readers.bucket_layouts import LayoutHints
+    from ..logs.readers.detect_format import Hints
+    from ..logs.readers.source import Format
+    from ..logs.result.percentile import Interpolation
+    from ..logs.result.sla import parse_sla
+    from ..logs.timeline.accumulate import Weighting
+    from ..logs.timeline.interval_length import parse_interval, parse_percentiles
+    from ..logs.timeline.rollups import parse_by
+    from ..text.units import parse_duration
+
+    faults: list[str] = []
+
+    def read(option: str, parse: Callable[[str], _T], text: str | None) -> _T | None:
+        try:
+            return parse(text) if text else None
+        except ValueError as error:
+            faults.append(f"--{option}: {error}")
+            return None
+
+    interval = read("interval", parse_interval, words["interval"])
+    percentages = read("percentiles", parse_percentiles, words["percentiles_text"])
+    by = read("by", parse_by, words["by"])
+    promises = read("sla", parse_sla, words["sla"])
+    spread_s = read("max-start-spread", parse_duration, words["max_start_spread"])
+    faults += _endings("plot", words["plots"], (".png", ".html")) + _endings("hgrm", words["hgrm"], (".hgrm", ".hlog"))
+    if set(words["directions"]) - set("rwtm"):
+        faults.append(f"--directions: {words['directions']!r} is not made of the letters r, w, t and m")
+    if faults or by is None or spread_s is None:
+        raise PlanError("\n".join(faults) or "--by and --max-start-spread must not be blank")
+    weighting = Weighting(words["weighting"]) if words["weighting"] else None
+    compat = Tool(words["compat"]) if words["compat"] else None
+    return Options(
+        paths=words["paths"],
+        interval=interval,
+        percentiles=percentages,
+        by=by,
+        output_format=words["output_format"] or _default_format(words["output"]),
+        output=words["output"],
+        plots=words["plots"],
+        hgrm=words["hgrm"],
+        start_times=words["start_times"],
+        json=words["json_files"],
+        promises=promises or (),
+        weighting=weighting,
+        interpolation=Interpolation(words["interpolation"]),
+        exact=words["exact"],
+        keep_going=words["keep_going"],
+        check=words["check"],
+        hints=Hints(
+            Format(words["input_format"]) if words["input_format"] else None,
+            LayoutHints(words["unit"], words["groups"], words["coarseness"]),
+            words["log_hist_msec"],
+        ),
+        max_start_spread_s=spread_s,
+        align=words["align"],
+        latencies=("service", "response") if words["latencies"] == "both" else (words["latencies"],),
+        compat=compat,
+        compat_options=CompatOptions(
+            interval_ms=interval_ms(interval) if compat else 0,
+            percentiles=percentages,
+            log_hist_msec=words["log_hist_msec"],
+            output_unit=words["output_unit"],
+            weighted=weighting is not Weighting.UNIFORM,
+            divisor=words["divisor"],
+            decimals=words["decimals"],
+            directions=words["directions"],
+            show=words["show"],
+        ),
+    )
+
+
+def _endings(option: str, paths: tuple[Path, ...], known: tuple[str, ...]) -> list[str]:
+    return [
+        f"--{option} {path}: the name must end in {' or '.join(known)}" for path in paths if path.suffix not in known
+    ]
+
+
+def _default_format(output: Path | None) -> str:
+    """A name that ends in .json or .csv says it; a terminal gets the table."""
+    if output is not None:
+        return {".json": "json", ".txt": "table"}.get(output.suffix, "csv")
+    return "table" if sys.stdout.isatty() else "csv"

@@ -1,0 +1,191 @@
+"""Which load to probe next, and what the answers so far come to: a bracket around the highest load that passes.
+
+Rule: the next load follows from the answers alone. Between two answers it is where 1 / metric, which falls straight
+with the load in a queue, meets the target; a probe is set just beside that, so that it answers clearly. Later answers
+outweigh earlier ones that contradict them, and the lowest fail is asked again at the end: so a plant that was slow for
+a while does not decide the search. What cannot be told apart at the noise there is widens the bracket.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from .probe import Answer, Probe
+
+_LOWEST = 0.02  # of the IOPS at max: where "already fails at the lowest" is decided
+HIGHEST = 0.98  # and "never fails": at max itself no load is kept up with
+_BESIDE = 0.4  # of the resolution: how far beside the expected load a probe is set
+_MARGIN = 0.05  # of the bracket: a probe keeps off its ends
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """What the answers come to: they contradict each other nowhere between the two ends."""
+
+    passed: Probe | None
+    failed: Probe | None
+
+    @property
+    def width(self) -> float | None:
+        """As a share of the highest pass."""
+        return None if self.passed is None or self.failed is None else self.failed.iops / self.passed.iops - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What bounds a search."""
+
+    capacity: float  # IOPS at max
+    resolution: float = 0.02
+    most: int = 12  # probes, the runs at max included
+    maxima: int = 1  # runs at max, so far
+    lowest: float = 0.0  # IOPS below which no probe could answer; _LOWEST of the capacity, if that is more
+
+
+def bracket(probes: Sequence[Probe]) -> Bracket:
+    """Highest pass and lowest fail; a later answer strikes out earlier ones that it contradicts or fails to repeat."""
+    standing: list[Probe] = []
+    for probe in probes:
+        if probe.answer is Answer.UNCLEAR:  # an answer whose side does not come again at the same load was chance
+            standing = [one for one in standing if one.iops != probe.iops or one.above is probe.above]
+            continue
+        standing = [one for one in standing if not _contradict(one, probe)]
+        standing.append(probe)
+    passes = [one for one in standing if one.answer is Answer.PASS]
+    fails = [one for one in standing if one.answer is Answer.FAIL]
+    return Bracket(
+        max(passes, key=lambda one: one.iops, default=None), min(fails, key=lambda one: one.iops, default=None)
+    )
+
+
+def _contradict(one: Probe, other: Probe) -> bool:
+    passed, failed = (one, other) if one.answer is Answer.PASS else (other, one)
+    return one.answer is not other.answer and passed.iops >= failed.iops
+
+
+def expected(probes: Sequence[Probe], target: float, capacity: float) -> float | None:
+    """The load at which the target is expected, within the bracket; None without a pass, or with nothing but zeros.
+
+    A line through 1 / metric over the load (exact for M/M/1), by least squares over all probes from the highest pass
+    to the lowest fail, the unclear ones above all: they are nearest. A load that was not kept up with counts as
+    infinite, and so does max itself where nothing has failed.
+    """
+    found = bracket(probes)
+    if found.passed is None or (found.failed is None and not found.passed.value):
+        return None
+    low, high = found.passed.iops, found.failed.iops if found.failed else capacity
+    points = [_point(one, target) for one in probes if low <= one.iops <= high]
+    if found.failed is None:
+        points.append((capacity, -1 / target, 0.1 / target))
+    known = np.array([point for point in points if point is not None])
+    if not len(known):  # values of 0, or without any noise
+        return sqrt(low * high)
+    loads, distances, errors = known.T
+    weights = 1 / errors**2
+    middle, mean = np.average(loads, weights=weights), np.average(distances, weights=weights)
+    spread = float((weights * (loads - middle) ** 2).sum())
+    slope = float((weights * (loads - middle) * (distances - mean)).sum()) / spread if spread > 0 else 0.0
+    if slope >= 0:  # no curve: the answers contradict the values
+        return sqrt(low * high)
+    return min(max(float(middle - mean / slope), low), high)
+
+
+def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
+    """(load, 1 / metric - 1 / target, its standard error in some unit); None where nothing was seen."""
+    if not probe.kept_up:
+        return probe.iops, -1 / target, 0.1 / target
+    if not probe.value or not probe.half_width:
+        return None
+    return probe.iops, 1 / probe.value - 1 / target, probe.half_width / probe.value**2
+
+
+def next_load(probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
+    """The next probe's total IOPS; None when the search is over."""
+    found = bracket(probes)
+    if len(probes) + limits.maxima >= limits.most:
+        return None
+    if found.failed is None:
+        return _upward(found, probes, target, limits)
+    if found.passed is None:
+        return _downward(found.failed, probes, limits)
+    assert found.width is not None
+    if found.width <= limits.resolution or _spent(found, probes, limits):
+        again = sum(one.iops == found.failed.iops for one in probes) > 1
+        return None if again else found.failed.iops
+    return _between(found, probes, target, limits)
+
+
+def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
+    """Nothing has failed: by the curve, and after two passes to the highest load at once."""
+    top = HIGHEST * limits.capacity
+    if found.passed is None:
+        unclear = len(probes)
+        return max(limits.capacity * 0.5 ** (1 + unclear), min(limits.lowest, top))
+    if found.passed.iops >= top * (1 - 1e-9):
+        return None
+    passes = sum(one.answer is Answer.PASS for one in probes)
+    wanted = expected(probes, target, limits.capacity)
+    unclear_above = any(one.answer is Answer.UNCLEAR and one.iops > found.passed.iops for one in probes)
+    if wanted is None or passes > 2 or unclear_above:
+        return top
+    return min(wanted * (1 + _BESIDE * limits.resolution), top)  # a little too high: a fail is what is missing
+
+
+def _downward(failed: Probe, probes: Sequence[Probe], limits: Limits) -> float | None:
+    """Nothing has passed: by ever larger strides to the lowest load."""
+    bottom = max(_LOWEST * limits.capacity, limits.lowest)
+    lowest = min(one.iops for one in probes)
+    asked = sum(one.iops <= bottom * (1 + 1e-9) for one in probes)
+    if failed.iops <= bottom * (1 + 1e-9) or asked > 1:
+        return None
+    return bottom if lowest < 4 * bottom else max(bottom, lowest / 3)
+
+
+def _spent(found: Bracket, probes: Sequence[Probe], limits: Limits) -> bool:
+    """Only the repetition of the lowest fail is still affordable."""
+    return len(probes) + limits.maxima + 1 >= limits.most
+
+
+def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float:
+    assert found.passed is not None and found.failed is not None
+    low, high = found.passed.iops, found.failed.iops
+    wanted = expected(probes, target, limits.capacity)
+    if wanted is None or _slow(probes):
+        wanted = sqrt(low * high)
+    unclear = [one.iops for one in probes if one.answer is Answer.UNCLEAR and low < one.iops < high]
+    beside = _BESIDE * limits.resolution
+    if unclear:  # far enough from what was unclear to be clear, on the wider side
+        beside = _clear_of(found, probes, unclear, limits)
+        # No further than the middle of what is left: one disturbed probe may say that it takes any distance.
+        down = max(min(unclear) / (1 + beside), sqrt(low * min(unclear)))
+        up = min(max(unclear) * (1 + beside), sqrt(max(unclear) * high))
+        wanted = down if min(unclear) / low > high / max(unclear) else up
+    elif wanted / low > high / wanted:
+        wanted /= 1 + beside
+    else:
+        wanted *= 1 + beside
+    margin = _MARGIN * (high - low)
+    return min(max(wanted, low + margin), high - margin)
+
+
+def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: Limits) -> float:
+    """How far beside unclear loads, as a share, an answer is to be expected: their half-width over the curve's slope.
+
+    The slope of ln(metric) over ln(load) is the bracket's; where that is not known, the resolution, doubled each time.
+    """
+    passed, failed = found.passed, found.failed
+    assert passed is not None and failed is not None
+    again = limits.resolution * 2.0 ** (len(unclear) - 1)
+    widths = [one.half_width / one.value for one in probes if one.iops in unclear and one.value and one.half_width]
+    if not widths or not passed.value or not failed.value or not failed.kept_up or failed.value <= passed.value:
+        return again
+    slope = log(failed.value / passed.value) / log(failed.iops / passed.iops)
+    return max(_BESIDE * limits.resolution, 0.75 * max(widths) / slope * 1.5 ** (len(unclear) - 1))
+
+
+def _slow(probes: Sequence[Probe]) -> bool:
+    """Three answers alike in a row: one end is stuck, so halve."""
+    answers = [one.answer for one in probes if one.answer is not Answer.UNCLEAR][-3:]
+    return len(answers) == 3 and len(set(answers)) == 1

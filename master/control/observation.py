@@ -1,0 +1,58 @@
+"""What control may see of a closed subinterval: numbers and times, nothing to ask and nothing to wait for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..rollup.overload import Outstanding
+from .focus import Focus, Sample, value_of
+from .phase import Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What one rollup instance was asked to do in a subinterval, and what came of it."""
+
+    due: int  # I/Os that fell due
+    completed: int
+    backlog: int  # at the end: due, not submitted
+    in_flight: int = 0  # at the end: submitted, not completed
+    failed: int = 0  # that ended otherwise: errors, short transfers, and what was dropped
+    surged: bool = False  # this subinterval alone shows that a workload instance falls behind
+
+    @property
+    def owed(self) -> int:
+        """At the end: due, not done."""
+        return self.backlog + self.in_flight
+
+    @property
+    def growth(self) -> int:
+        """By how much what is owed grew: due, less done."""
+        return self.due - self.completed - self.failed
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """One closed subinterval of a step, as barrier 1 hands it over."""
+
+    number: int  # in the step, from 0
+    start_s: float  # since the step's start
+    length_s: float  # as it really was
+    phase: Phase  # what it was announced as
+    same_hosts: bool = True  # as before, at first those told to go; false also where a result is missing
+    edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
+    samples: Mapping[Focus, Mapping[str, Sample]] = field(default_factory=dict)  # by focus, then by rollup instance
+    loads: Mapping[str, Mapping[str, Load]] = field(default_factory=dict)  # by rollup type, then by rollup instance
+    outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
+
+    @property
+    def end_s(self) -> float:
+        return self.start_s + self.length_s
+
+    @property
+    def whole(self) -> bool:
+        """It had one load and the same hosts as the one before, so a window may run through it."""
+        return self.same_hosts and not self.edited
+
+    def value(self, focus: Focus, instance: str) -> float | None:
+        """The focus metric of one rollup instance in this subinterval alone; None where it is blank."""
+        return value_of([self.samples[focus][instance]], focus.fraction)

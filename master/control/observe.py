@@ -1,0 +1,150 @@
+"""From merged subintervals to what control sees: a metric's name becomes a focus, figures become samples and loads.
+
+Rule: control sums what it is given, so a metric is handed over as the sums behind it: a rate with its seconds, a mean
+with its count, a percentile with its buckets. Columns that are none of these (a maximum, a standard deviation, a
+backlog) have no such sums and can be no focus metrics.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import get_close_matches
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+from ..rollup.arrays import Floats
+from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
+from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.metrics import METRICS
+from .focus import Focus, Sample, value_of
+from .observation import Load
+
+_OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
+_RATES: Final = ("iops", "mib_per_s")
+_LATENCIES: Final[dict[str, Callable[[Figures, str], Latency]]] = {
+    "service": lambda figures, category: figures.service(category),
+    "response": lambda figures, category: figures.response(category),
+}
+FOCUS_METRICS: Final = (
+    *(f"{category}_{rate}" for category in CATEGORIES for rate in _RATES),
+    *(
+        f"{category}_{kind}_us_{statistic}"
+        for category in CATEGORIES
+        for kind in _LATENCIES
+        for statistic in ("mean", *PERCENTILES)
+    ),
+    *_OVER_TIME,
+)
+
+
+def focus_on(metric: str, rollup: str = "all") -> Focus:
+    """The focus of a metric. Raises KeyError for a name that is none of FOCUS_METRICS."""
+    if metric not in FOCUS_METRICS:
+        raise KeyError(metric)
+    share = PERCENTILES.get(metric.partition("_us_")[2])
+    return Focus(metric, rollup, None if share is None else share / 10_000)
+
+
+def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = False) -> list[str]:
+    """Why `metric` of rollup type `rollup` cannot be looked at, a sentence each; `controls`: IOPS are to steer it."""
+    found = []
+    if metric in METRICS and metric not in FOCUS_METRICS:
+        found.append(f"metric {metric} cannot be looked at: only rates, means, percentiles and CPU can")
+    elif metric not in FOCUS_METRICS:
+        close = get_close_matches(metric, FOCUS_METRICS, 1)
+        found.append(f"there is no metric {metric}" + (f"; did you mean {close[0]}?" if close else ""))
+    elif controls and metric.endswith(_RATES):
+        found.append(f"metric {metric} is what is being set; steer by a latency or by CPU")
+    if rollup not in rollups:
+        close = get_close_matches(rollup, rollups, 1)
+        found.append(
+            f"there is no rollup type {rollup} with instances" + (f"; did you mean {close[0]}?" if close else "")
+        )
+    return found
+
+
+def observed(
+    figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
+) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, Load]]]:
+    """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval.
+
+    Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
+    workload instance falls behind.
+    """
+    wanted = set(focuses)
+    present = {name: _present(figures, rollups, name) for name in {"all", *(focus.rollup for focus in wanted)}}
+    return (
+        {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted},
+        {name: loads(figures, instances, surged) for name, instances in present.items()},
+    )
+
+
+def measured(figures: Figures, rollups: Rollups, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
+    """The focus metrics of a whole measurement, by instance: what its checks are asked with. None is blank.
+
+    Instances none of whose hosts is in are not asked.
+    """
+    return {
+        focus: {
+            name: value_of([sample], focus.fraction)
+            for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
+        }
+        for focus in set(focuses)
+    }
+
+
+def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstance]:
+    """The instances of a rollup type that have a host which is in."""
+    hosts_in = figures.merged.presence.hosts_in
+    return [instance for instance in rollups.type(kind).instances if hosts_in[instance.row]]
+
+
+def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:
+    """The focus metric of each of a rollup type's instances, by name, in one subinterval."""
+    lengths = figures.merged.presence.length_s
+    if focus.metric in _OVER_TIME or focus.metric.endswith(_RATES):
+        values = METRICS[focus.metric].compute(figures)
+        return {one.name: _over_time(float(values[one.row]), float(lengths[one.row])) for one in instances}
+    prefix, _, _ = focus.metric.partition("_us_")
+    category, _, kind = prefix.rpartition("_")
+    latency = _LATENCIES[kind](figures, category)
+    shown = figures.has_response(category) if kind == "response" else np.ones(len(lengths), bool)
+    if focus.fraction is None:
+        return {one.name: _mean(latency, one.row, bool(shown[one.row])) for one in instances}
+    return {one.name: _histogram(latency, one.row, bool(shown[one.row])) for one in instances}
+
+
+def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray[np.bool_]) -> dict[str, Load]:
+    """What each of a rollup type's instances was asked to do, by name."""
+    columns: list[Floats] = [
+        figures.counter(Count.DUE),
+        figures.counter(Count.COMPLETED),
+        figures.counter(Count.BACKLOG),
+        figures.counter(Count.IN_FLIGHT),
+        figures.counter(Count.ERRORS, Count.DROPPED),
+    ]
+    found = {}
+    for one in instances:
+        due, completed, backlog, in_flight, failed = (int(column[one.row]) for column in columns)
+        found[one.name] = Load(due, completed, backlog, in_flight, failed, bool(surged[one.row]))
+    return found
+
+
+def _over_time(value: float, length_s: float) -> Sample:
+    return Sample(value * length_s, length_s) if np.isfinite(value) and np.isfinite(length_s) else Sample(0.0, 0.0)
+
+
+def _mean(latency: Latency, row: int, shown: bool) -> Sample:
+    count = float(latency.count[row])
+    return Sample(float(latency.mean[row]) * count, count) if shown and count > 0 else Sample(0.0, 0.0)
+
+
+def _histogram(latency: Latency, row: int, shown: bool) -> Sample:
+    """The buckets that are used, copied: a long measurement keeps one a subinterval."""
+    buckets = latency.buckets
+    used = np.flatnonzero(buckets.counts[row])
+    if not shown or len(used) == 0:
+        return Sample(0.0, 0.0)
+    first, last = int(used[0]), int(used[-1]) + 1
+    return Sample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first)

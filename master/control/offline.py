@@ -1,0 +1,90 @@
+"""Criteria applied to finished data: when would a test have stopped, and why?
+
+Rule: the same arithmetic as in a running test, on a series of values with their times: a column of a run folder, a log
+of fio, the samples in its JSON. Blank values, edits and changes of hosts break a window here as there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..stats.autocorrelation import FLOATS
+from .criteria import Criterion, Rule, Score, score
+from .focus import Sample
+from .measure import Goal, Part, judge
+
+_ONE = ""  # the name of the series, where instances are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Attained:
+    """Where finished data first met a criterion."""
+
+    first: int  # index of the window's first value
+    last: int  # and of its last: a test would have stopped at its end
+    second: float  # the end of that value, in the series' own time
+    score: Score
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values that were taken one after the other; None where there is none."""
+
+    starts_s: Sequence[float]
+    lengths_s: Sequence[float]
+    values: Sequence[float | None]
+
+
+def first_attained(
+    criterion: Criterion, series: Series, ramp_s: float = 0.0, breaks: Sequence[int] = (), confidence: float = 0.95
+) -> Attained | None:
+    """The first window that meets the criterion; None if none does.
+
+    Not used are values that start before `ramp_s`, blank ones, and windows across an index in `breaks`: the first
+    value after an edit or a change of hosts. `confidence` is of the rule t.
+    """
+    starts = np.asarray(series.starts_s, dtype=np.float64)
+    lengths = np.asarray(series.lengths_s, dtype=np.float64)
+    values = np.array([np.nan if value is None else value for value in series.values], dtype=np.float64)
+    first = int(np.searchsorted(starts, ramp_s))
+    for last in range(first, len(values)):
+        if last in breaks:
+            first = last
+        if np.isnan(values[last]):
+            first = last + 1
+            continue
+        part = slice(first, last + 1)
+        if criterion.rule is Rule.T:
+            found = _by_t(criterion, starts[part], lengths[part], values[part], confidence)
+        else:
+            found = _by_window(criterion, starts[part], lengths[part], values[part])
+        if found:
+            place, got = found
+            return Attained(first + place, last, float(starts[last] + lengths[last]), got)
+    return None
+
+
+def _by_window(criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FLOATS) -> tuple[int, Score] | None:
+    """(where the window begins, its score) if the last one attains."""
+    if len(values) < criterion.looks_back:
+        return None
+    got = score(criterion, starts + lengths / 2, lengths, values)
+    return (len(values) - criterion.window, got) if got.attained else None
+
+
+def _by_t(
+    criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FLOATS, confidence: float
+) -> tuple[int, Score] | None:
+    """The same by measure's rule, whose window is as long as it can be."""
+    goal = Goal(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
+    rows = zip(starts, lengths, values, strict=True)
+    parts = tuple(
+        Part(place, start + length, length, {_ONE: Sample(value * length, length)})
+        for place, (start, length, value) in enumerate(rows)
+    )
+    found = judge(goal, parts)
+    if found is None or not found.passed or found.estimate is None:
+        return None
+    got = found.estimate
+    return found.first, Score(100 * got.relative, True, got.value, got.half_width, 0.0)

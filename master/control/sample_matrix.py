@@ -1,0 +1,105 @@
+"""A metric of many instances over consecutive subintervals, as arrays: a row a subinterval, a column an instance.
+
+Rule: the same sums as the samples that they are made of, so that a thousand instances cost little more than one.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..stats.autocorrelation import FLOATS
+from .focus import Sample, percentile, percentile_bucket
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """One instance's histograms over n subintervals, shape (n, buckets), from bucket `low` on."""
+
+    counts: FLOATS
+    low: int
+    scale: float  # nanoseconds to the metric's unit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """`amounts` and `pers`, shape (n, R); for a percentile they are 0, and `counts` has an entry for each instance."""
+
+    amounts: FLOATS
+    pers: FLOATS
+    fraction: float | None = None
+    counts: tuple[Counts, ...] = ()
+
+    def since(self, start: int) -> "Columns":
+        """Without the rows before `start`."""
+        counts = tuple(Counts(one.counts[start:], one.low, one.scale) for one in self.counts)
+        return Columns(self.amounts[start:], self.pers[start:], self.fraction, counts)
+
+    def influences(self) -> tuple[FLOATS, FLOATS]:
+        """(the window's value of each instance, what each subinterval adds to it); a blank metric is nan and 0.
+
+        For a ratio: its own amount less what the window's value would give it, in the metric's unit. For a percentile:
+        its share of I/Os beyond the window's percentile, which is defined however few I/Os a subinterval has.
+        """
+        if self.fraction is not None:
+            return _of_percentiles(self.counts, self.fraction, self.amounts.shape)
+        total = self.pers.sum(axis=0)
+        known = total > 0
+        safe = np.where(known, total, 1.0)
+        ratio = self.amounts.sum(axis=0) / safe
+        series = (self.amounts - ratio * self.pers) * (len(self.pers) / safe)
+        return np.where(known, ratio, np.nan), np.where(known, series, 0.0)
+
+
+def columns(rows: Sequence[FLOATS], samples: Sequence[Sequence[Sample]], fraction: float | None) -> Columns:
+    """`rows`: the `sums_of` each subinterval's samples; `samples`: each instance's, where there is a `fraction`."""
+    sums = np.stack(rows)
+    counts = () if fraction is None else tuple(map(counts_of, samples))
+    return Columns(sums[:, 0], sums[:, 1], fraction, counts)
+
+
+def columns_of(rows: Sequence[Mapping[str, Sample]], fraction: float | None) -> Columns:
+    """Of consecutive subintervals' samples by instance; the instances are those of the last."""
+    names = list(rows[-1])
+    samples = [[row[name] for row in rows] for name in names] if fraction is not None else []
+    return columns([sums_of([row[name] for name in names]) for row in rows], samples, fraction)
+
+
+def one_column(samples: Sequence[Sample], fraction: float | None = None) -> Columns:
+    """Of one instance."""
+    sums = np.array([(sample.amount, sample.per) for sample in samples], dtype=np.float64)
+    counts = () if fraction is None else (counts_of(samples),)
+    return Columns(sums[:, :1], sums[:, 1:], fraction, counts)
+
+
+def sums_of(samples: Sequence[Sample]) -> FLOATS:
+    """Amounts and pers of one subinterval's instances, shape (2, R)."""
+    found = np.empty((2, len(samples)))
+    found[0] = [sample.amount for sample in samples]
+    found[1] = [sample.per for sample in samples]
+    return found
+
+
+def counts_of(samples: Sequence[Sample]) -> Counts:
+    """One instance's histograms, no wider than what is used."""
+    used = [(one.low, one.low + len(one.counts)) for one in samples if one.counts is not None]
+    low, end = min((first for first, _ in used), default=0), max((last for _, last in used), default=0)
+    rows = np.zeros((len(samples), end - low))
+    for row, one in zip(rows, samples, strict=True):
+        if one.counts is not None:
+            row[one.low - low : one.low - low + len(one.counts)] = one.counts
+    return Counts(rows, low, samples[0].scale)
+
+
+def _of_percentiles(counts: Sequence[Counts], fraction: float, shape: tuple[int, ...]) -> tuple[FLOATS, FLOATS]:
+    values, series = np.full(len(counts), np.nan), np.zeros(shape)
+    for place, one in enumerate(counts):
+        merged = one.counts.sum(axis=0)
+        value = percentile(merged, fraction, one.scale, one.low)
+        if value is None:
+            continue
+        values[place] = value
+        ios = one.counts.sum(axis=1)
+        beyond = one.counts[:, percentile_bucket(merged, fraction) :].sum(axis=1)
+        series[:, place] = (beyond - (1 - fraction) * ios) / ios.mean()
+    return values, series

@@ -1,0 +1,233 @@
+"""The controller's half of the first contact; bootstrap_script.py is the other.
+
+Rule: whatever comes before a line `ivypy-boot ...` is a login script's noise: it is logged and skipped. The
+conversation ends with `run`, and the next byte on the pipe is the slave's; or with a fault and its remedy.
+"""
+
+import asyncio
+import base64
+import re
+import zlib
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader
+from ..errors import HostFault
+from .bundle import Bundle
+from .errors import HostUnusable
+from .pipe import Pipe, PipeLost
+from .spec import HostSpec, Launcher
+
+READ_BYTES: Final = 1 << 12
+MOST_NOISE: Final = 1 << 16  # bytes; beyond it the far end is no bootstrap of ours
+MARK: Final = "ivypy-boot "
+ANOTHER_CACHE: Final = "name another directory with cache_dir:"
+ANOTHER_PYTHON: Final = "install Python 3.11 or newer there, or name it with python:"
+
+
+class Damaged(Exception):
+    """What arrived was not what was sent."""
+
+
+@cache
+def loader() -> str:
+    """The program on the command line. No single quote, dollar or backslash: every login shell leaves it alone."""
+    return f"import base64,zlib;exec({_source()})"
+
+
+@cache
+def loader_for_words() -> str:
+    """The same where nobody knows whether the words go straight to Python (kubectl) or through one more shell (ssh).
+
+    As it stands it is an f-string, whose expression is the program; once a shell has taken the quotes away, it is an
+    assignment to `f`, of a set of what the program returns.
+    """
+    source = _source().replace("zlib", '__import__("zlib")', 1).replace("base64", '__import__("base64")', 1)
+    return f"f'={{exec({source})}}'"
+
+
+def _source() -> str:
+    packed = base64.b64encode(zlib.compress((files(__package__) / "bootstrap_script.py").read_bytes(), 9)).decode()
+    return f'zlib.decompress(base64.b64decode("{packed}"))'
+
+
+def words(host: HostSpec, python: tuple[str, ...], bundle: Bundle) -> list[str]:
+    """The command line of the first contact, behind the words of the launcher."""
+    program = loader_for_words() if host.launcher is Launcher.COMMAND else loader()
+    facts = [bundle.hash, str(len(bundle.payload)), bundle.machine]
+    return [*python, "-I", "-c", program, *facts, *([host.cache_dir] if host.cache_dir else [])]
+
+
+def shown(words: Sequence[str]) -> str:
+    """A command line for the log, without the program."""
+    return " ".join("<bootstrap>" if word in (loader(), loader_for_words()) else word for word in words)
+
+
+async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], None]) -> None:
+    """Bring the far process to where it becomes the slave. Raises HostUnusable, or Damaged."""
+    bootstrap = _Bootstrap(pipe, log)
+    try:
+        while True:
+            async with asyncio.timeout(host.connect_timeout_s):
+                word, *arguments = await bootstrap.said()
+                match word:
+                    case "note":
+                        pass  # for the log
+                    case "send":
+                        log(f"-> the bundle {bundle.hash[:12]}, {len(bundle.payload) / 1000:.1f} kB")
+                        await pipe.write(bundle.payload)
+                    case "run":
+                        await pipe.write(b"\n")
+                        return
+                    case "damaged":
+                        raise Damaged
+                    case _:
+                        raise HostUnusable(HostFault(host.name, *lacking(word, arguments, bundle)))
+    except PipeLost as error:
+        what, remedy = broken_off(error) if bootstrap.heard else unstarted(host, error)
+        raise HostUnusable(HostFault(host.name, what, remedy)) from None
+    except TimeoutError:
+        what = f"nothing was heard from its Python for {host.connect_timeout_s:g} s"
+        remedy = f'see why "{" ".join(host.python)} -I -c pass" takes so long there, or raise connect_timeout:'
+        raise HostUnusable(HostFault(host.name, what, remedy)) from None
+
+
+class _Bootstrap:
+    """What the far end says. Remembers the lines that came together, and how much noise there was."""
+
+    def __init__(self, pipe: Pipe, log: Callable[[str], None]) -> None:
+        self._pipe = pipe
+        self._log = log
+        self._reader = LineReader(MOST_NOISE)
+        self._noise = 0
+        self._words: deque[list[str]] = deque()
+        self.heard = False
+
+    async def said(self) -> list[str]:
+        """The next line: its word, then the arguments. Raises PipeLost.
+
+        After `send` and `run` the bootstrap waits for us, so nothing stays in the reader that is the slave's.
+        """
+        while not self._words:
+            data = await self._pipe.read(READ_BYTES)
+            if not data:
+                raise PipeLost("it exited with status 0", 0)
+            try:
+                for line in self._reader.feed(data):
+                    self._hear(line.decode("utf-8", "backslashreplace").rstrip("\r"))
+            except ProtocolError:
+                self._noise = MOST_NOISE
+            if self._noise >= MOST_NOISE:
+                raise PipeLost(f"it said {MOST_NOISE} bytes that make no sense, and not what a bootstrap says")
+        return self._words.popleft()
+
+    def _hear(self, text: str) -> None:
+        if text.startswith(MARK):
+            self._log(f"<- {text}")
+            self._words.append(text.removeprefix(MARK).split("\t"))
+            self.heard = True
+        elif text:
+            self._log(f"<- (skipped) {text}")
+            self._noise += len(text)
+
+
+def lacking(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
+    """What the bootstrap's last word means, and the remedy."""
+    match word, arguments:
+        case "old", [version]:
+            return f"its Python is {version}, the slave needs 3.11", ANOTHER_PYTHON
+        case "machine", [found]:
+            return (
+                f"its processor is {found}, this controller's engine is for {bundle.machine}",
+                f"run ivypy from a machine with {found}, or leave the host out",
+            )
+        case "open-cache", [path, reason]:
+            return f"the cache {path} {reason}", f'run "chmod 700 {path}" there if it is yours, or {ANOTHER_CACHE}'
+        case "open-parent", [path, reason]:
+            return (
+                f"the directory {path}, which its cache is below, {reason}",
+                f'run "chmod go-w {path}" there if it is yours, or {ANOTHER_CACHE}',
+            )
+        case "os-error", [path, reason]:
+            return f"the cache {path} cannot be used ({reason})", ANOTHER_CACHE
+        case "native", [path, libc, reason]:
+            return native(path, libc, reason)
+    return f"its bootstrap says {word!r}, which is unknown here", "report this to the makers of ivypy"
+
+
+def native(path: str, libc: str, reason: str) -> tuple[str, str]:
+    """Why a compiled file does not load; `reason` is the dynamic loader's."""
+    name = path.rsplit("/", 1)[-1]
+    if needed := re.search(r"version `GLIBC_([0-9.]+)' not found", reason):
+        return (
+            f"its libc is {libc}, {name} needs glibc {needed[1]}",
+            "build ivypy on a system as old as the oldest host, or install its manylinux wheel on the controller",
+        )
+    if "failed to map segment" in reason:  # mmap(PROT_EXEC) refused
+        return f"{name} may not be executed where the cache is (mounted noexec?)", ANOTHER_CACHE
+    return f"{name} does not load there ({reason}; libc: {libc})", "ivypy and the host must be of one kind"
+
+
+@dataclass(frozen=True, slots=True)
+class _Symptom:
+    """A way in which shells, sudo and launchers say that a program did not even start."""
+
+    pattern: str  # searched in a line of stderr
+    names_python: bool  # the line must name one of the words of `python:`; else it is about something else
+    what: str  # {python}: the plan's words; {line}: the line
+    remedy: str
+
+
+_SYMPTOMS: Final = (
+    _Symptom(
+        r"sudo: .*(password is required|terminal is required|askpass)",
+        False,
+        "sudo asks for a password there",
+        'allow "{python}" without one (NOPASSWD in sudoers), or leave sudo out of python:',
+    ),
+    _Symptom(r"[Uu]nknown option:? -I", False, 'its "{python}" is a Python older than 3.4', ANOTHER_PYTHON),
+    _Symptom(r"^SyntaxError: invalid syntax", False, 'its "{python}" is a Python older than 3.6', ANOTHER_PYTHON),
+    _Symptom(
+        r"(?i)syntax error.*unexpected",
+        False,
+        "a shell on the way does not take the command line ({line})",
+        "name a command: that hands its words on as they are, or to one shell only",
+    ),
+    _Symptom(
+        r"(?i)not found|no such file or directory|unknown command",
+        True,
+        'there is no "{python}" there ({line})',
+        ANOTHER_PYTHON,
+    ),
+    _Symptom(
+        r"(?i)permission denied|not allowed",
+        True,
+        '"{python}" may not be run there ({line})',
+        "mend its rights, or name another with python:",
+    ),
+)
+
+
+def broken_off(error: PipeLost) -> tuple[str, str]:
+    return f"the first contact broke off: {error}", "see whether it stays up, and try again"
+
+
+def unstarted(host: HostSpec, error: PipeLost) -> tuple[str, str]:
+    """Why the pipe ended before the bootstrap said a word, and the remedy."""
+    python = " ".join(host.python)
+    for line in reversed(error.words):
+        for symptom in _SYMPTOMS:
+            named = any(word in line for word in host.python) or not symptom.names_python
+            if named and re.search(symptom.pattern, line):
+                told = {"python": python, "line": line}
+                return symptom.what.format(**told), symptom.remedy.format(**told)
+    if error.status == 127:  # what a shell gives for a command that it does not find
+        return f'there is no "{python}" there (exit status 127)', ANOTHER_PYTHON
+    if error.status is None:
+        return broken_off(error)
+    return f"its Python did not start: {error}", f'see what "{python} -I -c pass" says there'

@@ -1,0 +1,73 @@
+"""From a host's specification to a pipe on which its slave is about to say hello.
+
+Rule: all launchers take the same way: a command line that gives a pipe, then the first contact over it.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+from ..errors import HostFault, IvypyError
+from . import bootstrap_client, ssh, subprocess_pipe
+from .bootstrap_client import Damaged
+from .bundle import Bundle
+from .errors import HostUnusable
+from .login_throttle import LoginGate
+from .pipe import Pipe
+from .spec import HostSpec, Launcher
+
+TRANSFERS: Final = 2  # a damaged one is tried again, once
+
+
+async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+    """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
+
+    Whatever a host does, or makes a library do, comes to that alone.
+    `host.connect_timeout_s` is the patience for the login, and again for every answer of the bootstrap. `log` gets a
+    line for each thing said (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
+    """
+    try:
+        return await _open(host, bundle, gate, log)
+    except (IvypyError, HostUnusable):
+        raise
+    except Exception as error:  # a bug, ours or asyncssh's, that something which the host said brings out
+        for text in "".join(traceback.format_exception(error)).splitlines():
+            log(f"   {text}")
+        what = f"the way to it failed: {type(error).__name__}: {error}"
+        raise HostUnusable(HostFault(host.name, what, f"log/{host.name}.log says where; this is a bug")) from None
+
+
+async def _open(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+    for _ in range(TRANSFERS):
+        pipe = await _launch(host, bundle, gate, log)
+        try:
+            await bootstrap_client.make(pipe, host, bundle, log)
+            return pipe
+        except Damaged:
+            await pipe.close()
+        except BaseException:
+            await pipe.close()
+            raise
+    what = f"the bundle arrived damaged, {TRANSFERS} times"
+    remedy = "its pipe changes bytes: give it no terminal (docker exec -i, not -it); its login scripts may read nothing"
+    raise HostUnusable(HostFault(host.name, what, remedy))
+
+
+async def _launch(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+    words = bootstrap_client.words(host, _python(host), bundle)
+    log(f"-> {bootstrap_client.shown([*host.command, *words])}")
+    match host.launcher:
+        case Launcher.SSH:
+            return await ssh.start(host, words, gate, log)
+        case Launcher.LOCAL:
+            return await subprocess_pipe.start(host.name, words, log)
+        case Launcher.COMMAND:
+            return await subprocess_pipe.start(host.name, [*host.command, *words], log)
+
+
+def _python(host: HostSpec) -> tuple[str, ...]:
+    """The words that start Python. On this machine `python3` is the one that runs the controller."""
+    if host.launcher is not Launcher.LOCAL:
+        return host.python
+    return tuple(sys.executable if word == "python3" else word for word in host.python)

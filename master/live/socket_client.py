@@ -1,0 +1,134 @@
+"""The user's end of a control socket: find the run, ask it, follow it.
+
+Rule: blocking and simple, a command does one thing; whatever goes wrong is an error that says which run was meant.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, line, read
+from ..errors import PlanError
+from ..verdicts import ExitCode
+from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, Follow, Refused, Request, Status
+from .socket_paths import answers, running
+
+CONNECT_S: Final = 5.0
+ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
+REPORTS: Final = (StepBegins, Subinterval, StepEnds, Remark, RunEnds)
+
+
+class NoSuchRun(PlanError):
+    """What was given names no run."""
+
+
+def socket_of(run: str | None, only: bool = False) -> Path:
+    """The socket of a run: its folder, or its id; None is the newest that runs. Raises PlanError.
+
+    `only`: None must not be a guess, since the run is going to be changed: there has to be one alone.
+    """
+    if run is None:
+        found = running()
+        if not found:
+            raise PlanError("no run of yours is under way on this machine; `ivypy run PLAN.yaml` starts one")
+        if only and len(found) > 1:
+            names = ", ".join(path.stem for path in found)
+            raise PlanError(f"several runs are under way; name the one that is meant: {names}")
+        return found[0]
+    folder = Path(run)
+    if (folder / "run.json").is_file():
+        return _of_folder(folder)
+    for path in running():
+        if path.stem == run:
+            return path
+    under_way = ", ".join(path.stem for path in running()) or "none"
+    raise NoSuchRun(f"{run}: is neither a run's folder nor a run that is under way; under way: {under_way}")
+
+
+def _of_folder(folder: Path) -> Path:
+    try:
+        said = json.loads((folder / "run.json").read_text())
+        ended, path = said.get("end_utc"), Path(str(said.get("socket", "")))
+    except (OSError, ValueError, AttributeError) as error:
+        raise PlanError(f"{folder}/run.json: cannot be read: {error}") from None
+    if ended:
+        raise PlanError(f"{folder}: the run has ended, at {ended}; its results stand in the folder")
+    if not said.get("socket"):
+        raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
+    if not answers(path):
+        raise PlanError(f"{folder}: the run is over, and was cut off before it could say so (nobody is at {path})")
+    return path
+
+
+def exit_code_of(folder: str) -> int:
+    """What run.json says of a run that ended without a last word; 1 if it says nothing."""
+    with suppress(OSError, ValueError, AttributeError):
+        code = json.loads((Path(folder) / "run.json").read_text()).get("exit_code")
+        return code if isinstance(code, int) else ExitCode.INTERNAL
+    return ExitCode.INTERNAL
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self._lines = self._read_lines()
+
+    def ask(self, request: Request) -> Answer:
+        """Raises PlanError where the run refuses, or does not answer."""
+        self._connection.settimeout(ANSWER_S)
+        try:
+            self._connection.sendall(line(request))
+            answer = next(self._lines, None)
+        except OSError as error:
+            raise PlanError(f"{self._path.stem}: the run does not answer: {error.strerror or error}") from None
+        if answer is None or isinstance(answer, REPORTS):
+            raise PlanError(f"{self._path.stem}: the run ended before it could answer")
+        if isinstance(answer, Refused):
+            raise PlanError("\n".join(answer.reasons))
+        return answer
+
+    def standing(self) -> Standing:
+        """How the run stands. Raises PlanError."""
+        answer = self.ask(Status())
+        assert isinstance(answer, Standing)
+        return answer
+
+    def follow(self) -> Iterator[Report]:
+        """Every report until the run ends. Raises PlanError."""
+        assert isinstance(self.ask(Follow()), Done)
+        self._connection.settimeout(None)
+        for report in self._lines:
+            if isinstance(report, REPORTS):
+                yield report
+
+    def _read_lines(self) -> Iterator[Answer | Report]:
+        reader = LineReader(LONGEST_ANSWER)
+        try:
+            while data := self._connection.recv(1 << 16):
+                for found in reader.feed(data):
+                    yield read(found, ANSWERS)
+        except ConnectionResetError:
+            return
+        except ProtocolError as error:
+            raise PlanError(f"{self._path.stem}: what the run says is not understood: {error}") from None
+
+
+@contextmanager
+def connected(run: str | None, only: bool = False) -> Iterator[Client]:
+    """A connection to a run; `only` as in socket_of. Raises PlanError."""
+    path = socket_of(run, only)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(CONNECT_S)
+        try:
+            connection.connect(str(path))
+        except OSError as error:
+            raise PlanError(f"{path.stem}: the run cannot be reached: {error.strerror or error}") from None
+        yield Client(connection, path)

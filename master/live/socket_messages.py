@@ -1,0 +1,96 @@
+"""What is said over a run's control socket: requests of a user's commands, answers of the run, and its reports.
+
+Rule: one request a connection at a time, answered by exactly one answer; after `follow` come the run's reports until
+it ends. The lines are the link's own (protocol/lines.py), the limits are smaller: a request is short.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.lines import LONGEST_LINE
+from ...protocol.messages import word
+from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+
+LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
+LONGEST_ANSWER: Final = LONGEST_LINE
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How does it stand?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Send every report from now on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    words: tuple[str, ...]  # as on the command line: clauses and settings
+    force: bool  # also where control sets the iops
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """As the first Ctrl-C."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """No I/O until `unpause`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpause:
+    """Back to the load from before the pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    text: str  # for events.csv
+
+
+Request = Status | Follow | Edit | Stop | Pause | Unpause | Mark
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """When a host took a change."""
+
+    host: str
+    utc: str  # its last workload thread had it
+    subinterval: int
+    failed: str  # why it did not, "" if it did
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A change was made."""
+
+    what: str  # old and new values; "" where nothing was different
+    took: tuple[Took, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What was asked is done, or under way."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing was done."""
+
+    reasons: tuple[str, ...]
+
+
+Answer = Changed | Done | Refused | Standing
+
+REQUESTS: Final[dict[str, type[Request]]] = {
+    word(kind): kind for kind in (Status, Follow, Edit, Stop, Pause, Unpause, Mark)
+}
+ANSWERS: Final[dict[str, type[Answer | Report]]] = {
+    word(kind): kind for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, Remark, RunEnds)
+}

@@ -1,0 +1,151 @@
+"""A run's control socket: whoever may connect is answered, or follows the run's reports.
+
+Rule: a client costs only itself. What it sends is limited in length and read strictly; what it does not read is kept
+to a limit, then it is cut off; the run never waits for one. What a request means is the desk's.
+"""
+
+import asyncio
+import os
+import pwd
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import psutil
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, line, read
+from .broadcast import Hub
+from .reports import Report
+from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, Follow, Refused, Request
+from .socket_paths import bound
+
+MOST_CLIENTS: Final = 64
+MOST_WAITING: Final = 4 << 20  # bytes that a client may leave unread
+MOST_OF_A_FAULT: Final = 500  # characters
+FLUSH_S: Final = 1.0  # at the end of the run, for followers to read its last words
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+
+
+class Desk(Protocol):
+    """Whoever answers requests, but for `follow`."""
+
+    async def answer(self, request: Request, who: str) -> Answer: ...
+
+
+@asynccontextmanager
+async def served(run: str, desk: Desk, hub: Hub) -> AsyncIterator[Path]:
+    """The socket of the run of that id, until the block is left. Raises OutputError."""
+    listening, path = bound(run)
+    server = _Server(desk, hub)
+    accepting = await asyncio.start_unix_server(server.serve, sock=listening)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        accepting.close()
+        await server.close()
+
+
+class _Server:
+    """Remembers the connections of one run."""
+
+    def __init__(self, desk: Desk, hub: Hub) -> None:
+        self._desk = desk
+        self._hub = hub
+        self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._clients[task] = writer
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                if len(self._clients) > MOST_CLIENTS:
+                    _say(writer, Refused((f"{MOST_CLIENTS} clients are connected to the run already",)))
+                elif (who := peer(writer.get_extra_info("socket"))) is None:
+                    _say(writer, Refused(("the run is another user's",)))
+                else:
+                    await self._converse(reader, writer, who)
+                await writer.drain()
+        finally:
+            del self._clients[task]
+            writer.close()
+
+    async def close(self) -> None:
+        """Let followers read the last reports, then part."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FLUSH_S):  # for all of them, who may also come and go meanwhile
+                flushed = (_flushed(writer) for writer in self._clients.values())
+                await asyncio.gather(*flushed, return_exceptions=True)
+        clients = dict(self._clients)
+        for task, writer in clients.items():
+            writer.transport.abort()  # what is unread now will not be read
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, who: str) -> None:
+        lines = LineReader(LONGEST_REQUEST)
+        leave = None
+        try:
+            while data := await reader.read(LONGEST_REQUEST):
+                for found in lines.feed(data):
+                    request = read(found, REQUESTS)
+                    if not isinstance(request, Follow):
+                        _say(writer, await self._answer(request, who))
+                    elif leave is None:
+                        _say(writer, Done("following"))
+                        leave = self._hub.follow(lambda report: _say(writer, report))
+                    await writer.drain()
+        except ProtocolError as error:
+            _say(writer, Refused((f"not understood: {error}",)))
+        finally:
+            if leave is not None:
+                leave()
+
+    async def _answer(self, request: Request, who: str) -> Answer:
+        """The desk's; where that fails by a fault of ours, the client is told, and only its request is lost."""
+        try:
+            return await self._desk.answer(request, who)
+        except Exception as error:
+            return Refused((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
+
+
+async def _flushed(writer: asyncio.StreamWriter) -> None:
+    """Wait until all that was said is read."""
+    writer.transport.set_write_buffer_limits(0)
+    await writer.drain()
+
+
+def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
+    """Never raises: whoever cannot be told is cut off."""
+    if writer.transport.is_closing():
+        return
+    try:
+        if writer.transport.get_write_buffer_size() <= MOST_WAITING:
+            writer.write(line(said))
+            return
+    except (ProtocolError, ValueError):  # longer than a line may be, or a text that is none
+        pass
+    writer.transport.abort()
+
+
+def peer(connection: socket.socket) -> str | None:
+    """Who is there, as the kernel knows: `anna@pts/3 (pid 1234)`; None for another user than ours or root."""
+    pid, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return process(pid, uid) if uid in (0, os.geteuid()) else None
+
+
+def process(pid: int, uid: int) -> str:
+    """A process and its user, for people."""
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    terminal = None
+    with suppress(psutil.Error):
+        terminal = psutil.Process(pid).terminal()
+    return f"{user}@{terminal.removeprefix('/dev/') if terminal else 'no terminal'} (pid {pid})"

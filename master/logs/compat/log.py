@@ -1,0 +1,111 @@
+"""fio's logs as they stand in the file, dense, for the old tools' arithmetic.
+
+Rule: what is wrong with a log is a LogError; nothing is resampled, aligned or left out here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ..faults import Fault, LogError
+from ..native._rows import parse_latencies
+from ..readers.detect_format import Hints, detect
+from ..readers.line_chunks import CHUNK, head
+from ..readers.records import Directions, Floats, Ints
+from ..readers.row_arrays import HistogramRows
+from ..readers.source import Format, Source
+from ..readers.text_rows import Parsed, Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A histogram log as it stands in the file."""
+
+    source: Source
+    stamps: Ints  # ms
+    directions: Directions
+    sizes: Ints
+    counts: Floats  # (rows, buckets)
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    def take(self, which: "Ints | np.ndarray") -> "Rows":
+        return replace(
+            self,
+            stamps=self.stamps[which],
+            directions=self.directions[which],
+            sizes=self.sizes[which],
+            counts=self.counts[which],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A latency log (or any log of that shape) as it stands in the file."""
+
+    stamps: Ints  # ms
+    values: Ints
+
+
+def histogram_sources(paths: Sequence[Path], hints: Hints) -> list[Source]:
+    """LogError where one is no histogram log, or has another layout than the first."""
+    found = [detect(path, hints) for path in paths]
+    faults = [fault for fault in found if isinstance(fault, Fault)]
+    sources = [source for source in found if isinstance(source, Source)]
+    for source in sources:
+        if source.format is not Format.FIO_HISTOGRAM:
+            faults.append(Fault(source.name, f"is a {source.format} log, where a histogram log of fio was expected"))
+        elif source.layout != sources[0].layout:
+            faults.append(Fault(source.name, f"has {source.layout}, where {sources[0].layout} was expected"))
+    if faults:
+        raise LogError(faults)
+    return sources
+
+
+def read_rows(source: Source) -> Rows:
+    """All rows of a log, dense. LogError where a line is none."""
+    columns, into = source.layout.buckets, HistogramRows(source)
+    reading = Reading(source)
+    parts: list[Rows] = []
+    for _, (rows, entries, *_) in reading.parse(into.parse):
+        dense = np.zeros((rows, columns))
+        row_of = np.repeat(np.arange(rows), np.diff(into.first[: rows + 1]))
+        dense[row_of, into.buckets[:entries]] = into.counts[:entries]
+        stamps, directions, sizes = into.stamps[:rows].copy(), into.directions[:rows].copy(), into.sizes[:rows].copy()
+        parts.append(Rows(source, stamps, directions, sizes, dense))
+    if not parts:
+        reading.fault("holds no records")
+    if reading.faults:
+        raise LogError(reading.faults)
+    return Rows(
+        source,
+        np.concatenate([part.stamps for part in parts]),
+        np.concatenate([part.directions for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+        np.concatenate([part.counts for part in parts]),
+    )
+
+
+def read_values(path: Path) -> Values:
+    """Stamps and values of a latency, bandwidth or IOPS log. LogError where a line is none."""
+    fields = head(path).split(b"\n", 1)[0].count(b",") + 1
+    source = Source(path, Format.FIO_LATENCY, "", "", "", fields=fields, direction_at=2)
+    reading = Reading(source)
+    most = CHUNK // len("0,0,0,0\n") + 1
+    stamps, values, directions = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.uint8)
+
+    def parse(text: memoryview) -> Parsed:
+        return parse_latencies(text, fields, 2, stamps, values, directions)
+
+    parts: list[Values] = []
+    if 4 <= fields <= 16:
+        for _, (rows, *_) in reading.parse(parse):
+            parts.append(Values(stamps[:rows].copy(), values[:rows].copy()))
+    if not parts:
+        reading.fault("holds no samples: expected rows of time, value, direction, block size")
+    if reading.faults:
+        raise LogError(reading.faults)
+    return Values(np.concatenate([p.stamps for p in parts]), np.concatenate([p.values for p in parts]))

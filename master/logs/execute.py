@@ -1,0 +1,294 @@
+"""`ivypy percentiles`, done: options in, text and files out, an exit code back.
+
+Rule: the steps stand here in their order and nothing else: find the logs, place them on one clock, choose the
+interval, analyse, judge, write.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import OutputError, PlanError
+from ..text.units import format_duration
+from ..verdicts import ExitCode
+from .compat import PRINTERS, CompatOptions, Tool
+from .faults import Fault, LogError
+from .readers.detect_format import Hints
+from .readers.find_logs import Found, find
+from .readers.records import NS_PER_MS, NS_PER_S
+from .readers.source import Format, Source
+from .render.table import Result
+from .render.write_result import text_of
+from .result.accuracy_check import check
+from .result.percentile import Interpolation
+from .result.series import Series
+from .result.sla import Promise, judge
+from .timeline.accumulate import Weighting
+from .timeline.build_series import Analysis, Question
+from .timeline.clock_alignment import apart, begins_ns, misalignment, read_start_times, with_start_times
+from .timeline.interval_length import SHORTEST_NS, Auto, choose
+from .timeline.unlogged_tail import read_totals
+
+_MOST_ROWS = 5_000_000
+_DEFAULT_PERCENTILES = (50.0, 95.0, 99.0, 99.9)
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The command line, parsed."""
+
+    paths: tuple[Path, ...]
+    interval: int | Auto | None  # ns; None: a second, or a run's own subinterval
+    percentiles: tuple[float, ...] | None
+    by: tuple[tuple[str, ...], ...]
+    output_format: str
+    output: Path | None
+    plots: tuple[Path, ...]
+    hgrm: tuple[Path, ...]
+    start_times: Path | None
+    json: tuple[Path, ...]
+    promises: tuple[Promise, ...]
+    weighting: Weighting | None
+    interpolation: Interpolation
+    exact: bool
+    keep_going: bool
+    check: bool
+    hints: Hints
+    max_start_spread_s: float
+    align: str | None  # "clock" or "start"; None: start for runs of ivypy
+    latencies: tuple[str, ...]  # of ivypy's runs: service, response
+    compat: Tool | None
+    compat_options: CompatOptions
+
+
+def execute(options: Options, out: Say, log: Say) -> ExitCode:
+    """Do it; `out` takes the result, `log` what is to be known about it. PlanError: the arguments or the logs."""
+    if options.compat is not None:
+        lines = PRINTERS[options.compat](options.paths, options.hints, options.compat_options)
+        _deliver("".join(f"{line}\n" for line in lines), options.output, out)
+        return ExitCode.OK
+    found = find(options.paths, options.hints, options.latencies)
+    if options.check:
+        return _check(found, options, out)
+    result = _analyse(found, options)
+    if options.output_format != "table" or options.output is not None:
+        for note in (*result.notes, *(f"left out: {what}" for what in result.left_out)):
+            log(note)
+    _deliver(text_of(result, options.output_format), options.output, out)
+    _draw(result, options)
+    return _judge(result, options, log)
+
+
+def _analyse(found: Found, options: Options) -> Result:
+    starts = read_start_times(options.start_times) if options.start_times else {}
+    totals = read_totals(options.json) if options.json else None
+    sources, misplaced = with_start_times(found.sources, starts)
+    far = apart(sources, options.max_start_spread_s)
+    faults = [*found.faults, *misplaced, *_mixed_clocks(sources), *far]
+    if faults and not options.keep_going:
+        raise LogError(faults)
+    left_out = {fault.path for fault in faults}
+    sources = [source for source in sources if source.name not in left_out]
+    if not sources:
+        raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
+    origin_ns = _origin_ns(sources, options.align)
+    sources = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources] if origin_ns else sources
+    wanted = options.percentiles or _DEFAULT_PERCENTILES
+    percentiles = tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)}))
+    question = Question(
+        SHORTEST_NS,
+        options.by,
+        percentiles,
+        options.weighting or Weighting.UNIFORM,
+        options.interpolation,
+        options.exact,
+        bool(options.plots or options.hgrm),
+        totals,
+    )
+    _refuse_nonsense(question, sources)
+    notes = [*found.notes, *_remarks(sources)]
+    question, chosen = _with_length(question, options.interval, sources, found)
+    notes += chosen
+    answer = Analysis(sources, found.layouts, question).run()
+    faults += answer.faults
+    if answer.faults and not options.keep_going:
+        raise LogError(list(answer.faults))
+    notes += answer.notes
+    # A run's steps follow one another, and its hosts' clocks were measured: only logs are compared.
+    spans = {source: span for source, span in answer.spans.items() if source.format is not Format.IVYPY}
+    notes += misalignment(sources, list(spans.values()), starts)
+    notes += _other_lengths(spans)
+    zero_ns = _zero_ns(sources, origin_ns)
+    settings = {
+        "interval": format_duration(question.length_ns / NS_PER_S),
+        "weighting": question.weighting.value,
+        "interpolation": "none (exact)" if question.exact else question.interpolation.value,
+        "logs": str(len(sources)),
+    }
+    said = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
+    result = Result(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns)
+    if not result.series:
+        raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
+    if len(result.span) * len(result.series) > _MOST_ROWS:
+        raise PlanError(
+            f"--interval: {len(result.span):,} intervals for {len(result.series)} instances are too many rows; "
+            "choose a longer interval"
+        )
+    return result
+
+
+def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
+    """Where quantum 0 begins: 1970 (or the jobs' start), or the begin of the first log."""
+    if not all(source.is_absolute for source in sources):
+        return 0
+    is_run = any(source.format is Format.IVYPY for source in sources)
+    if align == "clock" or (align is None and not is_run):
+        return 0
+    # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
+    first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
+    return min(begins_ns(source) - first_row[source] for source in sources)
+
+
+def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:
+    return origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
+
+
+def _refuse_nonsense(question: Question, sources: Sequence[Source]) -> None:
+    if not question.exact:
+        return
+    if question.weighting is Weighting.IN_FLIGHT:
+        raise PlanError("--exact counts I/Os where they completed; leave out --weighting in-flight")
+    if question.keep_histograms:
+        raise PlanError("--exact keeps no histograms to draw; leave out --plot and --hgrm, or --exact")
+    histograms = [s.name for s in sources if s.format in (Format.FIO_HISTOGRAM, Format.IVYPY)]
+    if histograms:
+        raise PlanError(f"--exact needs logs of single I/Os; {histograms[0]} holds histograms")
+
+
+def _mixed_clocks(sources: Sequence[Source]) -> list[Fault]:
+    """Stamps from 1970 and stamps from a job's start cannot be laid on one another, unless the starts are given."""
+    absolute = [s for s in sources if s.is_absolute]
+    relative = [s for s in sources if s not in absolute]
+    if not absolute or not relative:
+        return []
+    fewer, other = (relative, absolute) if len(relative) <= len(absolute) else (absolute, relative)
+    what = "its job's start" if fewer is relative else "1970"
+    return [
+        Fault(s.name, f"counts time from {what}, {other[0].name} does not", "give the starts with --start-times")
+        for s in fewer
+    ]
+
+
+def _with_length(
+    question: Question, interval: int | Auto | None, sources: Sequence[Source], found: Found
+) -> tuple[Question, list[str]]:
+    if interval is None:
+        subintervals = [s.period_ns for s in sources if s.format is Format.IVYPY and s.period_ns]
+        # A subinterval's real length is a little off its nominal one.
+        interval = round(max(subintervals, default=NS_PER_S) / NS_PER_MS) * NS_PER_MS
+    if not isinstance(interval, Auto):
+        return replace(question, length_ns=interval), []
+    periods = [source.period_ns for source in sources if source.period_ns]
+    # Whole tenths of a second: a base of 1,002 ms would give intervals that nobody asked for.
+    tenth = NS_PER_S // 10
+    base_ns = max(round(max(periods, default=tenth) / tenth) * tenth, tenth)
+    trial = replace(question, length_ns=base_ns, by=(("all",),), keep_histograms=True, exact=False, totals=None)
+    series = Analysis(sources, found.layouts, trial).run().series
+    chosen = [choose(s.histograms, base_ns, interval) for s in series if s.histograms is not None]
+    if not chosen:
+        return replace(question, length_ns=base_ns), []
+    longest = max(chosen, key=lambda choice: choice.length_ns)
+    return replace(question, length_ns=longest.length_ns), [longest.sentence(interval)]
+
+
+def _remarks(sources: Sequence[Source]) -> list[str]:
+    """What must be known of a format to read its numbers."""
+    notes = []
+    if any(s.format is Format.FIO_HISTOGRAM for s in sources):
+        notes.append("fio's histogram logs hold completion latency (clat) only, and not the I/Os after the last row")
+    if any(s.format is Format.FIO_LATENCY and s.fields == 4 and s.unit_ns == 1 for s in sources):
+        notes.append("latency logs of 4 columns are taken to be nanoseconds (fio 2.99 on); --unit us for older ones")
+    if any(s.averaged for s in sources):
+        notes.append("logs with log_avg_msec hold means: their rows count means, and percentiles stay blank")
+    return notes
+
+
+def _other_lengths(spans: dict[Source, tuple[int, int]]) -> list[str]:
+    """Logs that end well before or after the others: their intervals are of fewer logs."""
+    ends = {source.name: end for source, (_, end) in spans.items()}
+    if len(ends) < 2:
+        return []
+    middle = sorted(ends.values())[(len(ends) - 1) // 2]
+    begin = min(begin for begin, _ in spans.values())
+    far = [name for name, end in ends.items() if abs(end - middle) > max((middle - begin) * 0.05, 2 * NS_PER_S)]
+    return [
+        f"{name}: ends at {(ends[name] - begin) / NS_PER_S:.3f} s, where the others end near "
+        f"{(middle - begin) / NS_PER_S:.3f} s; the column `logs` says how many logs each interval is of"
+        for name in sorted(far)
+    ]
+
+
+def _judge(result: Result, options: Options, log: Say) -> ExitCode:
+    outcomes = judge(result, options.promises)
+    for outcome in outcomes:
+        log(outcome.sentence())
+    if any(outcome.broken for outcome in outcomes):
+        return ExitCode.SLO_MISSED
+    return ExitCode.PARTIAL if result.left_out else ExitCode.OK
+
+
+def _check(found: Found, options: Options, out: Say) -> ExitCode:
+    if found.faults:
+        raise LogError(list(found.faults))
+    length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S
+    checked = check(found.sources, options.percentiles or _DEFAULT_PERCENTILES, length_ns)
+    lines = [*checked.notes, *(compared.sentence() for compared in checked.compared)]
+    lines.append("within the bucket's width in every row's own interval: " + ("yes" if checked.is_within else "NO"))
+    _deliver("".join(f"{line}\n" for line in lines), options.output, out)
+    return ExitCode.OK if checked.is_within else ExitCode.INVALID
+
+
+def _deliver(text: str, path: Path | None, out: Say) -> None:
+    if path is None:
+        out(text)
+        return
+    _saved(path, lambda: path.write_text(text, encoding="utf-8"))
+
+
+def _saved(path: Path, save: Callable[[], object]) -> None:
+    try:
+        save()
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
+def _draw(result: Result, options: Options) -> None:
+    """The pictures and HdrHistogram's files are of `all`, the first kind of log."""
+    drawn = [series for series in result.series if series.histograms is not None]
+    for path in (*options.plots, *options.hgrm):
+        if not drawn:
+            raise PlanError(f"{path}: only `all` is drawn; add it to --by")
+        _saved(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]
+
+
+def _draw_one(result: Result, series: Series, path: Path) -> None:
+    from .render import hdr, plot_html, plot_png
+
+    match path.suffix:
+        case ".png":
+            plot_png.draw(result, series, path)
+        case ".html":
+            plot_html.draw(result, series, path)
+        case ".hgrm":
+            path.write_text(hdr.hgrm(series), encoding="ascii")
+        case ".hlog":
+            path.write_text(hdr.hlog(series), encoding="ascii")
+
+
+def interval_ms(interval: int | Auto | None) -> int:
+    """For the old tools, which know only a fixed interval."""
+    if isinstance(interval, Auto):
+        raise PlanError("--interval auto does not go with --compat; write for example 1s")
+    return (interval or NS_PER_S) // NS_PER_MS

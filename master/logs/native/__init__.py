@@ -1,0 +1,1 @@
+"""The C parsers of text logs."""

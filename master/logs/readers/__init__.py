@@ -1,0 +1,1 @@
+"""Reading logs: format detection, and one reader for each format."""

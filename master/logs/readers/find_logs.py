@@ -1,0 +1,96 @@
+"""From the command line's paths to the logs that can be merged.
+
+Rule: a folder stands for the logs in it, of one format (histograms before single I/Os, which may be the same I/Os);
+everything that cannot be used is a fault, and logs of one kind get one layout.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ..faults import Fault
+from .bucket_layouts import Layout
+from .detect_format import Hints, detect
+from .ivypy_run import sources_of
+from .source import Format, Source, named, with_hosts
+
+RUN_FILE: Final = "histograms.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    sources: tuple[Source, ...]
+    faults: tuple[Fault, ...]
+    layouts: dict[tuple[str, str], Layout]  # the layout that each kind is merged in
+    notes: tuple[str, ...] = ()
+
+
+def find(paths: Sequence[Path], hints: Hints, latencies: Sequence[str] = ()) -> Found:
+    sources: list[Source] = []
+    faults: list[Fault] = []
+    notes: list[str] = []
+    for path in dict.fromkeys(paths):
+        if not path.is_dir():
+            files = [path]
+        elif (path / RUN_FILE).exists():
+            files = [path / RUN_FILE]
+        else:
+            files = _logs_in(path)
+            if not files:
+                faults.append(Fault(str(path), "is a folder without logs of fio, smallfile or ivypy in it"))
+            else:
+                notes.append(f"{path}: logs in it: {len(files)}, from {files[0].name}")
+        for file in files:
+            found = detect(file, hints)
+            if isinstance(found, Source) and found.format is Format.IVYPY:
+                run = sources_of(file, latencies)
+                found = run if isinstance(run, Fault) else found
+                sources += [] if isinstance(run, Fault) else run
+            elif isinstance(found, Source):
+                sources.append(found)
+            if isinstance(found, Fault):
+                faults.append(found)
+    sources = with_hosts(sources)
+    layouts, misfits = _layouts(sources)
+    faults.extend(misfits)
+    bad = {fault.path for fault in misfits}
+    return Found(tuple(s for s in sources if s.name not in bad), tuple(faults), layouts, tuple(notes))
+
+
+def _logs_in(folder: Path) -> list[Path]:
+    """The logs of a folder by their names: histograms if there are any, else smallfile's, else single latencies."""
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    names = {path: named(path) for path in files}
+    return (
+        [path for path in files if names[path].is_histogram]
+        or [path for path in files if names[path].quantity == "response_time"]
+        or [path for path in files if names[path].quantity]
+    )
+
+
+def _layouts(sources: Sequence[Source]) -> tuple[dict[tuple[str, str], Layout], list[Fault]]:
+    """One layout for the histograms of each kind: the finest that all of the commonest unit can be turned into."""
+    layouts: dict[tuple[str, str], Layout] = {}
+    faults: list[Fault] = []
+    for kind in {source.kind for source in sources}:
+        own = [source for source in sources if source.kind == kind]
+        if own[0].format is not Format.FIO_HISTOGRAM:
+            continue
+        commonest = Counter(source.layout for source in own).most_common(1)[0][0]
+        layout = commonest
+        for source in own:
+            if source.layout.merges_with(commonest):
+                layout = layout.merged(source.layout)
+            else:
+                faults.append(
+                    Fault(
+                        source.name,
+                        f"has {source.layout}: expected {commonest}, as most of the logs have",
+                        "logs of fio 2 and fio 3 cannot be merged; analyse them apart",
+                        line=1,
+                    )
+                )
+        layouts[kind] = layout
+    return layouts, faults

@@ -1,0 +1,32 @@
+"""fio's latency logs (write_lat_log): rows of `time_ms, value, direction, block_size, ...`, one for every I/O.
+
+Rule: the stamp is the completion, rounded down to a millisecond. The value is in nanoseconds since fio 2.99, in
+microseconds before; nothing in the log says which. With log_avg_msec rows are means, which percentiles cannot be
+had from: such a log keeps a quantity of its own, so that it is never merged with single I/Os.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..native._rows import parse_latencies
+from .line_chunks import CHUNK
+from .records import NS_PER_MS, Clock, Samples
+from .text_rows import Parsed, Reading
+
+_SHORTEST_ROW = len("0,0,0,0\n")
+
+
+def read(reading: Reading) -> Iterator[Samples]:
+    """The log's samples, a batch at a time; each batch is valid until the next. Faults go to `reading`."""
+    source = reading.source
+    most = CHUNK // _SHORTEST_ROW + 1
+    stamps, values, directions = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.uint8)
+
+    def parse(text: memoryview) -> Parsed:
+        return parse_latencies(text, source.fields, source.direction_at, stamps, values, directions)
+
+    clock = Clock(source.start_ns, source.drift)
+    for _, (rows, *_) in reading.parse(parse):
+        value = values[:rows] if source.unit_ns == 1 else values[:rows] * source.unit_ns
+        yield Samples(clock.common(stamps[:rows] * NS_PER_MS), value, directions[:rows])

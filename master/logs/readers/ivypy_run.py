@@ -1,0 +1,136 @@
+"""Runs of ivypy: histograms.sqlite, every subinterval's histograms of every host.
+
+Rule: one source per host, step and latency; the step is its `job`. A subinterval is a record (start, start + length]
+on the controller's clock. Random and sequential are summed; reads and writes stay apart.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+
+from ....protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Kind, Moment
+from ....protocol.histogram import BUCKETS
+from ...errors import OutputError
+from ..faults import Fault
+from .records import Records
+from .source import DIRECTIONS, Direction, Format, Source
+from .text_rows import Reading
+
+_SERIES_OF: Final = {"service": SERVICE, "response": RESPONSE}
+_DIRECTION_OF: Final = {
+    Kind.RANDOM_READ: Direction.READ,
+    Kind.SEQUENTIAL_READ: Direction.READ,
+    Kind.RANDOM_WRITE: Direction.WRITE,
+    Kind.SEQUENTIAL_WRITE: Direction.WRITE,
+}
+_PLACES: Final = "SELECT host, start_utc_ns, length_ns FROM result WHERE step = ? ORDER BY subinterval"
+_RESULTS: Final = (
+    "SELECT start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
+    " WHERE step = ? AND host = ? ORDER BY subinterval"
+)
+_MOMENTS: Final = "SELECT moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
+
+
+def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
+    """What a run holds. A Fault where the file is no run's, of another version, or holds no subinterval."""
+    from ...output.histogram_db_reader import Stored  # a seventh of a second, which logs need not wait for
+
+    sources: list[Source] = []
+    try:
+        with Stored(path) as stored:
+            steps = stored.steps()
+        with closing(_connect(path)) as base:
+            for number, name in steps.items():
+                rows = base.execute(_PLACES, (number,)).fetchall()
+                for host in dict.fromkeys(row[0] for row in rows):
+                    begins, lengths = zip(*(row[1:] for row in rows if row[0] == host), strict=True)
+                    sources += [
+                        Source(
+                            path,
+                            Format.IVYPY,
+                            latency,
+                            host,
+                            f"step{number:04d}.{name}",
+                            epoch=True,
+                            first_ns=begins[0],
+                            period_ns=sorted(lengths)[len(lengths) // 2],
+                            step=number,
+                        )
+                        for latency in latencies
+                        if _was_recorded(base, number, host, latency)
+                    ]
+    except (OutputError, sqlite3.Error, zlib.error, ValueError) as error:
+        return Fault(str(path), f"is not a run of ivypy that can be read: {error}")
+    return sources or Fault(
+        str(path), "holds no I/Os: the run ended before its first subinterval, or recorded no such latency"
+    )
+
+
+def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str) -> bool:
+    """Whether a host's step has any such latency: where iops was max there is no response time, which is no fault."""
+    first = _SERIES_OF[latency]
+    for (moments,) in base.execute(_MOMENTS, (step, host)):
+        known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
+        if known[:, first : first + KINDS, Moment.COUNT].any():
+            return True
+    return False
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
+
+
+def read(reading: Reading) -> Iterator[Records]:
+    """The host's subintervals, one a batch. Faults go to `reading`."""
+    source = reading.source
+    try:
+        with closing(_connect(source.path)) as base:
+            for begin_ns, length_ns, *arrays in base.execute(_RESULTS, (source.step, source.host)):
+                begin_ns += source.start_ns
+                records = _records(begin_ns, begin_ns + length_ns, _SERIES_OF[source.quantity], *arrays)
+                if len(records):
+                    yield records
+    except (sqlite3.Error, zlib.error, ValueError, IndexError) as error:
+        reading.fault(f"cannot be read: {error}", left_out="the rest")
+
+
+def _records(
+    begin_ns: int, end_ns: int, first_series: int, moments: bytes, spans: bytes, buckets: bytes, bucket_type: str
+) -> Records:
+    """One subinterval: a row per direction that has I/Os, all merge classes added."""
+    used = np.frombuffer(zlib.decompress(spans), "<u4").reshape(-1, 2).astype(np.int64)
+    known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
+    counts = np.frombuffer(zlib.decompress(buckets), f"<{bucket_type}")
+    ends = used[:, 1].cumsum()
+    cells = np.zeros((len(DIRECTIONS), BUCKETS), np.uint64)
+    lowest, highest = np.full(len(DIRECTIONS), np.iinfo(np.int64).max), np.zeros(len(DIRECTIONS), np.int64)
+    for klass in range(len(known)):
+        for kind in range(KINDS):
+            direction = DIRECTIONS.index(_DIRECTION_OF[Kind(kind)])
+            series = first_series + kind
+            first, length = used[klass * SERIES + series]
+            if length:
+                end = ends[klass * SERIES + series]
+                cells[direction, first : first + length] += counts[end - length : end]
+                lowest[direction] = min(lowest[direction], int(known[klass, series, Moment.MIN]))
+                highest[direction] = max(highest[direction], int(known[klass, series, Moment.MAX]))
+    filled = np.flatnonzero(cells.any(axis=1))
+    rows, entries = np.nonzero(cells[filled])
+    stop = np.searchsorted(rows, np.arange(len(filled)), side="right").astype(np.int64)
+    return Records(
+        np.full(len(filled), begin_ns),
+        np.full(len(filled), end_ns),
+        filled.astype(np.uint8),
+        np.concatenate([[0], stop[:-1]]).astype(np.int64) if len(filled) else stop,
+        stop,
+        entries.astype(np.uint16),
+        cells[filled][rows, entries],
+        lowest[filled],
+        highest[filled],
+    )

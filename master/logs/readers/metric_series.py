@@ -1,0 +1,153 @@
+"""Finished data as series over time: a run folder's columns, what fio's JSON kept of its steady state, a CSV column.
+
+Rule: what a file cannot give is an error that names the file and what it has instead; nothing is guessed.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Final
+
+from ...control.offline import Series
+from ...control.phase import Phase
+from ...errors import PlanError
+
+FIO_SECOND: Final = 1.0  # fio keeps one value a second of its window
+_FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
+    "overall_iops": ("iops", 1.0),
+    "overall_mib_per_s": ("bw", 2.0**-20),
+    "overall_service_us_mean": ("lat_ns", 1e-3),
+}
+_UNLOADED: Final = (Phase.COOLDOWN,)
+_ENCODING: Final = "utf-8-sig"  # spreadsheets begin a file with a mark of it
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A series, what it is of, and where a window must not reach over."""
+
+    name: str
+    series: Series
+    breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
+
+
+def series_of(path: Path, metric: str, rollup: str, length_s: float) -> list[Named]:
+    """What `path` holds of `metric`: a run folder, fio's JSON, or a CSV file with that column.
+
+    `length_s` is between two rows of a CSV file that has no column `length_s`. Raises PlanError.
+    """
+    try:
+        if path.is_dir():
+            return _of_run(path, metric, rollup)
+        with open(path, encoding=_ENCODING) as file:
+            begins = file.read(1)
+        return _of_fio(path, metric) if begins == "{" else [_of_csv(path, metric, length_s)]
+    except OSError as error:
+        raise PlanError(f"{path}: not read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+        raise PlanError(f"{path}: not read: {error}") from None
+
+
+def _of_run(path: Path, metric: str, rollup: str) -> list[Named]:
+    indexes = sorted(path.glob("step*/index.csv"))
+    if not indexes:
+        raise PlanError(f"{path}: no run folder: it has no step*/index.csv")
+    found = []
+    for index in indexes:
+        rows = [row for row in _rows(index) if row["rollup_type"] == rollup and row["file"]]
+        if not rows:
+            types = sorted({row["rollup_type"] for row in _rows(index)})
+            raise PlanError(f"{index.parent}: no files of the rollup type {rollup}; there are {', '.join(types)}")
+        for row in rows:
+            name = f"{index.parent.name} {rollup}={row['rollup_instance']}"
+            found.append(_of_instance(name, index.parent / row["file"], metric))
+    return found
+
+
+def _of_instance(name: str, path: Path, metric: str) -> Named:
+    rows = [row for row in _rows(path) if row["phase"] not in _UNLOADED]
+    lengths = [float(row["length_s"]) for row in rows]
+    changed = [
+        i for i in range(1, len(rows))
+        if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
+    ]  # fmt: skip
+    return Named(name, Series(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
+
+
+def _of_csv(path: Path, metric: str, length_s: float) -> Named:
+    rows = _rows(path)
+    lengths = _lengths(path, rows) if rows and "length_s" in rows[0] else [length_s] * len(rows)
+    return Named(str(path), Series(_starts(lengths), lengths, _values(path, rows, metric)))
+
+
+def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    found = []
+    for length_s in _values(path, rows, "length_s"):
+        if length_s is None or length_s <= 0:
+            raise PlanError(f"{path}: column length_s: it must be above 0 in every row")
+        found.append(length_s)
+    return found
+
+
+def _of_fio(path: Path, metric: str) -> list[Named]:
+    try:
+        return _of_jobs(path, json.loads(path.read_text(encoding=_ENCODING))["jobs"], metric)
+    except (KeyError, AttributeError, TypeError):
+        raise PlanError(f"{path}: not read: it is JSON, but not as fio writes it") from None
+
+
+def _of_jobs(path: Path, jobs: Iterable[Mapping[str, Any]], metric: str) -> list[Named]:
+    found = []
+    for job in jobs:
+        kept = job.get("steadystate", {}).get("data", {})
+        if metric not in _FIO:
+            raise PlanError(f"{path}: fio keeps no {metric}; it has {', '.join(_FIO)}")
+        name, unit = _FIO[metric]
+        if values := kept.get(name):
+            lengths = [FIO_SECOND] * len(values)
+            found.append(Named(f"{path} {job['jobname']}", Series(_starts(lengths), lengths, _scaled(values, unit))))
+    if not found:
+        raise PlanError(f"{path}: no steadystate data of {metric}; fio keeps it when run with --steadystate")
+    return found
+
+
+def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:
+    return [None if value is None else value * unit for value in values]
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding=_ENCODING) as file:
+        reader = csv.DictReader(file)
+        rows = []
+        for row in reader:
+            if None in row:
+                raise PlanError(f"{path}: line {reader.line_num}: it has more values than the header has columns")
+            rows.append(row)
+        return rows
+
+
+def _values(path: Path, rows: Sequence[Mapping[str, Any]], column: str) -> list[float | None]:
+    if not rows:
+        raise PlanError(f"{path}: it has no rows")
+    if column not in rows[0]:
+        raise PlanError(f"{path}: it has no column {column}; it has {', '.join(list(rows[0])[:12])} ...")
+    try:
+        return [_number(row[column]) for row in rows]
+    except ValueError as error:
+        raise PlanError(f"{path}: column {column}: {error}") from None
+
+
+def _number(text: str | None) -> float | None:
+    """A blank, and what other programs write for one, is no value. Raises ValueError."""
+    value = float(text) if text else math.nan
+    if math.isinf(value):
+        raise ValueError(f"{text} is not a measured value")
+    return None if math.isnan(value) else value
+
+
+def _starts(lengths: Sequence[float]) -> list[float]:
+    return list(accumulate(lengths, initial=0.0))[:-1]

@@ -1,0 +1,113 @@
+"""One log among those to be analysed: what it holds, and whose it is.
+
+Rule: what a log holds is told from its content (detect_format.py); whose it is, from its name, since nothing inside
+says. Logs are merged only with logs of the same format and quantity: a histogram of completion latencies is never added
+to latencies of single I/Os, which may well be the same I/Os.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from .bucket_layouts import IVYPY, Layout
+
+NONE: Final = "none"  # the value of an attribute that a log does not have
+
+
+class Format(StrEnum):
+    FIO_HISTOGRAM = "fio-histogram"
+    FIO_LATENCY = "fio-latency"
+    SMALLFILE = "smallfile"
+    IVYPY = "ivypy"
+
+
+class Direction(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    TRIM = "trim"
+
+
+DIRECTIONS: Final = tuple(Direction)  # in the order of fio's numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    path: Path
+    format: Format
+    quantity: str  # clat, slat, lat (fio), response_time (smallfile), service, response (ivypy)
+    host: str
+    job: str
+    layout: Layout = IVYPY
+    lead: int = 3  # fio histograms: columns before the buckets
+    fields: int = 5  # fio latency logs: columns
+    direction_at: int = 2  # fio latency logs: the direction's column
+    averaged: bool = False  # fio latency logs: rows are means over log_avg_msec
+    epoch: bool = False  # stamps count from 1970, not from the job's start
+    first_ns: int = 0  # the first stamp, on its own clock
+    start_ns: int = 0  # when its time began, on the common clock: smallfile's name, or --start-times
+    drift: float = 0.0  # how much faster than the common clock its clock ran, as a fraction
+    period_ns: int | None = None  # fio histograms: log_hist_msec; ivypy: the subinterval
+    unit_ns: int = 1  # fio latency logs: unit of the values
+    step: int = 0  # ivypy: the step's number
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def begin_ns(self) -> int | None:
+        """When its first I/O can have begun, on the common clock; None where nothing says so."""
+        return self.start_ns if not self.epoch or self.format is Format.SMALLFILE else None
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether its time counts from 1970."""
+        return self.epoch or self.start_ns != 0
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What must agree for logs to be merged."""
+        return self.format.value, self.quantity
+
+
+_COMPRESSED: Final = re.compile(r"\.(gz|xz|zst|zstd)$")
+_FIO: Final = re.compile(
+    r"^(?P<job>.*?)_?(?P<quantity>[cs]?lat)(?P<hist>_hist)?(\.(?P<number>\d+))?\.log(\.(?P<host>.+))?$"
+)
+_SMALLFILE: Final = re.compile(r"^rsptimes_(?P<thread>[^_]+)_(?P<host>.+)_(?P<op>[^_]+)_(?P<start>\d+(\.\d+)?)\.csv$")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a file's name says; blank where it says nothing."""
+
+    host: str = ""
+    job: str = ""
+    quantity: str = ""
+    is_histogram: bool = False
+    start_ns: int | None = None
+
+
+def named(path: Path) -> Named:
+    """Host, job, quantity and start, from names as fio and smallfile make them, compressed or not."""
+    name = _COMPRESSED.sub("", path.name)
+    if match := _SMALLFILE.match(name):
+        whole, _, fraction = match["start"].partition(".")
+        start_ns = int(whole) * 1_000_000_000 + int(f"{fraction:<09}"[:9])
+        return Named(match["host"], match["op"], "response_time", False, start_ns)
+    if match := _FIO.match(name):
+        host = _COMPRESSED.sub("", match["host"] or "")
+        return Named(host, match["job"], match["quantity"], match["hist"] is not None)
+    return Named()
+
+
+def with_hosts(sources: Iterable[Source]) -> list[Source]:
+    """Logs without a host in their name take that of their folder, if the logs come from more than one folder."""
+    sources = list(sources)
+    folders = {source.path.parent for source in sources}
+    if len(folders) < 2:
+        return [replace(s, host=s.host or NONE) for s in sources]
+    return [replace(s, host=s.host or s.path.parent.name or NONE) for s in sources]

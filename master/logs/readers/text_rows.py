@@ -1,0 +1,58 @@
+"""What the three readers of text have in common: chunks to rows, bad lines to faults.
+
+Rule: a bad line is left out and named; a file with more than a few of them is no log, and its rest is left out.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..faults import Fault
+from .bad_lines import explain, line_at
+from .line_chunks import StreamError, chunks, open_log
+from .source import Source
+
+_MOST_BAD_LINES: Final = 10
+
+Parsed = tuple[int, int, int, int, bool]  # as _rows.pyi has it
+
+
+@dataclass(slots=True)
+class Reading:
+    """One log while it is read: where in it we are, and what was wrong so far."""
+
+    source: Source
+    faults: list[Fault] = field(default_factory=list)
+    line: int = 1  # the number of the first line of what was parsed last
+    late_rows: int = 0  # fio histograms: rows that came after a stall
+    catch_up_rows: int = 0  # fio histograms: rows with the stamp of the one before
+
+    def fault(self, what: str, remedy: str = "", line: int | None = None, left_out: str = "the line") -> None:
+        self.faults.append(Fault(self.source.name, what, remedy, line, left_out))
+
+    def parse(self, parser: Callable[[memoryview], Parsed]) -> Iterator[tuple[memoryview, Parsed]]:
+        """Run `parser` over the log; yield what it read, with the text that it was read from."""
+        bad_lines = 0
+        try:
+            with open_log(self.source.path) as stream:
+                for text, cut in chunks(stream):
+                    while len(text):
+                        parsed = parser(text)
+                        rows, _, lines, used, bad = parsed
+                        if rows:
+                            yield text[:used], parsed
+                        self.line += lines
+                        text = text[used:]
+                        if not bad:
+                            continue
+                        bad_lines += 1
+                        wrong = line_at(text, 0)
+                        rest = text[len(bytes(text).split(b"\n", 1)[0]) + 1 :]
+                        self.fault(explain(wrong, self.source, cut and not len(rest)), line=self.line)
+                        if bad_lines > _MOST_BAD_LINES:
+                            self.fault("has more bad lines than a log has", line=self.line, left_out="the rest")
+                            return
+                        self.line += 1
+                        text = rest
+        except StreamError as error:
+            self.fault(str(error), line=self.line, left_out="the rest")

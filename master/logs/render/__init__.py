@@ -1,0 +1,1 @@
+"""A result as CSV, JSON, text, HTML, PNG or HdrHistogram files."""

@@ -1,0 +1,217 @@
+"""The rows of a result, the same for CSV, JSON and the screen.
+
+Rule: columns come from one table, which also prints their documentation. Nothing is scaled: latencies are
+microseconds. A cell is blank where there is no number. A percentile that is only a lower bound is no number: its
+cell says ">=17045651.456".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import numpy as np
+
+from ..readers.records import NS_PER_S
+from ..result.percentile import FEW_BEYOND, Statistics
+from ..result.series import Series
+
+WHOLE: Final = "whole"
+_NS_PER_US: Final = 1000
+
+COLUMNS: Final = {
+    "rollup_type": "The attributes by which the logs are sliced: `all`, `host`, `host+direction` ...",
+    "rollup_instance": "The slice: the attributes' values.",
+    "format": "What the logs are: fio-histogram, fio-latency, smallfile, ivypy.",
+    "quantity": "Which latency: fio's clat, slat or lat (histogram logs hold clat only), smallfile's response_time, "
+    "ivypy's service or response. `_avg`: the log holds means, so there are no percentiles.",
+    "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
+    "start_s": "Begin of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
+    "interval's begin.",
+    "end_s": "Its end. An interval is (start, end]: what completed exactly at its end belongs to it.",
+    "start_utc": "Begin as a date, where the logs' stamps count from 1970; else blank.",
+    "logs": "How many logs tell something about the interval, of how many: `127/128`.",
+    "left_out": "How many parts of the logs were left out (--keep-going); the notes say which.",
+    "count": "I/Os. Not whole where records are split between intervals.",
+    "iops": "I/Os per second of the whole interval, also where the logs cover a part of it.",
+    "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
+    "latency_us_mean": "The mean; from histogram logs, of the buckets' middles.",
+    "latency_us_stdev": "The sample's standard deviation.",
+    "latency_us_max": "The largest latency; from histogram logs, the upper edge of its bucket.",
+    "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`.",
+    "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
+    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99`: at least this.",
+}
+
+
+def percentile_name(percentile: float) -> str:
+    """99.9 -> "p99_9"."""
+    return f"p{percentile:g}".replace(".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    name: str
+    us: float | None
+    width_us: float | None
+    at_least: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    series: Series
+    interval: int | None  # None: the whole span
+    length_s: float
+    utc_ns: int | None  # its begin, from 1970, where that is known
+    start_s: float
+    end_s: float
+    logs: int
+    count: float
+    low_us: float | None
+    mean_us: float | None
+    stdev_us: float | None
+    high_us: float | None
+    percentiles: tuple[Percentile, ...]
+
+    @property
+    def averaged(self) -> bool:
+        return self.series.instance.quantity.endswith("_avg")
+
+    @property
+    def iops(self) -> float:
+        return self.count / self.length_s
+
+    @property
+    def start_utc(self) -> str:
+        if self.utc_ns is None:
+            return ""
+        seconds, rest = divmod(self.utc_ns, NS_PER_S)
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
+
+    @property
+    def notes(self) -> str:
+        if not self.count:
+            return ""
+        pairs = list(zip(self.percentiles, self.series.percentiles, strict=True))
+        few = [
+            p.name for p, q in pairs if 50 < q < 100 and self.count * (100 - q) / 100 < FEW_BEYOND and p.us is not None
+        ]
+        words = [f"few_beyond {' '.join(few)}"] if few else []
+        saturated = [p.name for p in self.percentiles if p.at_least]
+        words += [f"saturated {' '.join(saturated)}"] if saturated else []
+        words += ["means: no percentiles"] if self.averaged else []
+        return "; ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What was found out, for the outputs."""
+
+    series: tuple[Series, ...]
+    length_ns: int
+    percentiles: tuple[float, ...]
+    settings: dict[str, str]
+    notes: tuple[str, ...]
+    left_out: tuple[str, ...]
+    zero_ns: int | None = None  # where quantum 0 begins, from 1970; None: at the jobs' own start
+
+    @property
+    def span(self) -> range:
+        """The intervals that all series are laid out over."""
+        if not self.series:
+            return range(0)
+        return range(min(series.first for series in self.series), max(series.last for series in self.series) + 1)
+
+    @property
+    def origin_ns(self) -> int:
+        """Where start_s counts from, counted from quantum 0."""
+        return self.span.start * self.length_ns if self.zero_ns == 0 else 0
+
+
+def rows(result: Result, series: Series) -> Iterator[Row]:
+    """A row per interval of the result's span, empty ones included, then one of the whole."""
+    where = {int(quantum): index for index, quantum in enumerate(series.quanta)}
+    nothing = _Nothing(len(series.percentiles))
+    for number, quantum in enumerate(result.span):
+        begin_ns = quantum * result.length_ns
+        index = where.get(quantum)
+        statistics, row = (nothing, 0) if index is None else (series.statistics, index)
+        yield _row(
+            result, series, number, begin_ns, begin_ns + result.length_ns, series.logs_at(quantum), statistics, row
+        )
+    begin_ns, end_ns = result.span.start * result.length_ns, result.span.stop * result.length_ns
+    yield _row(result, series, None, begin_ns, end_ns, len(series.spans), series.whole, 0)
+
+
+def _row(
+    result: Result,
+    series: Series,
+    number: int | None,
+    begin_ns: int,
+    end_ns: int,
+    logs: int,
+    statistics: "Statistics | _Nothing",
+    row: int,
+) -> Row:
+    origin = result.origin_ns
+    is_averaged = series.instance.quantity.endswith("_avg")
+    return Row(
+        series,
+        number,
+        (end_ns - begin_ns) / NS_PER_S,
+        None if result.zero_ns is None else begin_ns + result.zero_ns,
+        (begin_ns - origin) / NS_PER_S,
+        (end_ns - origin) / NS_PER_S,
+        logs,
+        float(statistics.count[row]),
+        _us(statistics.low[row]),
+        _us(statistics.mean[row]),
+        _us(statistics.stdev[row]),
+        _us(statistics.high[row]),
+        tuple(
+            Percentile(
+                percentile_name(p),
+                None if is_averaged else _us(statistics.values[row, column]),
+                None if is_averaged else _us(statistics.widths[row, column]),
+                bool(statistics.at_least[row, column]) and not is_averaged,
+            )
+            for column, p in enumerate(series.percentiles)
+        ),
+    )
+
+
+class _Nothing:
+    """The statistics of an empty interval."""
+
+    def __init__(self, percentiles: int) -> None:
+        none = np.array([np.nan])
+        self.count = np.zeros(1)
+        self.low = self.mean = self.stdev = self.high = none
+        self.values = self.widths = np.full((1, percentiles), np.nan)
+        self.at_least = np.zeros((1, percentiles), bool)
+
+
+def _us(ns: float) -> float | None:
+    return None if np.isnan(ns) else float(ns) / _NS_PER_US
+
+
+def columns(percentiles: Sequence[float]) -> list[str]:
+    """The CSV's columns."""
+    names: list[str] = []
+    for name in COLUMNS:
+        if name == "latency_us_pN":
+            for percentile in percentiles:
+                names += [
+                    f"latency_us_{percentile_name(percentile)}",
+                    f"latency_us_{percentile_name(percentile)}_width",
+                ]
+        elif name != "latency_us_pN_width":
+            names.append(name)
+    return names
+
+
+def documentation() -> str:
+    """The columns, as docs/percentiles.md has them."""
+    return "\n".join(
+        ["| column | meaning |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in COLUMNS.items())]
+    )

@@ -1,0 +1,1 @@
+"""Figures of finished intervals: percentiles, exact percentiles, thresholds."""

@@ -1,0 +1,66 @@
+"""Percentiles of single I/Os without buckets: every latency is kept and sorted.
+
+Rule: for as many I/Os as memory holds (16 bytes each), and by completion only. The percentile is numpy's (linear
+between the two nearest ranks), as smallfile's tool prints it; its error is none, so its width is 0.
+"""
+
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from ..readers.records import Floats, Ints, Samples
+from ..timeline.accumulate import EVERY
+from ..timeline.rollups import Instance
+from .percentile import Statistics
+from .series import Series
+
+
+class ExactSamples:
+    """One rollup instance's latencies, each with its quantum. Threads may add at once."""
+
+    def __init__(self, length_ns: int) -> None:
+        self.length_ns = length_ns
+        self._quanta: list[Ints] = []
+        self._values: list[Ints] = []
+        self._lock = Lock()
+
+    def add_samples(self, samples: Samples, mask: int = EVERY, begin_ns: int | None = None) -> None:
+        wanted = (mask >> samples.directions) & 1 != 0
+        quanta, values = (samples.ends[wanted] - 1) // self.length_ns, samples.values[wanted]
+        with self._lock:
+            self._quanta.append(quanta)
+            self._values.append(values)
+
+    def finish(self, instance: Instance, percentiles: Sequence[float], spans: Sequence[tuple[int, int]]) -> Series:
+        quanta = np.concatenate([np.empty(0, np.int64), *self._quanta])
+        values = np.concatenate([np.empty(0, np.int64), *self._values])
+        order = np.lexsort((values, quanta))
+        quanta, values = quanta[order], values[order].astype(np.float64)
+        present, first = np.unique(quanta, return_index=True)
+        parts = np.split(values, first[1:]) if len(present) else []
+        return Series(
+            instance,
+            self.length_ns,
+            tuple(percentiles),
+            present,
+            exact_statistics(parts, percentiles),
+            exact_statistics([values], percentiles),
+            tuple(spans),
+        )
+
+
+def exact_statistics(parts: Sequence[Floats], percentiles: Sequence[float]) -> Statistics:
+    """Of each array of latencies (ns), which may be empty."""
+    shape = (len(parts), len(percentiles))
+    values = np.full(shape, np.nan)
+    count, mean, stdev, low, high = (np.full(len(parts), np.nan) for _ in range(5))
+    for row, part in enumerate(parts):
+        count[row] = len(part)
+        if len(part):
+            mean[row], low[row], high[row] = part.mean(), part.min(), part.max()
+            stdev[row] = part.std(ddof=1) if len(part) > 1 else 0.0
+            values[row] = np.percentile(part, percentiles)
+    return Statistics(
+        count, mean, stdev, low, high, values, np.where(np.isnan(values), np.nan, 0), np.zeros(shape, bool)
+    )

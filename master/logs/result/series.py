@@ -1,0 +1,130 @@
+"""One rollup instance's statistics over time, finished: what every output is made from.
+
+Rule: only quanta that hold something are stored; `rows` lays them out over a span, empty ones included, so that an
+interval without I/O is a row with count 0 and no latency, never a missing row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ..readers.bucket_layouts import Layout
+from ..readers.records import Floats, Ints
+from ..timeline.accumulate import BLOCK, Accumulator
+from ..timeline.rollups import Instance
+from .percentile import Interpolation, Moments, Statistics, statistics_of
+
+_UNKNOWN_LOW: Final = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """The histograms behind a series, for pictures: cells[i] is quanta[i]'s, from bucket `base` of `layout` on."""
+
+    layout: Layout
+    base: int
+    quanta: Ints
+    cells: Floats
+
+    @property
+    def edges(self) -> Ints:
+        return self.layout.edges[self.base : self.base + self.cells.shape[1] + 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    instance: Instance
+    length_ns: int
+    percentiles: tuple[float, ...]
+    quanta: Ints  # those that hold something, ascending
+    statistics: Statistics  # a row per quantum
+    whole: Statistics  # one row: the whole span
+    spans: tuple[tuple[int, int], ...]  # from when to when each of its logs tells something, ns
+    histograms: Histograms | None = field(repr=False, default=None)
+
+    @property
+    def first(self) -> int:
+        """The first quantum that a log tells something about."""
+        begins = [begin // self.length_ns for begin, _ in self.spans]
+        return min([*begins, *(int(quantum) for quantum in self.quanta[:1])])
+
+    @property
+    def last(self) -> int:
+        ends = [(end - 1) // self.length_ns for _, end in self.spans]
+        return max([*ends, *(int(quantum) for quantum in self.quanta[-1:])])
+
+    def logs_at(self, quantum: int) -> int:
+        """How many of its logs tell something about a quantum."""
+        begin, end = quantum * self.length_ns, (quantum + 1) * self.length_ns
+        return sum(first < end and last > begin for first, last in self.spans)
+
+
+def finish(
+    instance: Instance,
+    accumulator: Accumulator,
+    percentiles: Sequence[float],
+    how: Interpolation,
+    spans: Sequence[tuple[int, int]],
+    keep_histograms: bool,
+) -> Series:
+    """The statistics of everything that was added; the accumulator's blocks are given up on the way."""
+    layout, wanted = accumulator.layout, np.array(percentiles, np.float64)
+    quanta: list[Ints] = []
+    parts: list[Statistics] = []
+    kept: list[Floats] = []
+    whole = np.zeros((1, layout.buckets))
+    sums, squares, lowest, highest = 0.0, 0.0, _UNKNOWN_LOW, -1
+    for number in sorted(accumulator.blocks):
+        block = accumulator.blocks.pop(number)
+        filled = np.flatnonzero(block.cells.any(axis=1))
+        if not len(filled):
+            continue
+        cells = block.cells[filled]
+        moments = _moments(
+            accumulator.has_moments,
+            block.sums[filled],
+            block.squares[filled],
+            block.lowest[filled],
+            block.highest[filled],
+        )
+        quanta.append(filled + number * BLOCK)
+        parts.append(statistics_of(cells, layout, wanted, how, moments))
+        whole += cells.sum(axis=0)
+        sums, squares = sums + block.sums.sum(), squares + block.squares.sum()
+        lowest, highest = min(lowest, int(block.lowest.min())), max(highest, int(block.highest.max()))
+        if keep_histograms:
+            kept.append(cells)
+    total = _moments(
+        accumulator.has_moments, np.array([sums]), np.array([squares]), np.array([lowest]), np.array([highest])
+    )
+    all_quanta = np.concatenate(quanta) if quanta else np.empty(0, np.int64)
+    return Series(
+        instance,
+        accumulator.length_ns,
+        tuple(percentiles),
+        all_quanta,
+        _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how),
+        statistics_of(whole, layout, wanted, how, total),
+        tuple(spans),
+        _trimmed(layout, all_quanta, kept) if kept else None,
+    )
+
+
+def _moments(exact: bool, sums: Floats, squares: Floats, lowest: Ints, highest: Ints) -> Moments:
+    known = highest >= 0
+    low = np.where(known, lowest, np.nan)
+    high = np.where(known, highest, np.nan)
+    return Moments(sums if exact else None, squares if exact else None, low, high)
+
+
+def _joined(parts: list[Statistics]) -> Statistics:
+    names = ("count", "mean", "stdev", "low", "high", "values", "widths", "at_least")
+    return Statistics(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+def _trimmed(layout: Layout, quanta: Ints, kept: list[Floats]) -> Histograms:
+    used = np.flatnonzero(np.any([cells.any(axis=0) for cells in kept], axis=0))
+    base, end = int(used[0]), int(used[-1]) + 1
+    return Histograms(layout, base, quanta, np.concatenate([cells[:, base:end] for cells in kept]))

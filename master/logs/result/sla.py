@@ -1,0 +1,85 @@
+"""Promises about percentiles over time: `--sla p95<=20ms,p99.9<=200ms`.
+
+Rule: an interval breaks a promise if its percentile is above the limit; one without I/O breaks none (and is counted
+apart, since a stall keeps every promise about completed I/Os). A percentile that is a lower bound breaks the promise
+if the bound does; below it nobody knows, which counts as broken: a promise must be seen to be kept.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ...text.units import parse_duration
+from ..render.table import Result, Row, percentile_name, rows
+from ..render.write_result import latency_text
+
+_PROMISE: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    percentile: float
+    limit_us: float
+    strict: bool  # "<" rather than "<="
+    text: str  # as it was given
+
+    def __str__(self) -> str:
+        return self.text
+
+    def is_kept(self, row: Row) -> bool:
+        percentile = next(p for p in row.percentiles if p.name == percentile_name(self.percentile))
+        if percentile.us is None:
+            return True
+        if percentile.at_least:
+            return False
+        return percentile.us < self.limit_us if self.strict else percentile.us <= self.limit_us
+
+    def value(self, row: Row) -> float:
+        return next(p.us or 0.0 for p in row.percentiles if p.name == percentile_name(self.percentile))
+
+
+def parse_sla(text: str) -> tuple[Promise, ...]:
+    """ValueError names what is wrong."""
+    promises = []
+    for part in text.split(","):
+        match = _PROMISE.fullmatch(part)
+        if match is None or not 0 <= float(match[1]) <= 100:
+            raise ValueError(f"{part!r} is no promise; write for example p95<=20ms")
+        promises.append(Promise(float(match[1]), parse_duration(match[3]) * 1e6, match[2] == "<", part.strip()))
+    return tuple(promises)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    promise: Promise
+    instance: str
+    intervals: int  # that hold I/Os
+    empty: int
+    broken: tuple[Row, ...]
+
+    def sentence(self) -> str:
+        idle = f"; {self.empty} intervals without I/O are not judged" if self.empty else ""
+        if not self.broken:
+            return f"sla {self.promise} {self.instance}: kept in all {self.intervals} intervals{idle}"
+        worst = max(self.broken, key=self.promise.value)
+        share = len(self.broken) / self.intervals
+        return (
+            f"sla {self.promise} {self.instance}: BROKEN in {len(self.broken)} of {self.intervals} intervals "
+            f"({share:.1%} of the time), first at {self.broken[0].start_s:g} s, last at {self.broken[-1].start_s:g} s, "
+            f"worst {latency_text(self.promise.value(worst))} at {worst.start_s:g} s{idle}"
+        )
+
+
+def judge(result: Result, promises: Iterable[Promise]) -> list[Outcome]:
+    outcomes = []
+    for promise in promises:
+        for series in result.series:
+            if series.instance.quantity.endswith("_avg"):
+                continue
+            own = [row for row in rows(result, series) if row.interval is not None]
+            held = [row for row in own if row.count]
+            broken = tuple(row for row in held if not promise.is_kept(row))
+            name = f"{series.instance} ({series.instance.quantity})"
+            outcomes.append(Outcome(promise, name, len(held), len(own) - len(held), broken))
+    return outcomes

@@ -1,0 +1,1 @@
+"""Placing what was read on one time axis, in intervals."""

@@ -1,0 +1,159 @@
+"""Weighted histograms over time: records and samples added into aligned quanta.
+
+Quantum k is (k * length, (k+1) * length] on the common clock. Two weightings:
+
+    uniform     a record (s, e] adds to a quantum the share |(s, e] & quantum| / (e - s); a single I/O, one, where
+                it completed. Every I/O counts once, where it (probably) completed. Prefer it for rates and for
+                latencies well below the interval.
+    in-flight   an I/O of latency v counts where it was in flight: over (c - v, c], with its completion c uniform
+                over (s, e]. So the density is a trapezoid over (s - v, e]; a single I/O's is flat over (c - v, c].
+                An I/O still counts once in all, but a stall shows while it lasted, not when it ended. Prefer it
+                where latencies come near the interval or exceed it.
+
+Rule: shares are rounded to 2^-30 such that an I/O's shares add up to exactly one; so sums are exact, and the same
+whatever the order of files and threads. Memory is taken in blocks of 64 quanta, where there is something to add.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from threading import Lock
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..native._rows import spread_records, spread_samples
+from ..readers.bucket_layouts import Layout
+from ..readers.records import Floats, Ints, Records, Samples
+
+BLOCK: Final = 64  # quanta
+EVERY: Final = 0b111  # the mask of all directions
+_NOTHING_YET: Final = np.iinfo(np.int64).max
+_NEVER: Final = np.iinfo(np.int64).min
+
+
+class Weighting(StrEnum):
+    UNIFORM = "uniform"
+    IN_FLIGHT = "in-flight"
+
+
+@dataclass(slots=True)
+class Block:
+    """Histograms of BLOCK quanta, and what is known beside them."""
+
+    cells: Floats  # (BLOCK, buckets)
+    sums: Floats  # weight x value, ns; only of exact values
+    squares: Floats
+    lowest: Ints  # ns; _NOTHING_YET where nothing is known
+    highest: Ints
+    lock: Lock = field(default_factory=Lock)
+
+
+def _new_block(buckets: int) -> Block:
+    return Block(
+        np.zeros((BLOCK, buckets)),
+        np.zeros(BLOCK),
+        np.zeros(BLOCK),
+        np.full(BLOCK, _NOTHING_YET),
+        np.full(BLOCK, -1),
+    )
+
+
+class Accumulator:
+    """One rollup instance's histogram over time. Threads may add at once."""
+
+    def __init__(self, layout: Layout, length_ns: int, weighting: Weighting, exact: bool) -> None:
+        self.layout, self.length_ns, self.weighting = layout, length_ns, weighting
+        self.has_moments = exact  # the values added are exact, so that sums, minimum and maximum are known
+        self.blocks: dict[int, Block] = {}
+        self._lock = Lock()
+
+    def add_records(self, records: Records, mask: int = EVERY, begin_ns: int | None = None) -> None:
+        """`begin_ns`: when the log's first I/O can have begun; nothing is in flight before."""
+        wanted = (mask >> records.directions) & 1 != 0
+        if not wanted.any():
+            return
+        latencies = self.layout.middles if self.weighting is Weighting.IN_FLIGHT else None
+        begin, earliest = records.starts, self._earliest(begin_ns)
+        if latencies is not None and len(records.buckets):
+            slowest = records.buckets[np.maximum(records.stop - 1, 0)]
+            begin = begin - np.where(records.stop > records.first, latencies[slowest], 0).astype(np.int64)
+        for number, block in self._locked(self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max()))):
+            spread_records(
+                records.starts, records.ends, records.directions, records.first, records.stop,
+                records.buckets, records.counts, mask, latencies, earliest,
+                self.length_ns, number * BLOCK, self.layout.buckets, block.cells,
+            )  # fmt: skip
+        self._know(records, wanted)
+
+    def add_samples(self, samples: Samples, mask: int = EVERY, begin_ns: int | None = None) -> None:
+        """`begin_ns`: as for records."""
+        if mask != EVERY and not ((mask >> samples.directions) & 1).any():
+            return
+        in_flight = self.weighting is Weighting.IN_FLIGHT
+        earliest = self._earliest(begin_ns)
+        slowest = int(samples.values.max()) if in_flight else 0
+        is_sorted = bool((samples.ends[1:] >= samples.ends[:-1]).all())
+        numbers = self._numbers(int(samples.ends.min()) - slowest, int(samples.ends.max()))
+        for number, block in self._locked(numbers):
+            begin = number * BLOCK * self.length_ns
+            own = slice(0, len(samples))
+            if is_sorted:  # only those that can reach into the block
+                reach = (begin, begin + BLOCK * self.length_ns + slowest)
+                own = slice(*np.searchsorted(samples.ends, reach, side="right"))
+            spread_samples(
+                samples.ends[own], samples.values[own], samples.directions[own], mask, in_flight, earliest,
+                self.length_ns, number * BLOCK, self.layout.buckets,
+                block.cells, block.sums, block.squares, block.lowest, block.highest,
+            )  # fmt: skip
+
+    def _know(self, records: Records, wanted: NDArray[np.bool_]) -> None:
+        """The exact extremes of records that say them, wherever these were added."""
+        if records.lowest is None or records.highest is None:
+            return
+        for row in np.flatnonzero(wanted):
+            first, last = (quantum_of(int(ns), self.length_ns) for ns in (records.starts[row] + 1, records.ends[row]))
+            for quantum in range(first, last + 1):
+                block, at = self._block(quantum // BLOCK), quantum % BLOCK
+                with block.lock:
+                    block.lowest[at] = min(block.lowest[at], records.lowest[row])
+                    block.highest[at] = max(block.highest[at], records.highest[row])
+
+    def _earliest(self, begin_ns: int | None) -> int:
+        """The quantum before which nothing is in flight."""
+        return _NEVER if begin_ns is None else quantum_of(begin_ns + 1, self.length_ns)
+
+    def _numbers(self, begin_ns: int, end_ns: int) -> range:
+        """The blocks that (begin, end] touches."""
+        first = min(begin_ns, end_ns - 1) // self.length_ns
+        return range(first // BLOCK, (end_ns - 1) // self.length_ns // BLOCK + 1)
+
+    def _locked(self, numbers: range) -> Iterator[tuple[int, Block]]:
+        """Each block, locked while it is out. Those that another thread adds to come last: threads seldom wait."""
+        busy: list[int] = []
+        for number in numbers:
+            block = self._block(number)
+            if not block.lock.acquire(blocking=False):
+                busy.append(number)
+                continue
+            try:
+                yield number, block
+            finally:
+                block.lock.release()
+        for number in busy:
+            block = self._block(number)
+            with block.lock:
+                yield number, block
+
+    def _block(self, number: int) -> Block:
+        with self._lock:
+            block = self.blocks.get(number)
+            if block is None:
+                block = self.blocks[number] = _new_block(self.layout.buckets)
+            return block
+
+
+def quantum_of(ns: int, length_ns: int) -> int:
+    """The quantum that holds a moment."""
+    return (ns - 1) // length_ns

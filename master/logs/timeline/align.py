@@ -1,0 +1,125 @@
+"""fio's histogram rows become intervals (start, end] per direction.
+
+Rules, each proven against logs of every I/O of the same run:
+
+- A row's stamp is the end of its interval; it begins where the direction's previous row ended. The first row of a
+  log begins with the job, or one period before its stamp where that is later.
+- fio writes a row at the first completion after it fell due. So where a row comes more than a period late, nothing
+  completed between the moment it fell due (at most one period after the previous row) and its stamp: its I/Os lie
+  in (previous, previous + period], but for one, which completed at the stamp. That one is taken to be the slowest.
+- After a stall, catch-up rows follow with the same stamp, one completion each: moments.
+- In a log that jobs share (per_job_logs=0), stamps go back to where the first job's began. Anywhere else, stamps
+  that go back are a fault.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..readers.records import NS_PER_MS, Buckets, Clock, Counts, Directions, Ints, Records
+from ..readers.source import DIRECTIONS
+
+_LATE = 2  # periods after which a row is late: below, it is jitter
+
+
+@dataclass(frozen=True, slots=True)
+class Backwards:
+    """Stamps go back in row `row` of a batch, for no reason."""
+
+    row: int
+    before_ms: int
+    stamp_ms: int
+    first_ms: int  # where a shared log's next job would begin
+
+
+@dataclass(slots=True)
+class Aligner:
+    """Remembers, per direction, where the last row ended. `period_ms` None: unknown, so no row counts as late."""
+
+    period_ms: float | None
+    epoch: bool  # stamps count from 1970: the first row's begin cannot be the job's
+    first_ms: int | None = None  # the first stamp of the log
+    previous: list[int | None] = field(default_factory=lambda: [None] * len(DIRECTIONS))
+    split_late: bool = True  # place the I/Os of late rows where they must have been
+    late_rows: int = 0
+    catch_up_rows: int = 0
+
+    def starts(self, stamps: Ints, directions: Directions) -> tuple[Ints, Backwards | None]:
+        """The begin of each row, ms; of the rows before the fault, if stamps go back where they must not."""
+        starts = np.empty_like(stamps)
+        done = 0
+        while (bad := self._fill(stamps[done:], directions[done:], starts[done:])) is not None:
+            done += bad
+            stamp_ms, before_ms = int(stamps[done]), self.previous[directions[done]] or 0
+            assert self.first_ms is not None  # rows were filled
+            if stamp_ms > self.first_ms + _LATE * (self.period_ms or 0):
+                return starts[:done], Backwards(done, before_ms, stamp_ms, self.first_ms)
+            self.previous = [None] * len(DIRECTIONS)  # the next job of a shared log begins
+        return starts, None
+
+    def _fill(self, stamps: Ints, directions: Directions, starts: Ints) -> int | None:
+        """Fill in `starts` up to the first stamp that goes back, and say which row that is."""
+        if self.first_ms is None:
+            self.first_ms = int(stamps[0])
+        rows = [np.flatnonzero(directions == d) for d in range(len(DIRECTIONS))]
+        bad: list[int] = []
+        for index, before in zip(rows, self.previous, strict=True):
+            if not len(index):
+                continue
+            own = stamps[index]
+            starts[index[1:]] = own[:-1]
+            starts[index[0]] = self._begin(int(own[0])) if before is None else before
+            bad.extend(index[own < starts[index]][:1].tolist())
+        first_bad = min(bad, default=None)
+        for d, index in enumerate(rows):
+            kept = index if first_bad is None else index[index < first_bad]
+            if len(kept):
+                self.previous[d] = int(stamps[kept[-1]])
+        return first_bad
+
+    def _begin(self, stamp_ms: int) -> int:
+        """Where a direction's first row begins."""
+        period = round(self.period_ms or 0)
+        if self.epoch:
+            return stamp_ms - period
+        return stamp_ms - period if period and stamp_ms > _LATE * period else 0
+
+    def records(
+        self, stamps: Ints, directions: Directions, first: Ints, buckets: Buckets, counts: Counts, clock: Clock
+    ) -> tuple[Records, Backwards | None]:
+        """Rows of one batch (`first` has one more entry than rows) as records; late rows are split in two."""
+        starts, backwards = self.starts(stamps, directions)
+        rows = len(starts)
+        plain = Records(starts, stamps[:rows], directions[:rows], first[:rows], first[1 : rows + 1], buckets, counts)
+        self.catch_up_rows += int((plain.starts == plain.ends).sum())
+        if self.period_ms and self.split_late:
+            lengths = plain.ends - plain.starts
+            late = np.flatnonzero((lengths > _LATE * self.period_ms) & (plain.stop > plain.first))
+            if len(late):
+                self.late_rows += len(late)
+                plain = _split_late(plain, late, round(self.period_ms))
+        return _on_clock(plain, clock), backwards
+
+
+def _on_clock(records: Records, clock: Clock) -> Records:
+    starts = clock.common(records.starts * NS_PER_MS)
+    ends = clock.common(records.ends * NS_PER_MS)
+    return Records(starts, ends, records.directions, records.first, records.stop, records.buckets, records.counts)
+
+
+def _split_late(records: Records, late: Ints, period_ms: int) -> Records:
+    """Of each late row, one I/O of its highest bucket at its stamp; the others within a period of its begin."""
+    ends, counts = records.ends.copy(), records.counts.copy()
+    slowest = records.stop[late] - 1
+    counts[slowest] -= np.uint64(1)
+    ends[late] = records.starts[late] + period_ms
+    more = len(counts) + np.arange(len(late))
+    return Records(
+        np.concatenate([records.starts, records.ends[late]]),
+        np.concatenate([ends, records.ends[late]]),
+        np.concatenate([records.directions, records.directions[late]]),
+        np.concatenate([records.first, more]),
+        np.concatenate([records.stop, more + 1]),
+        np.concatenate([records.buckets, records.buckets[slowest]]),
+        np.concatenate([counts, np.ones(len(late), np.uint64)]),
+    )

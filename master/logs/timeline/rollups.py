@@ -1,0 +1,80 @@
+"""Slicings of the logs: `--by all,host,host+direction`.
+
+Rule: as in a run of ivypy, a rollup type is one or several attributes, and every I/O is in exactly one instance of
+each type; an attribute that a log does not have is `none`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from ..readers.source import DIRECTIONS, NONE, Format, Source
+from .accumulate import EVERY
+
+ATTRIBUTES: Final = ("all", "host", "job", "file", "direction")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Instance:
+    """One slice of what one kind of log says."""
+
+    type_order: int
+    rollup_type: str
+    value: str
+    format: str
+    quantity: str
+
+    def __str__(self) -> str:
+        return f"{self.rollup_type}={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A source's share in an instance: the directions of `mask`."""
+
+    instance: Instance
+    mask: int
+
+
+def parse_by(text: str) -> tuple[tuple[str, ...], ...]:
+    """ "all,host,host+direction": the attributes of each rollup type, `all` first. ValueError names what is wrong."""
+    types: list[tuple[str, ...]] = []
+    for word in text.split(","):
+        attributes = tuple(part.strip() for part in word.split("+"))
+        for attribute in attributes:
+            if attribute not in ATTRIBUTES:
+                raise ValueError(f"{attribute!r} is no attribute of a log; there are {', '.join(ATTRIBUTES)}")
+        if attributes not in types:
+            types.append(attributes)
+    return tuple(types)
+
+
+def shares_of(source: Source, types: Iterable[tuple[str, ...]]) -> list[Share]:
+    """The instances that a source adds to; those of the directions that it turns out not to have stay empty."""
+    shares: list[Share] = []
+    for order, attributes in enumerate(types):
+        for mask, direction in _directions(source, attributes):
+            value = "+".join(_value(source, attribute, direction) for attribute in attributes)
+            shares.append(Share(Instance(order, "+".join(attributes), value, *source.kind), mask))
+    return shares
+
+
+def _directions(source: Source, attributes: tuple[str, ...]) -> list[tuple[int, str]]:
+    if "direction" not in attributes:
+        return [(EVERY, "")]
+    if source.format is Format.SMALLFILE:
+        return [(EVERY, NONE)]
+    return [(1 << number, direction.value) for number, direction in enumerate(DIRECTIONS)]
+
+
+def _value(source: Source, attribute: str, direction: str) -> str:
+    match attribute:
+        case "all":
+            return "all"
+        case "host":
+            return source.host or NONE
+        case "job":
+            return source.job or NONE
+        case "file":
+            return source.name
+    return direction

@@ -1,0 +1,135 @@
+"""docs/columns.md, docs/verdicts.md and docs/exit-codes.md, printed from the tables that the program runs on.
+
+scripts/docs writes them; a test compares them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ..rollup.figures import CATEGORIES, FEWEST_BEYOND
+from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
+from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
+from ..stats.confidence import FEWEST_STATED
+from ..verdicts import CODES, OF_COMMANDS, ExitCode, Reason, Verdict, Weight
+from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
+
+_GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
+_COLUMNS_HEAD: Final = ("column", "unit", "meaning")
+
+_COLUMNS_START: Final = f"""\
+Names are lower_snake: category, what, unit, statistic. Nothing is scaled inside a file. A blank cell means that there
+is no such number: nothing was counted, or the figure would not mean anything.
+
+- Counts are whole numbers, exactly. Times that are whole or half nanoseconds (min, max, percentiles) have nine
+  significant digits, everything else seven.
+- A percentile is of the merged histogram, never a mean of percentiles. It is the middle of the bucket that holds the
+  sample of that rank, no further than 1/128 from the sample, and never outside min and max. It is blank where fewer
+  than {FEWEST_BEYOND} samples lie beyond it.
+- Response time counts from the instant at which the I/O fell due, so a stall cannot hide. It is blank unless all the
+  row's workload instances are paced, and in the summary where the target was not reached.
+- Rates are sums over hosts, each host's I/Os divided by its own real length.
+- A half-width is that of the printed figure, from subintervals that are not taken to be independent (effective sample
+  size). It is blank for fewer than {FEWEST_STATED}.
+- Where several workload instances differ, a parameter reads `value(k/n)`: k of the row's n instances have it. A range
+  reads `first-end`, in bytes, or `all`.
+- In file names, bytes of instance names outside [A-Za-z0-9._=+-] stand as %XX, and long names end in a hash; index.csv
+  has name and file.
+- `histograms.sqlite` holds what every host sent of every subinterval, for windows and later analysis; its
+  schema is in master/output/histogram_db.py. What came too late to be merged, or was cut without being asked for, is in
+  `step*/late/<host>.jsonl`, as it was sent. `log/<host>.log` is the whole conversation with a host.
+- A disk that is slow, or takes nothing for a while, delays these files and nothing else. What an event or a log lacks
+  for that is said in `events.csv` (`not_written`); results are never left out: after 60 s the run ends with an error.
+"""
+
+
+def pages() -> dict[str, str]:
+    """File name in docs/: text."""
+    return {"columns.md": columns_page(), "verdicts.md": verdicts_page(), "exit-codes.md": exit_codes_page()}
+
+
+def columns_page() -> str:
+    """Every file, every column, every metric."""
+    files = [f"## {file}\n\n" + _file(groups) for file, groups in FILES.items()]
+    return _page("Columns", [_COLUMNS_START, *files, "## Metrics\n\n" + _metrics()])
+
+
+def verdicts_page() -> str:
+    """Verdicts, and every reason by weight."""
+    verdicts = _table(("verdict", "meaning"), ((f"`{verdict}`", verdict.sentence) for verdict in Verdict))
+    parts = [
+        "Every row of a summary has a verdict, and the reasons for it with what was seen:\n\n" + verdicts,
+        *(_reasons(weight) for weight in (Weight.INVALID, Weight.PARTIAL, Weight.NOTE)),
+        "## Limits\n",
+        f"Lateness is judged mean against mean and p99 against p99: a note above {LATENESS_NOTE:.0%} of the response\n"
+        f"time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from {BUSY_CORE_PERCENT:g} % on.\n",
+    ]
+    return _page("Verdicts", parts)
+
+
+def exit_codes_page() -> str:
+    """Every exit code; which of several holds; and what they mean of other commands than `ivypy run`."""
+    rows = ((str(code.value), code.name.lower(), code.sentence) for code in ExitCode)
+    order = ", ".join(str(code.value) for code, _ in CODES)
+    others = ((f"`{command}`", str(code.value), meaning) for command, code, meaning in OF_COMMANDS)
+    return _page(
+        "Exit codes",
+        [
+            _table(("code", "name", "meaning"), rows),
+            f"Where several are true of a run's steps, the first of these counts: {order}. An interrupted run exits\n"
+            f"with {ExitCode.INTERRUPTED.value}, whatever its steps came to.\n",
+            "## Of other commands\n",
+            _table(("command", "code", "meaning"), others),
+        ],
+    )
+
+
+def _reasons(weight: Weight) -> str:
+    titles = {
+        Weight.INVALID: "Reasons that make a row invalid",
+        Weight.PARTIAL: "Reasons that make it partial",
+        Weight.NOTE: "Notes: the number stands, know this",
+    }
+    rows = ((f"`{reason.word}`", reason.sentence) for reason in Reason if reason.weight is weight)
+    return f"## {titles[weight]}\n\n" + _table(("reason", "meaning"), rows)
+
+
+def _file(groups: Sequence[Group]) -> str:
+    """A file's columns in their order: neighbouring groups as one table, what follows from plan and hosts in words."""
+    parts: list[str] = []
+    columns: list[Column] = []
+    for group in groups:
+        if group is not METRIC_COLUMNS and not isinstance(group, str):
+            columns.extend(group)
+            continue
+        parts += [_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else []
+        columns = []
+        said = group if isinstance(group, str) else "every metric, in the order of [Metrics](#metrics)"
+        parts.append(f"Then {said}.\n")
+    return "\n".join([*parts, *([_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else [])])
+
+
+def _metrics() -> str:
+    first, *others = CATEGORIES
+    of_first = [metric for metric in METRICS.values() if metric.name.startswith(f"{first}_")]
+    return "\n".join(
+        (
+            _table(_COLUMNS_HEAD, map(_cells, metric_columns((*LOAD, *HOSTS)))),
+            f"Then, for `{first}` and likewise for {', '.join(f'`{other}`' for other in others)}:\n",
+            _table(_COLUMNS_HEAD, map(_cells, metric_columns(of_first))),
+            "At the end, of all paced I/O together:\n",
+            _table(_COLUMNS_HEAD, map(_cells, metric_columns(LATENESS))),
+        )
+    )
+
+
+def _cells(column: Column) -> tuple[str, ...]:
+    return f"`{column.name}`", column.unit, column.meaning
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n" for row in lines)
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    return "\n".join((f"# {title}\n\n{_GENERATED}\n", *parts))

@@ -1,0 +1,124 @@
+"""histograms.sqlite, written: every result of every host as it was sent, so that any window can be summed afterwards.
+
+Rule: arrays are stored as they came over the link, compressed and once per merge class; nothing is lost, and nothing
+is worked out before somebody asks. One transaction a subinterval, with a rollback journal (WAL fails on NFS), so
+that whatever prefix of a run survives can be read. histogram_db_reader.py reads it.
+"""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ...protocol.histogram import BITS, GROUPS
+from ...protocol.messages import Result
+from ..rollup.merge import Interval
+from ..rollup.merge_layout import Layout
+from .csv_text import not_written
+
+VERSION: Final = 1  # of the schema: PRAGMA user_version
+
+SCHEMA: Final = """
+-- versions and the bucket layout (protocol/histogram.py)
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE step (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
+
+-- a merge class: the numbers of its workload instances, and its instance in every rollup type, as JSON
+CREATE TABLE class (
+    step INTEGER NOT NULL, host TEXT NOT NULL, class INTEGER NOT NULL, workloads TEXT NOT NULL, rollups TEXT NOT NULL,
+    PRIMARY KEY (step, host, class)
+) WITHOUT ROWID;
+
+-- one host's subinterval; the arrays are those of protocol/counters.py: zlib streams of little-endian integers
+CREATE TABLE result (
+    step INTEGER NOT NULL, subinterval INTEGER NOT NULL, host TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    start_utc_ns INTEGER NOT NULL, -- of the subinterval, by the controller's clock
+    length_ns INTEGER NOT NULL, -- as it really was on this host
+    counts BLOB NOT NULL, -- i8 (instances, Count)
+    moments BLOB NOT NULL, -- u8 (classes, SERIES, Moment)
+    spans BLOB NOT NULL, -- u4 (classes, SERIES, 2)
+    buckets BLOB NOT NULL, -- the used ranges one after the other
+    bucket_type TEXT NOT NULL, -- u4 or u8
+    threads BLOB NOT NULL, -- i8 (threads, ThreadCount)
+    rest TEXT NOT NULL -- JSON: what else the result said
+);
+CREATE UNIQUE INDEX result_place ON result (step, subinterval, host);
+"""
+
+
+class HistogramWriter:
+    """Writes; used from one thread at a time."""
+
+    def __init__(self, path: Path) -> None:
+        """A new file. Raises OutputError."""
+        self._path = path
+        try:
+            self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._base.execute("PRAGMA journal_mode = DELETE")
+            self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
+            layout = {"buckets_per_power_of_two": 1 << BITS, "groups": GROUPS}
+            self._insert("meta", [(key, str(value)) for key, value in layout.items()])
+        except sqlite3.Error as error:
+            raise not_written(path, error) from error
+
+    def step(self, number: int, name: str, layout: Layout) -> None:
+        """A step begins. Raises OutputError."""
+        rows = layout.rollups.rows
+        classes = []
+        for host, place in layout.classes.items():
+            of = layout.rollups.classes(host, layout.numbers[host])
+            workloads: list[list[int]] = [[] for _ in of.rows]
+            for one, klass in zip(of.order, of.of, strict=True):
+                workloads[klass].append(one)
+            for klass in range(place.stop - place.start):
+                rollups = {rows[row].type: rows[row].name for row in of.rows[klass]}
+                classes.append((number, host, klass, json.dumps(workloads[klass]), json.dumps(rollups)))
+        self._write({"step": [(number, name)], "class": classes})
+
+    def subinterval(self, step: int, phase: str, start_utc_ns: int, interval: Interval) -> None:
+        """All results of a closed subinterval, in one transaction. Raises OutputError."""
+        rows = [
+            (step, interval.subinterval, host, phase, start_utc_ns, *_stored(result))
+            for host, result in interval.results.items()
+        ]
+        self._write({"result": rows})
+
+    def close(self) -> None:
+        self._base.close()
+
+    def _write(self, tables: Mapping[str, Sequence[tuple[object, ...]]]) -> None:
+        try:
+            self._base.execute("BEGIN IMMEDIATE")
+            try:
+                for table, rows in tables.items():
+                    self._insert(table, rows)
+                self._base.execute("COMMIT")
+            except BaseException:
+                if self._base.in_transaction:
+                    self._base.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise not_written(self._path, error) from error
+
+    def _insert(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
+        if rows:
+            self._base.executemany(f"INSERT INTO {table} VALUES ({','.join('?' * len(rows[0]))})", rows)
+
+
+def _stored(result: Result) -> tuple[object, ...]:
+    """The columns of `result` from length_ns on."""
+    rest = {
+        "start_ns": result.start_ns,
+        "collected_ns": result.collected_ns,
+        "last": result.last,
+        "cpu": result.cpu,
+        "faults": [(fault.number, fault.errno, fault.count) for fault in result.faults],
+        "missing": result.missing,
+    }
+    return (
+        result.length_ns, result.counts.stream, result.moments.stream, result.spans.stream, result.buckets.stream,
+        result.buckets.type.value, result.threads.stream, json.dumps(rest, separators=(",", ":")),
+    )  # fmt: skip

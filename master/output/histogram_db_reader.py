@@ -1,0 +1,206 @@
+"""histograms.sqlite, read: what every host said of every subinterval; sums over any window and rollup instance.
+
+Rule: reading needs nothing but the file, works while the run is still writing, and adds exactly what merging added.
+"""
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import SERIES, Moment
+from ...protocol.histogram import BITS, BUCKETS, GROUPS
+from ...protocol.messages import Array, ArrayType, Fault, Result
+from ..errors import OutputError
+from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
+from ..rollup.instances import ALL
+from ..rollup.merge import Interval, Merger
+from .histogram_db import VERSION
+
+EVER: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClass:
+    """A merge class of one host in one step."""
+
+    host: str
+    number: int
+    workloads: tuple[int, ...]
+    rollups: Mapping[str, str]  # rollup type: instance
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSubinterval:
+    number: int
+    phase: str
+    start_utc_ns: int
+    length_ns: int  # the longest of any host
+    hosts: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Distribution:
+    """Sums of all nine series (protocol/counters.py), each over all its buckets."""
+
+    buckets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((SERIES, BUCKETS), np.uint64))
+    limbs: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((SERIES, LIMBS), np.uint64))
+    least: NDArray[np.uint64] = field(default_factory=lambda: np.full(SERIES, NO_LEAST))  # ns
+    most: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(SERIES, np.uint64))  # ns
+
+    def moment(self, series: int, moment: Moment) -> int:
+        """COUNT, BYTES, SUM or, for SQUARES_LOW, the whole sum of squares: exact."""
+        return int(integers(self.limbs[series], moment))
+
+    def add(self, result: Result, classes: Collection[int]) -> None:
+        """Add some merge classes of a stored result."""
+        moments = np.frombuffer(result.moments.data, "<u8").reshape(-1, SERIES, len(Moment))
+        spans = np.frombuffer(result.spans.data, "<u4").reshape(-1, 2).astype(np.int64)
+        ends = spans[:, 1].cumsum()
+        buckets = np.frombuffer(result.buckets.data, "<" + result.buckets.type)
+        for klass in classes:
+            self.limbs += limbs_of(moments[klass])
+            np.minimum(self.least, moments[klass, :, Moment.MIN], out=self.least)
+            np.maximum(self.most, moments[klass, :, Moment.MAX], out=self.most)
+            for series in range(SERIES):
+                place = klass * SERIES + series
+                first, count = spans[place]
+                self.buckets[series, first : first + count] += buckets[ends[place] - count : ends[place]]
+
+
+class Stored:
+    """An open histograms.sqlite. Nothing is changed in it. Close it, or use it in a `with`."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OutputError for a file that is missing, or that another version of ivypy wrote."""
+        try:
+            # rw, where that is allowed: after a crash in mid-transaction the journal must be rolled back first
+            self._base = sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, check_same_thread=False)
+            self._base.execute("PRAGMA query_only = ON")
+            (version,) = self._base.execute("PRAGMA user_version").fetchone()
+            meta = dict(self._base.execute("SELECT key, value FROM meta")) if version == VERSION else {}
+        except sqlite3.Error as error:
+            raise OutputError(f"{path}: not read: {error}") from error
+        if version != VERSION:
+            raise OutputError(f"{path}: not read: its schema is version {version}, this ivypy reads version {VERSION}")
+        if (meta.get("buckets_per_power_of_two"), meta.get("groups")) != (str(1 << BITS), str(GROUPS)):
+            raise OutputError(f"{path}: not read: its histograms have other buckets")
+
+    def __enter__(self) -> "Stored":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._base.close()
+
+    def steps(self) -> dict[int, str]:
+        """Number and name of each step that began."""
+        return dict(self._base.execute("SELECT number, name FROM step ORDER BY number"))
+
+    def classes(self, step: int) -> list[StoredClass]:
+        query = "SELECT host, class, workloads, rollups FROM class WHERE step = ? ORDER BY host, class"
+        return [
+            StoredClass(host, number, tuple(json.loads(workloads)), json.loads(rollups))
+            for host, number, workloads, rollups in self._base.execute(query, (step,))
+        ]
+
+    def subintervals(self, step: int) -> list[StoredSubinterval]:
+        """Those that closed, in order."""
+        query = (
+            "SELECT subinterval, phase, start_utc_ns, MAX(length_ns), json_group_array(host) FROM result"
+            " WHERE step = ? GROUP BY subinterval ORDER BY subinterval"
+        )
+        return [
+            StoredSubinterval(number, phase, start, length, tuple(sorted(json.loads(hosts))))
+            for number, phase, start, length, hosts in self._base.execute(query, (step,))
+        ]
+
+    def results(self, step: int, first: int = 0, last: int = EVER) -> Iterator[tuple[str, Result]]:
+        """(host, what it said) for the subintervals first to last, in order."""
+        query = (
+            "SELECT host, subinterval, length_ns, counts, moments, spans, buckets, bucket_type, threads, rest"
+            " FROM result WHERE step = ? AND subinterval BETWEEN ? AND ? ORDER BY subinterval, host"
+        )
+        for host, *columns in self._base.execute(query, (step, first, last)):
+            yield host, _result(*columns)
+
+    def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[Interval]:
+        """The subintervals first to last merged again, as they were when they closed."""
+        number = None
+        for host, result in self.results(step, first, last):
+            if result.subinterval != number:
+                if number is not None:
+                    yield merger.close()
+                number = result.subinterval
+                merger.open(number)
+            merger.add(host, result)
+        if number is not None:
+            yield merger.close()
+
+    def series(
+        self, step: int, rollup_type: str = ALL, instance: str = ALL, first: int = 0, last: int = EVER
+    ) -> Iterator[tuple[int, Distribution]]:
+        """(subinterval, its distribution) of one rollup instance, in order."""
+        number, distribution = -1, Distribution()
+        chosen = self._chosen(step, rollup_type, instance)
+        for host, result in self.results(step, first, last):
+            if result.subinterval != number:
+                if number >= 0:
+                    yield number, distribution
+                number, distribution = result.subinterval, Distribution()
+            distribution.add(result, chosen.get(host, ()))
+        if number >= 0:
+            yield number, distribution
+
+    def window(self, step: int, first: int, last: int, rollup_type: str = ALL, instance: str = ALL) -> Distribution:
+        """The distribution of one rollup instance over the subintervals first to last."""
+        distribution = Distribution()
+        chosen = self._chosen(step, rollup_type, instance)
+        for host, result in self.results(step, first, last):
+            distribution.add(result, chosen.get(host, ()))
+        return distribution
+
+    def _chosen(self, step: int, rollup_type: str, instance: str) -> dict[str, list[int]]:
+        """Host: its classes that belong to a rollup instance. Raises KeyError if none does."""
+        chosen: dict[str, list[int]] = {}
+        for one in self.classes(step):
+            if one.rollups.get(rollup_type) == instance:
+                chosen.setdefault(one.host, []).append(one.number)
+        if not chosen:
+            raise KeyError(f"{rollup_type}={instance}")
+        return chosen
+
+
+def _result(
+    subinterval: int, length_ns: int, counts: bytes, moments: bytes, spans: bytes, buckets: bytes,
+    bucket_type: str, threads: bytes, rest: str,
+) -> Result:  # fmt: skip
+    said = json.loads(rest)
+    return Result(
+        subinterval=subinterval,
+        start_ns=said["start_ns"],
+        length_ns=length_ns,
+        last=said["last"],
+        collected_ns=said["collected_ns"],
+        cpu=tuple(said["cpu"]),
+        counts=_array(ArrayType.I64, counts),
+        moments=_array(ArrayType.U64, moments),
+        spans=_array(ArrayType.U32, spans),
+        buckets=_array(ArrayType(bucket_type), buckets),
+        threads=_array(ArrayType.I64, threads),
+        faults=tuple(Fault(*fault) for fault in said["faults"]),
+        missing=tuple(said["missing"]),
+    )
+
+
+def _array(kind: ArrayType, packed: bytes) -> Array:
+    return Array(kind, zlib.decompress(packed), packed)

@@ -1,0 +1,138 @@
+"""One step's folder.
+
+Rule: rows of subinterval k are appended when k closes, each file opened, written once and closed; histograms.sqlite
+takes k's results in one transaction. What is measured is decided later: windows.csv and the histograms are written
+then. A rollup type with `csv: false` gets no files here, only rows in its summary.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.lines import line
+from ...protocol.messages import Result
+from ..rollup.decode_result import whole
+from ..rollup.figures import Figures
+from ..rollup.merge_layout import Layout
+from ..rollup.settings import Settings
+from ..rollup.window import Measurement
+from .columns import CLOCK, CPU, INDEX, INTERLOCK, THREADS, WINDOWS, names
+from .csv_text import append, lines, make_folder, replace_file, utc
+from .file_names import stem, step_folder
+from .histogram_db import HistogramWriter
+from .histogram_rows import histogram_csv
+from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
+from .records import SubintervalRecord, WindowRecord
+from .rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
+
+LATE: Final = "late"  # folder of results that were not merged, a file per host
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """Where a rollup instance's rows go."""
+
+    row: int
+    rows: Path  # of subintervals
+    histogram: Path
+    header: str
+
+
+class StepFolder:
+    """Writes one step, from one thread at a time. Whatever the disk does not take raises OutputError."""
+
+    def __init__(
+        self,
+        run: Path,
+        base: HistogramWriter,
+        number: int,
+        name: str,
+        layout: Layout,
+        cores: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Make the folder. `cores`: per host, the numbers of its cores (`hello.cores`)."""
+        self.path = run / step_folder(number, name)
+        self._number = number
+        self._base = base
+        self._cores = cores
+        self._instances = InstanceCells(layout.rollups)
+        self._settings: tuple[Settings | None, list[str]] = (None, [])
+        self._begun: set[str] = set()  # tables that have their header
+        self._rows_begun = False  # the instances' files have theirs
+        self._files = self._make(layout)
+        base.step(number, name, layout)
+
+    def subinterval(self, record: SubintervalRecord) -> None:
+        """Everything that is kept of one closed subinterval."""
+        self._base.subinterval(self._number, record.phase, record.start_utc_ns, record.interval)
+        self._append_instances(record)
+        cpu = [*names(CPU), *(f"core_{number}" for number in core_numbers(self._cores))]
+        self._append_text("cpu.csv", cpu, cpu_rows(record, self._cores))
+        self._append_text("interlock.csv", names(INTERLOCK), interlock_rows(record))
+        self._append_text("threads.csv", names(THREADS), thread_rows(record))
+        self._append_text("clock.csv", names(CLOCK), clock_rows(record))
+
+    def late(self, host: str, result: Result) -> None:
+        """A result that came after barrier 1: kept as its line of the protocol, never merged."""
+        make_folder(self.path / LATE)
+        append(self.path / LATE / f"{stem(host)}.jsonl", line(whole(result)).decode())
+
+    def window(self, record: WindowRecord) -> None:
+        """A row of windows.csv."""
+        row = (
+            record.window, record.first, record.last, utc(record.start_utc_ns), utc(record.end_utc_ns),
+            record.hosts, record.why,
+        )  # fmt: skip
+        self._append("windows.csv", names(WINDOWS), [row])
+
+    def histograms(self, measurement: Measurement, response: NDArray[np.bool_]) -> None:
+        """<instance>.histogram.csv of the measurement. `response` (R,): rows whose response times have a meaning."""
+        figures = Figures(measurement.merged, response)
+        for file in self._files:
+            append(file.histogram, histogram_csv(figures, file.row))
+
+    def table(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
+        """Rows of any other table of the step: measure.csv, pid.csv ..."""
+        self._append(file, header, rows)
+
+    def document(self, file: str, content: Mapping[str, Any]) -> None:
+        """A JSON file, replaced as a whole."""
+        replace_file(self.path, file, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+    def _make(self, layout: Layout) -> list[_File]:
+        """The folders and index.csv."""
+        make_folder(self.path)
+        files: list[_File] = []
+        index: list[Row] = []
+        for kind in layout.rollups.types:
+            folder, header = Path(stem(kind.name)), subinterval_header(kind)
+            if kind.csv:
+                make_folder(self.path / folder)
+            for instance in kind.instances:
+                rows, histogram = (folder / f"{stem(instance.name)}{end}" for end in (".csv", ".histogram.csv"))
+                if kind.csv:
+                    files.append(_File(instance.row, self.path / rows, self.path / histogram, header))
+                written = (rows.as_posix(), histogram.as_posix()) if kind.csv else (None, None)
+                index.append((kind.name, instance.name, *written, len(instance.members)))
+        append(self.path / "index.csv", lines([names(INDEX), *index]))
+        return files
+
+    def _append_instances(self, record: SubintervalRecord) -> None:
+        if self._settings[0] is not record.settings:
+            self._settings = (record.settings, setting_cells(record.settings))
+        rows = subinterval_rows(record, self._instances, self._settings[1])
+        for file in self._files:
+            append(file.rows, rows[file.row] if self._rows_begun else file.header + rows[file.row])
+        self._rows_begun = True
+
+    def _append(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
+        self._append_text(file, header, lines(rows))
+
+    def _append_text(self, file: str, header: Sequence[str], text: str) -> None:
+        append(self.path / file, text if file in self._begun else lines([header]) + text)
+        self._begun.add(file)

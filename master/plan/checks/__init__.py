@@ -1,0 +1,1 @@
+"""What one part of a plan demands of another."""

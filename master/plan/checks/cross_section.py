@@ -1,0 +1,217 @@
+"""What one section of a plan says of another: names that must be known, and combinations that must not run.
+
+Rule: only what is certain without the test hosts. A name of something that was itself faulty, and so was taken
+out, is not called unknown.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ....protocol.geometry import misfits
+from ....protocol.parameters import MAX
+from ...text.relative import NO_STEP_YET, OfStep
+from ...text.suggestions import listed, nearest, suggestion
+from ...text.units import format_fraction
+from ..model import ALL, LunSelection, Step, Workload
+from ..read.field_types import LEAST_BLOCK
+from ..read.schema import GoDoc, PlanDoc
+from ..read.yaml_positions import Faults, Path
+from ..steps import Schedule, given
+from .io_mix import HOST, WORKLOAD, Mix, possible, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The names that a plan defines; None where some of them were lost to a fault."""
+
+    hosts: Collection[str] | None
+    workloads: Collection[str] | None
+    rollups: Collection[str] | None
+    attributes: Collection[str]
+
+
+def check_names(schedule: Schedule, faults: Faults) -> None:
+    """No two steps have one name."""
+    seen: dict[str, int] = {}
+    for entry, step in schedule.steps():
+        first = seen.setdefault(step.name, entry)
+        if first != entry:
+            line = faults.document.key_place(("steps", first, "go")).line
+            faults.add(("steps", entry, "go", "name"), f"a step is called {step.name!r} already, in line {line}")
+
+
+def check_edits(schedule: Schedule, known: Known, faults: Faults) -> None:
+    """An edit names a rollup type of the plan, and hosts and workloads of the plan."""
+    for entry, edit in schedule.edits():
+        for text in _clause_faults(edit.rollup, edit.instances, known):
+            faults.add(("steps", entry, "edit", "rollup"), text)
+
+
+def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Iterator[str]:
+    if rollup == ALL:
+        others = [name for name in instances if name != ALL]
+        if others:
+            yield f"the rollup type 'all' has one instance, all=all; it has no {others[0]!r}"
+        return
+    by = rollup.split("+")
+    if known.rollups is not None and rollup not in known.rollups:
+        near = nearest(rollup, known.rollups)
+        could_be = near is None and all(name in known.attributes for name in by)
+        remedy = f"; add it to the plan: rollups: [ {rollup} ]" if could_be else suggestion(rollup, known.rollups)
+        yield f"the plan has no rollup type {rollup!r}{remedy}"
+    for attribute, names in ((HOST, known.hosts), (WORKLOAD, known.workloads)):
+        if attribute in by and names is not None:
+            for instance in instances:
+                value = value_of(instance, by, attribute)
+                if value is not None and value not in names:
+                    yield f"the plan has no {attribute} {value!r}{suggestion(value, names)}"
+
+
+# What speaks against a step's demands: the keys below its `go`, and a sentence each. The second argument: the plan's
+# rollup types; None where some were lost to a fault.
+Judge = Callable[[Step, Collection[str] | None], Iterable[tuple[Path, str]]]
+
+
+def nothing_against(step: Step, rollups: Collection[str] | None) -> Iterable[tuple[Path, str]]:
+    """For readers that know nothing of control; the session asks it before anything is touched."""
+    return ()
+
+
+def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, faults: Faults) -> None:
+    """What control has against any step, at the key where it stands: in the step, or in `defaults`."""
+    for entry, step in schedule.steps():
+        for keys, text in judge(step, known.rollups):
+            own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
+            faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
+
+
+def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults) -> None:
+    """Every workload that is certain to be placed on a created file has room in it."""
+    for workload in workloads:
+        if workload.select is not None:
+            continue
+        for i, file in enumerate(luns.create):
+            parameters = workload.parameters.absolute(file.size, MAX)
+            for text in misfits(parameters, file.path, "file", file.size, LEAST_BLOCK):
+                about_range = text.startswith("range")
+                place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
+                if not faults.told(place):
+                    faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")
+
+
+def check_references(doc: PlanDoc, schedule: Schedule, complete: bool, faults: Faults) -> None:
+    """`50% of step max` names a step that runs before. `complete`: no step was lost to a fault."""
+    entry_of: dict[str, int] = {}
+    for entry, step in schedule.steps():
+        entry_of.setdefault(step.name, entry)
+    for name, workload in doc.workloads.items():
+        if isinstance(getattr(workload, "iops", None), OfStep):
+            faults.add(("workloads", name, "iops"), f"iops: {NO_STEP_YET}")
+    for entry, path, reference in _references(doc):
+        where = entry_of.get(reference.step)
+        if where is None and complete:
+            faults.add(path, f"the plan has no step {reference.step!r}{_meant(reference.step, entry_of)}")
+        elif where is not None and where >= entry:
+            faults.add(path, f"step {reference.step!r} does not run before this; only an earlier step has results")
+
+
+def _meant(name: str, steps: Collection[str]) -> str:
+    passes = [step for step in steps if step.startswith(f"{name}+")]
+    if passes:
+        return f"; it is a loop: name one of its passes, {listed(passes, 3)}"
+    return suggestion(name, steps) if steps else ""
+
+
+def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
+    """Every reference to a step: the entry it stands in, its place, itself."""
+    for i, entry in enumerate(doc.steps):
+        if entry.edit is not None:
+            for name, value in given(entry.edit.set).items():
+                if isinstance(value, OfStep):
+                    yield i, ("steps", i, "edit", "set", name), value
+        if entry.go is not None and entry.go.loop is not None:
+            for name, values in given(entry.go.loop).items():
+                for j, value in enumerate(values):
+                    if isinstance(value, OfStep):
+                        yield i, ("steps", i, "go", "loop", name, j), value
+        if entry.go is not None:
+            yield from ((i, path, level) for path, level in _levels(entry.go, ("steps", i, "go")))
+
+
+def _levels(go: GoDoc, path: Path) -> Iterator[tuple[Path, OfStep]]:
+    """Every load of a step's control that refers to a step."""
+    pid = go.control.pid if go.control else None
+    for where, section, keys in (
+        (("control", "pid"), pid, ("low_iops", "high_iops")),
+        (("staircase",), go.staircase, ("start", "end", "step")),
+    ):
+        for key in keys:
+            value = getattr(section, key, None)
+            if isinstance(value, OfStep):
+                yield (*path, *where, key), value
+
+
+def check_mixes(
+    workloads: Iterable[Workload], schedule: Schedule, luns: LunSelection, destroy: bool, hosts: Collection[str],
+    faults: Faults,
+) -> None:  # fmt: skip
+    """No instance is ever sequential and mixed, and what is written on block devices has been agreed to."""
+    for workload in workloads:
+        told = set[int]()
+        writes = ""
+        for entry, step, mix in possible(workload, schedule, hosts):
+            place = entry if mix.edited else -1  # the workload's own fault is told once
+            if not mix.allowed and mix.certain and place not in told:
+                told.add(place)
+                _mixed(workload, mix, entry, step, faults)
+            if mix.fraction_read < 1.0 and not writes:
+                where = f" in step {step.name!r}" if mix.edited else ""
+                writes = f"fraction_read {format_fraction(mix.fraction_read)}{where}"
+        if writes and not destroy and _overwrites(workload, luns):
+            faults.add_key(
+                ("workloads", workload.name),
+                f"workload {workload.name!r} writes ({writes}) to LUNs that the plan does not create, whose content "
+                "would be lost; if that is meant, the plan needs 'destroy: true' and `ivypy run` needs "
+                "--destroy TOKEN, which `ivypy devices` prints",
+            )
+
+
+def _overwrites(workload: Workload, luns: LunSelection) -> bool:
+    """Whether the workload is certain to be placed on LUNs that hold somebody's data."""
+    if luns.select is None and not luns.files:
+        return False
+    if not luns.create:
+        return True
+    if workload.select is None:
+        return True
+    kinds = [kind for kind, there in (("block", luns.select is not None), ("file", bool(luns.files))) if there]
+    allowed = any(workload.select.allows({"kind": kind}) for kind in kinds)
+    return allowed and workload.select.attributes_named <= {"kind"}
+
+
+def _mixed(workload: Workload, mix: Mix, entry: int, step: Step, faults: Faults) -> None:
+    share = format_fraction(mix.fraction_read)
+    rule = "a sequential workload reads (100%) or writes (0%)"
+    if mix.edited:
+        what = f"in step {step.name!r}, workload {workload.name!r} would be sequential with fraction_read {share}"
+        faults.add_key(("steps", entry, "go"), f"{what}; {rule}")
+    else:
+        faults.add(("workloads", workload.name, "fraction_read"), f"fraction_read: {share} cannot be; {rule}")
+
+
+_EMPTY: Final = {
+    "luns": "the plan has no 'luns', so there is nothing to drive; write luns: { create: { path: ..., size: 1GiB } }, "
+    "or select block devices",
+    "workloads": "the plan has no 'workloads', so there is no I/O; write workloads: { NAME: { blocksize: 8KiB } }",
+    "steps": "the plan has no 'steps', so nothing would run; write steps: [ go: { name: NAME } ]",
+}
+
+
+def check_presence(doc: PlanDoc, lost: set[str], faults: Faults) -> None:
+    """There is something to drive, something to do with it, and a step to do it in."""
+    for section, text in _EMPTY.items():
+        if not getattr(doc, section) and section not in lost:
+            faults.add_key((section,), text)
+    if doc.steps and not any(entry.go for entry in doc.steps) and "steps" not in lost | faults.sections:
+        faults.add_key(("steps",), "no step has a 'go', so nothing would run; write - go: { name: NAME }")

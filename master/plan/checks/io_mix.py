@@ -1,0 +1,123 @@
+"""Which reads and writes the instances of a workload may be asked for in a step, known before there are any instances.
+
+Rule: an edit of some rollup instances divides a workload into those that it reaches and those that it does not.
+What divides it is remembered, so that two edits of different hosts are never thought to meet in one instance.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ....protocol.parameters import Iosequencer
+from ..model import ALL, Edit, Step, Workload
+from ..steps import Schedule
+
+HOST, WORKLOAD = "host", "workload"
+DECIDES: Final = ("iosequencer", "fraction_read")
+MOST_PARTS: Final = 64  # parts of one workload that are told apart
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a rollup type's instances: these, or all but these."""
+
+    names: frozenset[str]
+    inside: bool
+
+    def within(self, names: frozenset[str]) -> "Part":
+        return Part(self.names & names, True) if self.inside else Part(names - self.names, True)
+
+    def without(self, names: frozenset[str]) -> "Part":
+        return Part(self.names - names, True) if self.inside else Part(self.names | names, False)
+
+    def exists(self, universe: Collection[str] | None) -> bool:
+        """Whether anything is left; `universe` are all instances there are, where that is known."""
+        if self.inside:
+            return bool(self.names)
+        return universe is None or not self.names >= set(universe)
+
+
+EVERYTHING: Final = Part(frozenset(), False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mix:
+    iosequencer: Iosequencer
+    fraction_read: float
+    edited: bool = False  # differs from the workload as it was created
+    certain: bool = True  # False: there were too many parts to tell apart, so perhaps no instance has this mix
+    parts: Mapping[str, Part] = field(default_factory=dict)  # rollup type -> the instances that have this mix
+
+    @property
+    def allowed(self) -> bool:
+        return self.iosequencer is not Iosequencer.SEQUENTIAL or self.fraction_read in (0.0, 1.0)
+
+
+def created(workload: Workload) -> list[Mix]:
+    """The one mix that all instances have before any edit."""
+    return [Mix(workload.parameters.iosequencer, workload.parameters.fraction_read)]
+
+
+def after(found: list[Mix], edit: Edit, workload: str, hosts: Collection[str]) -> list[Mix]:
+    """Every mix that instances of `workload` may have after `edit`, given those before it."""
+    changes = {name: edit.changes[name] for name in DECIDES if name in edit.changes}
+    if not changes:
+        return found
+    names = _reached(edit, workload)
+    made = [new for mix in found for new in _edited(mix, edit.rollup, names, changes, hosts)]
+    return made if len(made) <= MOST_PARTS and all(mix.certain for mix in made) else _blurred(made)
+
+
+def possible(workload: Workload, schedule: Schedule, hosts: Collection[str]) -> Iterator[tuple[int, Step, Mix]]:
+    """Every mix that the workload may have in every step, with the step and its entry."""
+    found = created(workload)
+    for i, entry in enumerate(schedule.entries):
+        if isinstance(entry, Edit):
+            found = after(found, entry, workload.name, hosts)
+            continue
+        for step in entry:
+            looped = Edit(ALL, (), step.loop, step.place)
+            yield from ((i, step, mix) for mix in after(found, looped, workload.name, hosts))
+
+
+def _blurred(found: Iterable[Mix]) -> list[Mix]:
+    """One mix for each kind of mix: few, and none forgotten."""
+    kinds: dict[tuple[Iosequencer, bool, bool], Mix] = {}
+    for mix in found:
+        kind = (mix.iosequencer, mix.fraction_read < 1.0, mix.allowed)
+        kinds.setdefault(kind, replace(mix, certain=False, parts={}))
+    return list(kinds.values())
+
+
+def _reached(edit: Edit, workload: str) -> frozenset[str] | None:
+    """The rollup instances through which an edit reaches `workload`; None for all of them."""
+    if edit.rollup == ALL or not edit.instances:
+        return None
+    by = edit.rollup.split("+")
+    if WORKLOAD not in by:
+        return frozenset(edit.instances)
+    reached = frozenset(name for name in edit.instances if value_of(name, by, WORKLOAD) in (workload, None))
+    return None if by == [WORKLOAD] and reached else reached
+
+
+def value_of(instance: str, by: list[str], attribute: str) -> str | None:
+    """The value of one attribute in a rollup instance's name; None if the name does not have that many values."""
+    values = instance.split("+") if len(by) > 1 else [instance]
+    if len(values) != len(by):
+        return None
+    value = values[by.index(attribute)]
+    return value.replace("%2B", "+").replace("%25", "%") if len(by) > 1 else value
+
+
+def _edited(
+    mix: Mix, rollup: str, names: frozenset[str] | None, changes: Mapping[str, Any], hosts: Collection[str]
+) -> Iterator[Mix]:
+    if names is None:
+        yield replace(mix, edited=True, **changes)
+        return
+    universe = hosts if rollup == HOST else None
+    part = mix.parts.get(rollup, EVERYTHING)
+    if (reached := part.within(names)).exists(universe):
+        yield replace(mix, edited=True, parts={**mix.parts, rollup: reached}, **changes)
+    if (rest := part.without(names)).exists(universe):
+        yield replace(mix, parts={**mix.parts, rollup: rest})

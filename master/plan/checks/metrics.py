@@ -1,0 +1,150 @@
+"""What a step looks at can be there: no response time of a load at max, no writes of workloads that only read.
+
+Rule: only what is certain without the test hosts, and where nobody may change it while the step runs.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from ....protocol.parameters import MAX, Iosequencer
+from ..demands import RESPONSE, Accurate, Found, Held, Steadied
+from ..model import ALL, TOTAL_IOPS, Edit, Step, Workload
+from ..read.schema import PlanDoc
+from ..read.yaml_positions import Faults, Path
+from ..steps import Schedule
+from .io_mix import WORKLOAD, Mix, possible
+
+_SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # in a metric's name: a way to have it
+_DIRECTIONS: Final = {"read": "fraction_read above 0%", "write": "fraction_read below 100%"}
+_RATES: Final = ("_iops", "_mib_per_s")  # 0 where there is no such I/O, not blank
+
+Kind = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
+
+
+def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
+    """No step judges by a response time where some workload is certain to run at max, and so has none."""
+    for entry, step in schedule.steps():
+        if step.demands.load is not None:
+            continue
+        at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
+        for keys, metric, _ in _judged_by(step) if at_max is not None else ():
+            if RESPONSE in metric:
+                place = _place(doc, entry, keys)
+                what = (
+                    f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
+                )
+                if not faults.told(place):
+                    faults.add(place, f"{what}; look at {metric.replace(RESPONSE, '_service_us_')}, or set iops")
+
+
+def check_kinds(
+    doc: PlanDoc, workloads: Sequence[Workload], schedule: Schedule, hosts: Collection[str], faults: Faults
+) -> None:
+    """No step looks at a kind of I/O that it cannot have: it would wait for it until its timeout."""
+    asked = [
+        (entry, step, keys, metric, rollup)
+        for entry, step in schedule.steps()
+        for keys, metric, rollup in (*_judged_by(step), *_steered_by(step))
+        if any(kind_of(metric)) and not (keys[0] == "slo" and metric.endswith(_RATES))  # a rate of 0 meets it
+    ]
+    if not asked or not workloads:
+        return
+    kinds = {one.name: _kinds(one, schedule, hosts, doc.live is not None) for one in workloads}
+    for entry, step, keys, metric, rollup in asked:
+        place = _place(doc, entry, keys)
+        alone = WORKLOAD in rollup.split("+")
+        for names in [[name] for name in kinds] if alone else [list(kinds)]:
+            there = {kind for name in names for kind in kinds[name].get(step.number, ())}
+            if not any(_is_of(kind, metric) for kind in there) and not faults.told(place):
+                who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
+                what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
+                faults.add(place, f"{what}; look at {_of_all(metric)}, or set {_remedy(metric, there)}")
+
+
+def kind_of(metric: str) -> tuple[str, str]:
+    """The sequence and the direction in a metric's name; empty for either, and for what is about no I/O."""
+    words = metric.split("_")
+    sequence = words[0] if words[0] in _SEQUENCES else ""
+    direction = words[1] if sequence and len(words) > 1 else words[0]
+    return sequence, direction if direction in _DIRECTIONS else ""
+
+
+def _is_of(kind: Kind, metric: str) -> bool:
+    return all(not wanted or wanted == there for wanted, there in zip(kind_of(metric), kind, strict=True))
+
+
+def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live: bool) -> Mapping[int, set[Kind]]:
+    """What the workload may do in each step, by its number. `live`: edits of running steps are meant to come."""
+    found: dict[int, set[Kind]] = {}
+    for _, step, mix in possible(workload, schedule, hosts):
+        found.setdefault(step.number, set()).update(_of_mix(mix))
+    writes = any(direction == "write" for kinds in found.values() for _, direction in kinds)
+    if live:  # an edit may let it read wherever it is, and write where some step writes
+        for kinds in found.values():
+            more = ("read", "write") if writes else ("read",)
+            kinds.update([(sequence, direction) for sequence, _ in kinds for direction in more])
+    return found
+
+
+def _of_mix(mix: Mix) -> Iterator[Kind]:
+    sequence = "sequential" if mix.iosequencer is Iosequencer.SEQUENTIAL else "random"
+    if mix.fraction_read > 0 or not mix.certain:  # an uncertain one stands for others that write
+        yield sequence, "read"
+    if mix.fraction_read < 1:
+        yield sequence, "write"
+
+
+def _in_words(metric: str) -> str:
+    return " ".join(filter(None, kind_of(metric)))
+
+
+def _of_all(metric: str) -> str:
+    return "overall" + metric.removeprefix("_".join(filter(None, kind_of(metric))))
+
+
+def _remedy(metric: str, there: Iterable[Kind]) -> str:
+    """The settings that would let such I/O be."""
+    sequence, direction = kind_of(metric)
+    sequences, directions = ({kind[place] for kind in there} for place in (0, 1))
+    found = []
+    if sequence and (sequence not in sequences or direction in directions):
+        found.append(f"iosequencer: {_SEQUENCES[sequence]}")
+    if direction and (direction not in directions or not found):
+        found.append(_DIRECTIONS[direction])
+    return " and ".join(found)
+
+
+def _place(doc: PlanDoc, entry: int, keys: Path) -> Path:
+    """Where a metric stands: in the step, or in `defaults`."""
+    own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
+    return (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
+
+
+def _judged_by(step: Step) -> Iterator[tuple[Path, str, str]]:
+    """What decides a step's measurement or its thresholds: its keys, the metric and the rollup type."""
+    match step.demands.judge:
+        case Accurate() as accurate:
+            yield ("measure",), accurate.metric, accurate.rollup
+        case Steadied() as steadied:
+            yield ("steady",), steadied.metric, steadied.rollup
+    for i, threshold in enumerate(step.demands.slo):
+        yield ("slo", i), threshold.metric, threshold.rollup
+
+
+def _steered_by(step: Step) -> Iterator[tuple[Path, str, str]]:
+    """What sets a step's load."""
+    match step.demands.load:
+        case Held() as held:
+            yield ("control", "pid"), held.metric, held.rollup
+        case Found() as found:
+            yield ("find",), found.metric, found.rollup
+
+
+def _at_max(workload: Workload, edits: Iterable[Edit]) -> bool:
+    """Whether all instances of the workload are certain to run at max."""
+    certain = workload.parameters.iops == MAX
+    for edit in edits:
+        value = edit.changes.get(TOTAL_IOPS, edit.changes.get("iops"))
+        if value is not None:
+            certain = value == MAX and (certain or edit.rollup == ALL)
+    return certain

@@ -1,0 +1,1 @@
+"""From a plan's YAML text to the document as written, each value with its place."""

@@ -1,0 +1,294 @@
+"""What a single field of a plan may hold: how its text is read, and how its JSON schema reads.
+
+Rule: a field's reader gets what stands in the document (text, list, mapping or None) and returns the typed value
+or raises ValueError with the remedy; pydantic only walks the structure and gathers the faults.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from ....protocol.parameters import PARAMETERS, About, Parameters, Unit
+from ...text.relative import Span
+from ...text.suggestions import suggestion
+from ...text.units import (  # fmt: skip
+    format_bytes,
+    format_duration,
+    format_fraction,
+    format_iops,
+    format_number,
+    format_span,
+    parse_bool,
+    parse_bytes,
+    parse_count,
+    parse_duration,
+    parse_fraction,
+    parse_iops,
+    parse_position,
+)
+from ..model import TOTAL_IOPS
+from .substitute import Unreadable
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # by identity: pydantic wants annotations that can be hashed
+class Reads:
+    """Annotation: this field's value is what `read` makes of what stands in the document."""
+
+    read: Callable[[Any], Any]
+    schema: dict[str, Any]
+    write: Callable[[Any], str] = str  # the text that `read` would make the same value of
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def _read(self, value: Any) -> Any:
+        if _unreadable(value):
+            raise ValueError  # without a text: it has been told
+        return self.read(value)
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return dict(self.schema)
+
+
+def _unreadable(value: Any) -> bool:
+    if isinstance(value, (list, dict)):
+        return any(_unreadable(v) for v in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Unreadable)
+
+
+def kind_of(value: object) -> str:
+    """What stands in the document, for a person."""
+    if value is None:
+        return "empty"
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else f"{value!r}"
+
+
+def scalar(
+    parse: Callable[[str], object], wanted: str, schema: dict[str, Any], write: Callable[[Any], str] = str
+) -> Reads:
+    """A field that holds one text, which `parse` reads; `wanted` names what it needs."""
+
+    def read(value: Any) -> object:
+        if not isinstance(value, str):
+            raise ValueError(f"is {kind_of(value)}; it needs {wanted}")
+        return parse(value)
+
+    return Reads(read, schema, write)
+
+
+# A reference to a parameter may stand wherever a value may.
+_REFERENCE: Final = r"\$\{"
+
+
+def _text(*patterns: str) -> dict[str, Any]:
+    return {"type": "string", "pattern": "|".join([*(f"^\\s*{p}\\s*$" for p in patterns), _REFERENCE])}
+
+
+_NUMBER: Final = r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?"
+_NUMERIC: Final = [{"type": "number"}]
+SIZE_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B)?")]}
+DURATION_SCHEMA: Final = {"anyOf": [{"const": 0}, _text(r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+", "0")]}
+FRACTION_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*%?")]}
+COUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(_NUMBER)]}
+IOPS_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text("max", rf"{_NUMBER}\s*[kKM]?", rf"{_NUMBER}\s*%\s+of\s+step\s+\S.*")]}
+FLAG_SCHEMA: Final = {"anyOf": [{"type": "boolean"}, _text("true", "false")]}
+TEXT_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
+RANGE_SCHEMA: Final = {
+    "anyOf": [
+        {"type": "array", "items": {"type": ["string", "number"]}, "minItems": 2, "maxItems": 2},
+        _text(r"\S+\s*\.\.\s*\S+"),
+    ]
+}
+
+
+def bounded(parse: Callable[[str], Any], write: Callable[[Any], str], low: Any, high: Any) -> Callable[[str], Any]:
+    """`parse`, refusing numbers below `low` and above `high` (None: no bound), which are told by `write`."""
+
+    def read(text: str) -> Any:
+        value = parse(text)
+        if isinstance(value, (int, float)):
+            if low is not None and value < low:
+                raise ValueError(f"{text!r} is too little; the least is {write(low)}")
+            if high is not None and value > high:
+                raise ValueError(f"{text!r} is too much; the most is {write(high)}")
+        return value
+
+    return read
+
+
+def one_of(words: type[StrEnum] | tuple[str, ...]) -> Callable[[str], Any]:
+    """One word of a closed choice."""
+    known = [str(word) for word in words]
+
+    def read(text: str) -> Any:
+        if text not in known:
+            raise ValueError(f"{text!r} is not known here{suggestion(text, known)}")
+        return text if isinstance(words, tuple) else words(text)
+
+    return read
+
+
+def choice_field(words: type[StrEnum] | tuple[str, ...]) -> Reads:
+    known = [str(word) for word in words]
+    return scalar(one_of(words), f"one of {', '.join(known)}", {"anyOf": [{"enum": known}, _text(r"\$\{.*")]})
+
+
+def duration_field(low: float = 0.0, high: float | None = None) -> Reads:
+    return scalar(
+        bounded(parse_duration, format_duration, low, high), "a time like 5s or 1m30s", DURATION_SCHEMA, format_duration
+    )
+
+
+def fraction_field(low: float = 0.0, high: float = 1.0) -> Reads:
+    return scalar(
+        bounded(parse_fraction, format_fraction, low, high), "a fraction like 70%", FRACTION_SCHEMA, format_fraction
+    )
+
+
+def count_field(low: int = 0, high: int | None = None) -> Reads:
+    return scalar(bounded(parse_count, str, low, high), "a whole number", COUNT_SCHEMA)
+
+
+def size_field(low: int = 0, high: int | None = None) -> Reads:
+    return scalar(bounded(parse_bytes, format_bytes, low, high), "a size like 8KiB", SIZE_SCHEMA, format_bytes)
+
+
+FLAG: Final = scalar(parse_bool, "true or false", FLAG_SCHEMA, lambda flag: str(flag).lower())
+
+
+def _some_text(text: str) -> str:
+    if not text.strip() or any(not c.isprintable() for c in text):
+        raise ValueError(f"{text!r} is not a line of text")
+    return text
+
+
+TEXT: Final = scalar(_some_text, "text", TEXT_SCHEMA)
+
+
+def _absolute(text: str) -> str:
+    if not text.startswith("/"):
+        raise ValueError(f"{text!r} is not an absolute path; hosts have no common folder to start from")
+    return _some_text(text)
+
+
+ABSOLUTE: Final = scalar(_absolute, "an absolute path", {"type": "string", "pattern": "^/|\\$\\{"})
+
+
+def _shell_words(text: str) -> tuple[str, ...]:
+    try:
+        words = tuple(shlex.split(text))
+    except ValueError as error:
+        raise ValueError(f"{text!r} is not a line of shell words: {str(error).lower()}") from None
+    if not words:
+        raise ValueError("is empty; it needs a command line")
+    return words
+
+
+WORDS: Final = scalar(_shell_words, "a command line, like: sudo -n python3.11", TEXT_SCHEMA)
+
+
+HIGHEST_CORE: Final = 4095
+LEAST_BLOCK: Final = 512  # bytes, the least logical block size that a LUN has
+
+
+def read_cores(value: Any) -> tuple[int, ...]:
+    """`cpus`: numbers of cores and ranges of them, as 0-3,8 or [0-3, 8]."""
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts or not all(isinstance(part, str) and part.strip() for part in parts):
+        raise ValueError(f"is {kind_of(value)}; it needs cores, like 0-3,8")
+    found: list[int] = []
+    for part in (part.strip() for part in parts):
+        ends = [parse_count(end) for end in part.split("-")] if re.fullmatch(r"\d+(-\d+)?", part) else []
+        if not ends:
+            raise ValueError(f"{part!r} is neither a core nor a range of them; write for example 0-3,8")
+        if ends[0] > ends[-1]:
+            raise ValueError(f"{part!r} ends before it begins; the smaller number stands first")
+        if ends[-1] > HIGHEST_CORE:
+            raise ValueError(f"{part!r} is beyond the last core that Linux numbers, {HIGHEST_CORE}")
+        for core in range(ends[0], ends[-1] + 1):
+            if core in found:
+                raise ValueError(f"core {core} stands twice in it")
+            found.append(core)
+    return tuple(found)
+
+
+def write_cores(cores: Sequence[int]) -> str:
+    return ",".join(map(str, cores))
+
+
+_CORES_SCHEMA: Final = [{"type": "integer", "minimum": 0}, _text(r"\d+(-\d+)?(\s*,\s*\d+(-\d+)?)*")]
+CORES: Final = Reads(
+    read_cores, {"anyOf": [*_CORES_SCHEMA, {"type": "array", "items": {"anyOf": _CORES_SCHEMA}}]}, write_cores
+)
+
+
+def read_span(value: Any) -> Span:
+    """`range`: from where to where in the LUN, as 0%..50% or [0%, 50%]."""
+    ends = [end.strip() for end in value.split("..")] if isinstance(value, str) else value
+    if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) and end for end in ends):
+        raise ValueError(f"is {kind_of(value)}; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB")
+    start, end = parse_position(ends[0]), parse_position(ends[1])
+    for first, second in ((start.fraction, end.fraction), (start.bytes, end.bytes)):
+        if first is not None and second is not None and first >= second:
+            raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; the smaller place stands first")
+    return (start, end)
+
+
+TOTAL: Final = About(
+    Unit.IOPS,
+    "I/Os per second of all that the edit selects, shared equally over the LUNs and within a LUN over its workloads; "
+    "a percentage of a step is taken of each rollup instance by itself.",
+    low=0,
+    high=1e12,
+    live=True,
+)
+
+# What an edit's `set` and a step's `loop` may change.
+CHANGES: Final[dict[str, About]] = {**PARAMETERS, TOTAL_IOPS: TOTAL}
+
+_DEFAULTS: Final = Parameters()
+
+
+def _parse_blocks(text: str) -> int:
+    """A size of I/Os: whatever the LUN, it counts in blocks of 512 bytes or a multiple."""
+    size = parse_bytes(text)
+    if size > LEAST_BLOCK and size % LEAST_BLOCK:
+        below = size - size % LEAST_BLOCK
+        raise ValueError(f"{text!r} is no multiple of {LEAST_BLOCK} bytes; write {below} or {below + LEAST_BLOCK}")
+    return size
+
+
+def _parameter(name: str) -> Reads:
+    """The reader of a workload parameter, or of total_iops, made from its row of the table."""
+    about = CHANGES[name]
+    low, high = about.low, about.high
+    match about.unit:
+        case Unit.BYTES:
+            parse_blocks = bounded(_parse_blocks, format_bytes, int(low or 0), None if high is None else int(high))
+            return scalar(parse_blocks, "a size like 8KiB", SIZE_SCHEMA, format_bytes)
+        case Unit.FRACTION:
+            return fraction_field(low or 0.0, 1.0 if high is None else high)
+        case Unit.COUNT:
+            return count_field(int(low or 0), None if high is None else int(high))
+        case Unit.IOPS:
+            parse = bounded(parse_iops, format_number, low, high)
+            return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
+        case Unit.RANGE:
+            return Reads(read_span, RANGE_SCHEMA, format_span)
+        case Unit.CHOICE:
+            return choice_field(type(getattr(_DEFAULTS, name)))
+
+
+PARAMETER_FIELDS: Final[dict[str, Reads]] = {name: _parameter(name) for name in CHANGES}
+
+
+def written(name: str, value: Any) -> str:
+    """A parameter's value as a plan would write it."""
+    return PARAMETER_FIELDS[name].write(value)

@@ -1,0 +1,199 @@
+"""The plan as it is written, control's part: what `measure`, `steady`, `control`, `staircase`, `find` and `slo` hold.
+
+Rule: as in schema.py. Amounts stay text here, since their unit is the metric's, which stands in another key.
+"""
+
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field
+
+from ...text.units import format_iops, format_number, parse_fraction, parse_iops
+from ..demands import CORRECTIONS, CRITERIA, ON_LEAVE, WINDOWS
+from ..model import ALL
+from .field_types import (
+    FLAG,
+    IOPS_SCHEMA,
+    TEXT,
+    TEXT_SCHEMA,
+    WORDS,
+    Reads,
+    bounded,
+    choice_field,
+    count_field,
+    duration_field,
+    fraction_field,
+    kind_of,
+    scalar,
+)
+from .section import Section, about, one_or_many
+
+_AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
+_LEVEL: Final = scalar(
+    bounded(lambda text: parse_iops(text, "a load; write a number, or 50% of step NAME"), format_number, 0, 1e12),
+    "a number, or 50% of step NAME", IOPS_SCHEMA, format_iops,
+)  # fmt: skip
+
+
+def _step(text: str) -> Any:
+    """IOPS, or ("relative", a share of the tread before)."""
+    if text.strip().endswith("%"):
+        return ("relative", parse_fraction(text))
+    return parse_iops(text, "a rise; write a number, or a percentage")
+
+
+_STEP: Final = scalar(_step, "IOPS, or a percentage of the load before", IOPS_SCHEMA)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    """A command: one line of shell words, or a list of them."""
+    if isinstance(value, str):
+        return tuple(WORDS.read(value))
+    if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
+        raise ValueError(f"is {kind_of(value)}; it needs a command, like [logger, too slow]")
+    return tuple(value)
+
+
+_COMMAND: Final = Reads(_words, {"anyOf": [TEXT_SCHEMA, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1}]})
+_CONFIDENCE: Final = fraction_field(0.5, 0.9999)
+_METRIC_DOC: Final = "A column of docs/columns.md: a rate, mean, percentile or CPU, like overall_response_us_p99."
+
+
+def _metric(default: Any = ...) -> Any:
+    return Field(default=default, description=_METRIC_DOC)
+
+
+def _rollup(text: str) -> Any:
+    return about(text, ALL)
+
+
+class MeasureDoc(Section):
+    """When the measurement is complete: after a `time`, which alone may stand as text, or when `metric` is known to
+    an accuracy."""
+
+    time: Annotated[float | None, duration_field()] = about("Measure for this long.")
+    metric: Annotated[str | None, TEXT] = _metric(None)
+    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be known so well.")
+    accuracy: Annotated[float, fraction_field()] = about("Half-width of the confidence interval, of the value.", 0.02)
+    confidence: Annotated[float, _CONFIDENCE] = about("Of the interval.", 0.95)
+    min: Annotated[float, duration_field()] = about("The shortest window.", 60.0)
+    timeout: Annotated[float, duration_field()] = about(
+        "Since the step began; then it is invalid, with the best window that was seen.", 900.0
+    )
+    window: Annotated[str, choice_field(WINDOWS)] = about(
+        "longest: since the warmup, less what a trend spoils; shortest: ivy's rule, too sure of itself.", "longest"
+    )
+    correction: Annotated[str, choice_field(CORRECTIONS)] = about(
+        "effective: by the autocorrelation time; factor_two: ivy's, twice the width of independent samples.",
+        "effective",
+    )
+
+
+class SteadyDoc(Section):
+    """Run until the storage's behaviour stands still; that window, or with `hold` the next one, is the measurement."""
+
+    criterion: Annotated[str, choice_field(CRITERIA)] = Field(
+        description="fio's iops, iops_slope, bw, bw_slope, latency or latency_slope; snia; or t (measure's rule)."
+    )
+    limit: Annotated[str, _AMOUNT] = about(
+        "Largest distance from the window's mean, or its slope per second: a percentage of the mean, or an amount "
+        "of the metric. snia has its own; of t, the accuracy.",
+        "2%",
+    )
+    window: Annotated[float, duration_field()] = about("What is judged; at least two subintervals.", 30.0)
+    ramp: Annotated[float | None, duration_field()] = about("Not judged, at the beginning (the step's warmup).")
+    latency: Annotated[str | None, choice_field(("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99"))] = about(
+        "Which service time the latency criteria look at (mean)."
+    )
+    metric: Annotated[str | None, TEXT] = about("What snia and t look at (overall_iops).")
+    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
+    hold: Annotated[bool, FLAG] = about("Measure one more window, which has to stay steady.", False)
+    on_leave: Annotated[str, choice_field(ON_LEAVE)] = about(
+        "When it is left while it is to hold: note, restart or stop.", "restart"
+    )
+    no_drift: Annotated[bool, FLAG] = about(
+        "Also ask that the trend of three windows stays within the limit for one more.", False
+    )
+    confidence: Annotated[float, _CONFIDENCE] = about("Of t.", 0.95)
+    timeout: Annotated[float, duration_field()] = about("Since the step began; then it is invalid.", 900.0)
+
+
+class PidDoc(Section):
+    """Hold a metric at its target by moving the total IOPS of each rollup instance."""
+
+    metric: Annotated[str, TEXT] = _metric()
+    target: Annotated[str, _AMOUNT] = Field(description="What the metric is to be: an amount with its unit.")
+    rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type has a controller of its own.")
+    auto: Annotated[bool, FLAG] = about("Find the range: a short run at max, and one at 2% of it.", False)
+    low_iops: Annotated[Any, _LEVEL] = about("The least load of an instance; a number, or 5% of step NAME.")
+    low_target: Annotated[str | None, _AMOUNT] = about("The metric there; below the target.")
+    high_iops: Annotated[Any, _LEVEL] = about("The most load of an instance.")
+    high_target: Annotated[str | None, _AMOUNT] = about("The metric there; above the target.")
+    timeout: Annotated[float, duration_field()] = about("For the load to settle.", 900.0)
+
+
+class ControlDoc(Section):
+    """What steers the load."""
+
+    pid: PidDoc = Field(description="Hold a metric at a target.")
+
+
+class StaircaseDoc(Section):
+    """Several loads in one step, each with its own warmup, measurement and summary row."""
+
+    start: Annotated[Any, _LEVEL] = Field(description="Total IOPS of the first tread; a number, or 10% of step NAME.")
+    end: Annotated[Any, _LEVEL] = about("Of the last; without it, until a load is not kept up with.")
+    step: Annotated[Any, _STEP] = about("From tread to tread: IOPS, a percentage of the tread before, or of a step.")
+    steps: Annotated[int | None, count_field(2, 10_000)] = about("Instead: so many treads, evenly from start to end.")
+
+
+class FindDoc(Section):
+    """The highest total IOPS whose metric is at most the target, as a bracket: highest pass, lowest fail."""
+
+    metric: Annotated[str, TEXT] = _metric()
+    target: Annotated[str, _AMOUNT] = Field(description="What passes: an amount of the metric with its unit.")
+    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
+    resolution: Annotated[float, fraction_field()] = about("Width of the bracket.", 0.02)
+    confidence: Annotated[float, _CONFIDENCE] = about("Of each answer.", 0.99)
+    probes: Annotated[int, count_field(4, 1000)] = about("At most so many, the run at max included.", 12)
+    longest_probe: Annotated[int, count_field(10, 10_000)] = about(
+        "Subintervals after which a probe that is not clear is left.", 48
+    )
+
+
+class OnBreakDoc(Section):
+    """A command that is run on the controller when a threshold is broken: an alert while it happens."""
+
+    command: Annotated[tuple[str, ...], _COMMAND] = Field(
+        description="Words, or one line of them; run without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
+        "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
+        "environment."
+    )
+    every: Annotated[float, duration_field(1.0)] = about("At most once in so long.", 60.0)
+
+
+class SloDoc(Section):
+    """A threshold: a step whose measurement is above it has failed (exit code 5)."""
+
+    metric: Annotated[str, TEXT] = _metric()
+    at_most: Annotated[str, _AMOUNT] = Field(description="An amount of the metric with its unit.")
+    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must meet it.")
+    abort_early: Annotated[bool, FLAG] = about("End the step once it is certain that it fails.", False)
+    on_break: OnBreakDoc | None = about("What to run when a subinterval is above it.")
+
+
+Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_type=SloDoc | list[SloDoc])]
+
+
+def _fractions(value: Any) -> tuple[float, ...]:
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"is {kind_of(value)}; it needs a list of fractions, like [10%, 50%, 98%]")
+    found = tuple(parse_fraction(one) for one in value)
+    for text, fraction in zip(value, found, strict=True):
+        if not 0 < fraction <= 1:
+            raise ValueError(f"{text!r} is no load below the maximum; write a fraction from above 0% to 100%")
+    if len(set(found)) < len(found):
+        raise ValueError("holds a fraction twice")
+    return found
+
+
+FRACTIONS: Final = Reads(_fractions, {"type": "array", "items": TEXT_SCHEMA, "minItems": 1})

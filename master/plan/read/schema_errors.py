@@ -1,0 +1,150 @@
+"""What pydantic found, as sentences with places; and a plan without its faulty parts, so that the search goes on.
+
+Rule: every fault of a plan is told at once. So what is faulty is taken out, as little of it as possible, and the
+rest is validated and resolved further; what refers to something that was taken out is not called unknown.
+"""
+
+from types import UnionType
+from typing import Any, Final, Union, get_args, get_origin
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from ...text.suggestions import unknown_key
+from .field_types import kind_of
+from .places import sentence
+from .schema import Access, CreateDoc, EditDoc, GoDoc, HostDoc, LunsDoc, PlanDoc, RollupDoc, TimesDoc, WorkloadDoc
+from .schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .section import Section
+from .yaml_positions import Faults, Path
+
+# One element of these sections, for messages.
+_ELEMENT: Final = {
+    "steps": "a step",
+    "hosts": "a host",
+    "rollups": "a rollup",
+    "attributes": "an entry of attributes",
+    "slo": "a threshold",
+}
+
+_HOMES: Final[list[tuple[str, type[Section]]]] = [
+    ("the plan itself, at the left margin", PlanDoc),
+    ("'go' or 'defaults'", TimesDoc),
+    ("'go'", GoDoc),
+    ("a workload or an edit's 'set'", WorkloadDoc),
+    ("'luns'", LunsDoc),
+    ("'luns: { create: ... }'", CreateDoc),
+    ("'ssh' or a host", Access),
+    ("a host", HostDoc),
+    ("'rollups'", RollupDoc),
+    ("'edit'", EditDoc),
+    ("'measure'", MeasureDoc),
+    ("'steady'", SteadyDoc),
+    ("'control: { pid: ... }'", PidDoc),
+    ("'staircase'", StaircaseDoc),
+    ("'find'", FindDoc),
+    ("'slo'", SloDoc),
+]
+_ELSEWHERE: Final = {key: home for home, model in reversed(_HOMES) for key in model.model_fields}
+
+
+def validated(data: dict[str, Any], faults: Faults) -> tuple[PlanDoc, list[Path]]:
+    """The model of what is sound in `data`, and the paths of what was taken out (of `data` and the document)."""
+    removed: list[Path] = []
+    while True:  # each round takes something out, so this ends
+        try:
+            return PlanDoc.model_validate(data), removed
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+            for detail in details if not removed else ():  # later faults follow from what was taken out
+                _tell(detail, faults)
+            removed += _prune(data, faults, details)
+
+
+def _tell(detail: ErrorDetails, faults: Faults) -> None:
+    path, value = tuple(detail["loc"]), detail["input"]
+    match detail["type"]:
+        case "extra_forbidden":
+            known = _model_at(path[:-1]).model_fields
+            faults.add_key(
+                path,
+                f"unknown key {path[-1]!r} in {_named(path[:-1])}{unknown_key(str(path[-1]), known, _ELSEWHERE)}",
+            )
+        case "missing":
+            faults.add(path[:-1], f"{_named(path[:-1])} needs {str(path[-1])!r}")
+        case "value_error":
+            _, unwritten = faults.document.find(path)  # of a short form
+            text = str(detail["ctx"]["error"])
+            if text:  # else it is a reference that could not be replaced, told there
+                faults.add(path, sentence(_named(path[: len(path) - len(unwritten)]), text))
+        case "list_type":
+            faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs a list, each entry behind a -")
+        case _:  # model_type, dict_type
+            keys = ", ".join(list(_model_at(path).model_fields)[:5])
+            faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs keys, like {keys or 'name: value'}")
+
+
+def _named(path: Path) -> str:
+    """What stands at `path`, as a person would call it."""
+    if not path:
+        return "the plan"
+    *above, last = path
+    if isinstance(last, int):
+        return _ELEMENT.get(str(above[-1]), str(above[-1])) if above else "the plan"
+    if above == ["workloads"]:
+        return f"workload {last!r}"
+    return last
+
+
+def _model_at(path: Path) -> type[Section]:
+    """The model of the section at `path`; an empty one where the keys are the user's own names."""
+    found: Any = PlanDoc
+    for part in path:
+        found = _section(found)
+        if get_origin(found) in (list, dict):
+            found = get_args(found)[-1]
+        elif isinstance(found, type) and issubclass(found, Section) and part in found.model_fields:
+            found = found.model_fields[str(part)].annotation
+        else:
+            return Section
+    found = _section(found)
+    return found if isinstance(found, type) and issubclass(found, Section) else Section
+
+
+def _section(annotation: Any) -> Any:
+    """An annotation without Annotated and None."""
+    while hasattr(annotation, "__metadata__"):
+        annotation = annotation.__origin__
+    if get_origin(annotation) in (Union, UnionType):
+        return _section(next(arm for arm in get_args(annotation) if arm is not type(None)))
+    return annotation
+
+
+def _prune(data: dict[str, Any], faults: Faults, details: list[ErrorDetails]) -> list[Path]:
+    """Take out what `details` are about, from the data and from the document, so that both still agree."""
+    paths = {_present(data, tuple(d["loc"][:-1] if d["type"] == "missing" else d["loc"])) for d in details}
+    gone = {_without_husk(data, path) for path in paths}
+    for path in sorted(gone, reverse=True):  # the later elements of a list first, so that numbers stay true
+        above, _ = faults.document.find(path[:-1])
+        holder: Any = data
+        for part in path[:-1]:
+            holder = holder[part]
+        del holder[path[-1]]
+        del above.value[path[-1]]  # type: ignore[union-attr, arg-type]
+    return list(paths)
+
+
+def _without_husk(data: dict[str, Any], path: Path) -> Path:
+    """`path`, or that of the step which would have nothing left."""
+    step = path[0] == "steps" and len(path) == 3 and isinstance(path[1], int)
+    return path[:2] if step and len(data["steps"][path[1]]) == 1 else path
+
+
+def _present(data: Any, path: Path) -> Path:
+    """The longest beginning of `path` that stands in the data: a short form has fewer levels than its model."""
+    for depth, part in enumerate(path):
+        inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        if not inside:
+            return path[:depth]
+        data = data[part]
+    return path

@@ -1,0 +1,1 @@
+"""Which LUNs and hosts a plan means: host ranges, conditions on attributes."""

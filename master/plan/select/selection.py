@@ -1,0 +1,61 @@
+"""`select`: which LUNs are meant, by their attributes.
+
+Rule: within a clause every attribute must match (AND); an attribute matches if one of its plain conditions does
+(OR), and none of its negated ones; a select of several clauses matches if one clause does. An attribute that a
+LUN does not have matches only `none` and `not`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ....protocol.messages import Attribute
+
+Attributes = Mapping[str, Attribute]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition on one attribute's value."""
+
+    text: str  # as written, for describing it
+    test: Callable[[Attribute | None], bool]  # without the `not`; None: the LUN has no such attribute
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    clauses: tuple[Mapping[str, tuple[Condition, ...]], ...]
+
+    def matches(self, attributes: Attributes) -> bool:
+        return any(
+            all(_holds(conditions, attributes.get(name)) for name, conditions in clause.items())
+            for clause in self.clauses
+        )
+
+    def allows(self, known: Attributes) -> bool:
+        """Whether a LUN of which only `known` is known could match."""
+        return any(
+            all(_holds(conditions, known[name]) for name, conditions in clause.items() if name in known)
+            for clause in self.clauses
+        )
+
+    @property
+    def attributes_named(self) -> frozenset[str]:
+        return frozenset(name for clause in self.clauses for name in clause)
+
+    def __str__(self) -> str:
+        return "; or ".join(
+            ", ".join(f"{name}: {_told(conditions)}" for name, conditions in clause.items()) for clause in self.clauses
+        )
+
+
+def _told(conditions: tuple[Condition, ...]) -> str:
+    plain = " or ".join(c.text for c in conditions if not c.negated)
+    return " and ".join(filter(None, [plain, *(c.text for c in conditions if c.negated)]))
+
+
+def _holds(conditions: tuple[Condition, ...], value: Attribute | None) -> bool:
+    plain = [c for c in conditions if not c.negated]
+    if plain and not any(c.test(value) for c in plain):
+        return False
+    return not any(c.test(value) for c in conditions if c.negated)

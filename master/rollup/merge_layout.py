@@ -1,0 +1,149 @@
+"""Where everything of one step stands: which host's classes and instances go into which rows. Built once a step.
+
+Rule: three levels, each a sum of the one before: workload instances, merge classes, rows (rollup instances). Hosts
+stand in one order; their instances and their classes are consecutive, so that a host's result is a slice.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .instances import Rollups
+from .partial_merge import Places
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """Groups items by a target: sums or extremes of an array's first axis, a slice at a time, exactly."""
+
+    order: Ints  # the items, sorted by target
+    starts: Ints  # where each target's run begins in `order`
+    targets: Ints  # the target of each run, ascending
+
+    @classmethod
+    def by(cls, target_of: Ints) -> "Reduction":
+        order = np.argsort(target_of, kind="stable")
+        targets, starts = np.unique(target_of[order], return_index=True)
+        return cls(order, starts, targets)
+
+    def into(self, out: NDArray[Any], items: NDArray[Any], combine: np.ufunc = np.add) -> None:
+        """Put `combine` over each target's items into that row of `out`; other rows stay as they are."""
+        if len(self.order):
+            first, last = self.order[0], self.order[-1]
+            as_they_stand = last - first + 1 == len(self.order) and bool((np.diff(self.order) == 1).all())
+            sorted_items = items[first : last + 1] if as_they_stand else items[self.order]
+            out[self.targets] = combine.reduceat(sorted_items, self.starts, axis=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The index arrays of one step. G classes, I instances, R rows, H hosts, T types."""
+
+    rollups: Rollups
+    hosts: tuple[str, ...]
+    position: Mapping[str, int]  # of a host among H
+    numbers: Mapping[str, tuple[int, ...]]  # a host's instances, in `go`'s order
+    instances: Mapping[str, slice]  # a host's place among I
+    classes: Mapping[str, slice]  # a host's place among G
+    class_of: Ints  # (I,)
+    class_host: Ints  # (G,)
+    class_rows: Ints  # (G, T)
+    to_classes: Reduction  # I -> G
+    to_rows: tuple[Reduction, ...]  # G -> R, one per type
+    direct: tuple[int, ...]  # the types that are a sum of no other type
+    between_rows: tuple[Reduction, ...]  # R -> R: the others as sums of a finer one; to be done in this order
+    pairs: tuple[Ints, Ints]  # (row, host): every host that has a part in a row, once
+    host_count: Ints  # (R,) hosts of each row
+    instance_count: Ints  # (R,) workload instances of each row
+
+    @classmethod
+    def build(cls, rollups: Rollups, order: Mapping[str, Sequence[int]]) -> "Layout":
+        """`order`: per host the numbers of the workload instances that take part, as `go` lists them."""
+        instances, classes = {}, {}
+        class_of: list[int] = []
+        class_host: list[int] = []
+        class_rows: list[tuple[int, ...]] = []
+        for position, (host, numbers) in enumerate(order.items()):
+            found = rollups.classes(host, numbers)
+            instances[host] = slice(len(class_of), len(class_of) + len(numbers))
+            classes[host] = slice(len(class_rows), len(class_rows) + len(found.rows))
+            class_of.extend(len(class_rows) + one for one in found.of)
+            class_rows.extend(found.rows)
+            class_host.extend([position] * len(found.rows))
+        rows = np.array(class_rows, np.int64).reshape(len(class_rows), len(rollups.types))
+        hosts = np.array(class_host, np.int64)
+        pairs = _pairs(rows, hosts)
+        sizes = np.bincount(np.array(class_of, np.int64), minlength=len(class_rows))
+        instance_count = np.zeros(len(rollups.rows), np.int64)
+        to_rows = tuple(Reduction.by(rows[:, t]) for t in range(len(rollups.types)))
+        for reduction in to_rows:
+            reduction.into(instance_count, sizes)
+        direct, between_rows = _refinements(rows)
+        return cls(
+            rollups=rollups,
+            hosts=tuple(order),
+            position={host: i for i, host in enumerate(order)},
+            numbers={host: tuple(numbers) for host, numbers in order.items()},
+            instances=instances,
+            classes=classes,
+            class_of=np.array(class_of, np.int64),
+            class_host=hosts,
+            class_rows=rows,
+            to_classes=Reduction.by(np.array(class_of, np.int64)),
+            to_rows=to_rows,
+            direct=direct,
+            between_rows=between_rows,
+            pairs=pairs,
+            host_count=np.bincount(pairs[0], minlength=len(rollups.rows)),
+            instance_count=instance_count,
+        )
+
+    def of_instances(self, keys: Collection[tuple[str, int]]) -> NDArray[np.bool_]:
+        """(I,) which workload instances are among these (host, number)."""
+        return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
+
+    def places(self, hosts: Sequence[str] | None = None) -> Places:
+        """Where results are added: all of them, in tables of all rows; or those of some hosts, in the rows that these
+        have a part in."""
+        class_rows = {host: self.class_rows[self.classes[host]][:, self.direct] for host in hosts or self.hosts}
+        numbers = {host: self.numbers[host] for host in class_rows}
+        if hosts is None:
+            return Places(numbers, class_rows, np.arange(len(self.rollups.rows)))
+        rows = np.unique(np.concatenate([one.reshape(-1) for one in class_rows.values()]))
+        return Places(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
+
+
+def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:
+    both = np.stack([class_rows, np.broadcast_to(class_host[:, None], class_rows.shape)], axis=-1).reshape(-1, 2)
+    unique = np.unique(both, axis=0)
+    return unique[:, 0], unique[:, 1]
+
+
+def _refinements(class_rows: Ints) -> tuple[tuple[int, ...], tuple[Reduction, ...]]:
+    """The types that stand alone, and how the others are sums of a finer one (`all` of any; `host` of `host+port`)."""
+    sizes = [len(np.unique(column)) for column in class_rows.T]
+    by_size = sorted(range(len(sizes)), key=lambda t: (-sizes[t], t))
+    direct, sums = [], []
+    for place, coarse in enumerate(by_size):
+        finer = [fine for fine in by_size[:place] if len(_together(class_rows, fine, coarse)) == sizes[fine]]
+        if finer:
+            cheapest = min(finer, key=lambda fine: sizes[fine])
+            sums.append(_between(*_together(class_rows, cheapest, coarse).T))
+        else:
+            direct.append(coarse)
+    return tuple(direct), tuple(sums)
+
+
+def _together(class_rows: Ints, fine: int, coarse: int) -> Ints:
+    """The pairs of rows of two types that share a class; as many as `fine` has rows if each of those lies in one."""
+    return np.unique(class_rows[:, [fine, coarse]], axis=0)
+
+
+def _between(fine: Ints, coarse: Ints) -> Reduction:
+    by_target = Reduction.by(coarse)
+    return Reduction(fine[by_target.order], by_target.starts, by_target.targets)

@@ -1,0 +1,333 @@
+"""Whether a load was kept up with: by how much what is outstanding may grow before it was not.
+
+Rule: outstanding is all that fell due and is not done, wherever it waits: in the backlog, or in flight in a deep
+queue. By how much it grew is counted, not compared: due less done (completed, failed, dropped), over the very
+subintervals that are judged. So nothing that was outstanding before has a part in it.
+
+Each workload instance is judged by itself, since one that falls behind hides in a sum; and so is the sum of several,
+since many that each fall behind a little hide in none. Where iops is max nothing falls behind: such an instance has no
+part in any of it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...protocol.counters import Count
+from .arrays import Floats, Ints
+from .merge_layout import Layout
+
+FALSE_ALARM: Final = 3e-5  # the chance that any of a steady load's instances is said to fall behind
+MOST_SWING: Final = 0.05  # of what fell due: a queue that comes and goes is excused so far, and no further
+SUDDEN: Final = 0.05  # of what fell due: what shows in a single subinterval, beside a stall at its end
+FEWEST_OF_PART: Final = 4  # subintervals that show how a queue swings
+UNEVEN: Final = 6.0  # by so much the deviation of a steady load's queue may differ between two parts of a window
+SURGE: Final = 2.0  # grown by so many times what it was: a move of the load doubles what is in flight, no more
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outstanding:
+    """What I workload instances were asked to do in one subinterval, and what came of it; (I,) each."""
+
+    due: Ints
+    growth: Ints  # of what is outstanding: due less done
+    backlog_growth: Ints  # of that: due less submitted
+    in_flight: Ints  # at the end
+    backlog: Ints  # at the end: due, not submitted
+
+    @classmethod
+    def of(cls, counts: Ints) -> "Outstanding":
+        """`counts`: (I, Count)"""
+        left = counts[:, Count.DUE] - counts[:, Count.DROPPED]
+        return cls(
+            due=counts[:, Count.DUE],
+            growth=left - counts[:, Count.COMPLETED] - counts[:, Count.ERRORS],
+            backlog_growth=left - counts[:, Count.SUBMITTED],
+            in_flight=counts[:, Count.IN_FLIGHT],
+            backlog=counts[:, Count.BACKLOG],
+        )
+
+    @classmethod
+    def none(cls) -> "Outstanding":
+        return cls.of(np.zeros((0, len(Count)), np.int64))
+
+    def of_paced(self, paced: NDArray[np.bool_]) -> "Outstanding":
+        """0 where iops is max: nothing falls due there. `paced`: (I,)"""
+        parts = self.due, self.growth, self.backlog_growth, self.in_flight, self.backlog
+        return self if paced.all() else Outstanding(*(part * paced for part in parts))
+
+    def surged(self) -> NDArray[np.bool_]:
+        """(I,) where this subinterval alone shows that it falls behind, and no move of the load explains it."""
+        bound = allowed(self.due, SUDDEN, self.in_flight + 1, 0, len(self.due))
+        before = self.in_flight + self.backlog - self.growth
+        found: NDArray[np.bool_] = (self.backlog_growth > bound) | (self.growth > np.maximum(bound, SURGE * before))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """What was outstanding at the ends of consecutive subintervals, as sums; (I,) each."""
+
+    subintervals: int
+    total: Ints
+    rising: Floats  # each end times its subinterval's number from 0
+    squares: Floats
+
+    @classmethod
+    def none(cls, instances: int) -> "Ends":
+        return cls(0, np.zeros(instances, np.int64), np.zeros(instances), np.zeros(instances))
+
+    def plus(self, end: Ints) -> "Ends":
+        """With one more subinterval."""
+        return Ends(
+            self.subintervals + 1,
+            self.total + end,
+            self.rising + self.subintervals * end,
+            self.squares + np.square(end, dtype=np.float64),
+        )
+
+    def behind(self, first: "Ends") -> "Ends":
+        """Of the subintervals behind the `first` ones."""
+        total = self.total - first.total
+        rising = self.rising - first.rising - first.subintervals * total
+        return Ends(self.subintervals - first.subintervals, total, rising, self.squares - first.squares)
+
+    def of_paced(self, paced: NDArray[np.bool_]) -> "Ends":
+        return Ends(self.subintervals, self.total * paced, self.rising * paced, self.squares * paced)
+
+    def variance(self) -> Floats:
+        """About their least-squares line: a deficit is that line."""
+        n = self.subintervals
+        if n < 3:
+            return np.zeros(len(self.total))
+        mean = self.total / n
+        spread = n * (n * n - 1) / 12  # of the numbers 0 .. n - 1 about their mean
+        slope = (self.rising - (n - 1) / 2 * self.total) / spread
+        found: Floats = np.maximum(self.squares - n * mean**2 - slope**2 * spread, 0.0) / (n - 2)
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Account:
+    """What some workload instances, or sums of them, did over consecutive subintervals; (I,) each."""
+
+    subintervals: int
+    due: Ints
+    growth: Ints
+    in_flight: Ints  # summed over the subintervals' ends
+    ends: Ends
+    first: Ends  # of the first subintervals: a power of two of them, between a quarter and half of all
+    doubled: Ends  # likewise, of twice as many
+
+    @classmethod
+    def none(cls, instances: int) -> "Account":
+        zero, ends = np.zeros(instances, np.int64), Ends.none(instances)
+        return cls(0, zero, zero, zero, ends, ends, ends)
+
+    def plus(self, one: Outstanding) -> "Account":
+        """With one more subinterval."""
+        ends = self.ends.plus(one.in_flight + one.backlog)
+        doubles = ends.subintervals & (ends.subintervals - 1) == 0
+        return Account(
+            subintervals=self.subintervals + 1,
+            due=self.due + one.due,
+            growth=self.growth + one.growth,
+            in_flight=self.in_flight + one.in_flight,
+            ends=ends,
+            first=self.doubled if doubles else self.first,
+            doubled=ends if doubles else self.doubled,
+        )
+
+    def of_paced(self, paced: NDArray[np.bool_]) -> "Account":
+        """0 where iops is max: nothing falls due there. `paced`: (I,)"""
+        if paced.all():
+            return self
+        due, growth, in_flight = (part * paced for part in (self.due, self.growth, self.in_flight))
+        ends, first, doubled = (part.of_paced(paced) for part in (self.ends, self.first, self.doubled))
+        return Account(self.subintervals, due, growth, in_flight, ends, first, doubled)
+
+    def variance(self) -> Floats:
+        """Of what was outstanding: that of the swings that it had throughout.
+
+        Where a queue comes and goes, the beginning and the rest of a window show it alike. Where the load was no longer
+        kept up with from somewhere on, one of the two is a straight line: what broke does not excuse itself.
+        """
+        found = self.ends.variance()
+        if self.first.subintervals < FEWEST_OF_PART:
+            return found
+        calmer = np.minimum(self.first.variance(), self.ends.behind(self.first).variance())
+        return np.minimum(found, UNEVEN**2 * calmer)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Standing:
+    """How rows stand, or workload instances: (n,) each."""
+
+    due: Ints
+    growth: Ints
+    bound: Floats  # the most that `growth` may be
+
+    @property
+    def behind(self) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self.growth > self.bound
+        return found
+
+    @property
+    def ahead(self) -> NDArray[np.bool_]:
+        """More was done than fell due: what was outstanding before.
+
+        Twice the bound, since a window may begin with any of a queue's lengths, whose distribution has a long tail.
+        """
+        found: NDArray[np.bool_] = -self.growth > 2 * self.bound
+        return found
+
+
+def account(parts: Iterable[Outstanding]) -> Account:
+    """The sums of consecutive subintervals, at least one."""
+    found = list(parts)
+    return reduce(Account.plus, found, Account.none(len(found[0].due)))
+
+
+def standing(account: Account, tolerance: float) -> Standing:
+    """Each workload instance by itself."""
+    bound = allowed(account.due, tolerance, _in_flight(account), account.variance(), len(account.due))
+    return Standing(account.due, account.growth, bound)
+
+
+def standing_together(account: Account, tolerance: float, rows: Ints, size: int, instances: ArrayLike) -> Standing:
+    """Sums of workload instances. `rows`: (I,) the row of each, below `size`; `instances`: (size,) in each row.
+
+    Their swings are taken as independent: what swings together is no chance. Each instance may have an I/O that is
+    just about to be submitted.
+    """
+
+    def total(values: Ints | Floats) -> Floats:
+        found: Floats = np.bincount(rows, weights=values.astype(np.float64), minlength=size).astype(np.float64)
+        return found
+
+    due, growth = total(account.due), total(account.growth)
+    in_flight, variance = total(_in_flight(account)), total(account.variance())
+    bound = np.maximum(allowed(due, tolerance, in_flight, variance, len(account.due)), instances)
+    return Standing(due.astype(np.int64), growth.astype(np.int64), bound)
+
+
+def kept_up(account: Account, tolerance: float) -> str:
+    """What speaks against all of these instances having kept up, together or each by itself; "" if nothing does."""
+    count = len(account.due)
+    if not count:
+        return ""
+    each = standing(account, tolerance)
+    (behind,) = np.nonzero(each.behind)
+    if len(behind):
+        worst = behind[np.argmax(each.growth[behind] / np.maximum(each.due[behind], 1))]
+        others = f" of {count:,} workload instances; of the worst" if count > 1 else ""
+        grew = f"grew by {each.growth[worst]:,} of {each.due[worst]:,} due"
+        return f"{len(behind):,}{others} what is owed {grew}" if others else f"what is owed {grew}"
+    together = standing_together(account, tolerance, np.zeros(count, np.int64), 1, count)
+    if together.behind[0]:
+        return f"what is owed grew by {together.growth[0]:,} of {together.due[0]:,} due"
+    return ""
+
+
+def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: ArrayLike, judged: int) -> Floats:
+    """The most by which what is outstanding may grow while `due` I/Os fall due: a share of them, and what chance may
+    do, where so many instances are judged that one of them would often be unlucky.
+
+    Chance is twofold. A steady number in flight varies like a Poisson number of that mean, and the difference between
+    two instants like Skellam's; Chernoff's bound of its tail holds for few in flight as for many. A deficit that is
+    itself in flight makes the mean grow, but the bound grows with its root: with 2,000 in flight, 250 may be chance,
+    and the 3,000 of a deficit are none. And a queue near saturation swings by more than that. Its length has an
+    exponential tail, whose deviation is taken from what is seen throughout, `variance`; but no swing is excused beyond
+    a share of what fell due.
+    """
+    unlikely = np.log(max(judged, 1) / FALSE_ALARM)
+    due, mean = np.asarray(due, np.float64), np.asarray(in_flight, np.float64)
+    swing = unlikely * np.sqrt(np.maximum(np.asarray(variance, np.float64) - mean, 0.0))
+    chance = np.maximum(_skellam(mean, unlikely), np.minimum(swing, MOST_SWING * due))
+    found: Floats = np.maximum(tolerance * due, chance)
+    return found
+
+
+def _in_flight(account: Account) -> Floats:
+    """The mean number in flight, of one more than was seen: none seen does not mean that there is none."""
+    found: Floats = (account.in_flight + (account.due > 0)) / max(account.subintervals, 1)
+    return found
+
+
+def _skellam(mean: Floats, unlikely: float) -> Floats:
+    """What the difference of two Poisson numbers of one mean exceeds with a probability of at most exp(-unlikely).
+
+    Chernoff: P(X >= b) <= exp(-2 mean (u asinh u - sqrt(1 + u^2) + 1)) with u = b / (2 mean); solved for b by Newton's
+    method from Bernstein's bound, which lies above; the function is convex, so no step goes too far.
+    """
+    twice = 2 * np.maximum(mean, 1e-9)
+    wanted = unlikely / twice
+    u = 2 / 3 * wanted + np.sqrt(2 * wanted)
+    for _ in range(12):
+        u = u - (u * np.arcsinh(u) - np.sqrt(1 + u * u) + 1 - wanted) / np.arcsinh(u)
+    found: Floats = np.where(mean > 0, u * twice, 0.0)
+    return found
+
+
+def rows_behind(layout: Layout, account: Account, tolerance: float) -> dict[int, str]:
+    """The rows that did not keep up, and what fell behind: an instance in them, or a sum of instances.
+
+    What falls behind makes every row that holds it fall behind.
+    """
+    rows_of = layout.class_rows[layout.class_of]  # (I, T)
+    each = standing(account, tolerance)
+    found = _rows_of_instances(layout, rows_of, each, each.behind, "what is owed by {} grew by {:,} of {:,} due")
+    for kind in range(rows_of.shape[1]):
+        together = standing_together(
+            account, tolerance, rows_of[:, kind], len(layout.rollups.rows), layout.instance_count
+        )
+        for row in np.flatnonzero(together.behind).tolist():
+            if row in found:
+                continue
+            said = f"what is owed grew by {together.growth[row]:,} of {together.due[row]:,} due"
+            found[row] = said
+            for column in rows_of[rows_of[:, kind] == row].T:
+                if (column == column[0]).all():
+                    found.setdefault(int(column[0]), f"{layout.rollups.rows[row]}: {said}")
+    return found
+
+
+def rows_ahead(layout: Layout, account: Account, tolerance: float) -> dict[int, str]:
+    """The rows in which an instance did more than fell due, and which: it did what was outstanding before."""
+    rows_of = layout.class_rows[layout.class_of]  # (I, T)
+    each = standing(account, tolerance)
+    return _rows_of_instances(layout, rows_of, each, each.ahead, "{} did {:,} more than the {:,} that fell due")
+
+
+def rows_surged(layout: Layout, outstanding: Outstanding) -> NDArray[np.bool_]:
+    """(R,) the rows of which a subinterval alone shows that an instance in them falls behind."""
+    found = np.zeros(len(layout.rollups.rows), bool)
+    found[layout.class_rows[layout.class_of[outstanding.surged()]].reshape(-1)] = True
+    return found
+
+
+def _rows_of_instances(
+    layout: Layout, rows_of: Ints, each: Standing, those: NDArray[np.bool_], words: str
+) -> dict[int, str]:
+    """The rows that hold any of `those` instances, naming the one that is off by the largest share.
+
+    `words` take its name, by how much what is outstanding changed, and what fell due.
+    """
+    (places,) = np.nonzero(those)
+    if not len(places):
+        return {}
+    off = np.abs(each.growth)
+    places = places[np.argsort(off[places] / np.maximum(each.due[places], 1), kind="stable")]
+    ids = {(one.host, one.number): one.id for one in layout.rollups.instances}
+    names = [ids[host, number] for host in layout.hosts for number in layout.numbers[host]]
+    found = {}
+    for rows in rows_of[places].T:
+        counts = np.bincount(rows)
+        for row, place in dict(zip(rows.tolist(), places.tolist(), strict=True)).items():  # the last stays: the worst
+            more = f", and by {counts[row] - 1:,} more" if counts[row] > 1 else ""
+            found[row] = words.format(names[place], int(off[place]), int(each.due[place])) + more
+    return found

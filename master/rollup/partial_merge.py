@@ -1,0 +1,173 @@
+"""Adding up the results of some hosts: what a driver process does for its own, and the controller for the rest.
+
+Rule: exact, in any order and in any parts: buckets are added, scalars stand at their place until a subinterval closes.
+So the parts of all processes, put together, are what one process would have come to, bit by bit. A result is checked
+completely before any of it is used.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...protocol.counters import SERIES, Count, Moment
+from ...protocol.messages import Result
+from .arrays import NO_LEAST, Buckets, Floats, Ints, Words
+from .decode_result import Unpacked, unpack
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the results of some hosts are added: so much of a layout as that takes."""
+
+    numbers: Mapping[str, tuple[int, ...]]  # a host's workload instances, in `go`'s order
+    class_rows: Mapping[str, Ints]  # per host (classes, direct types): which of `rows` each class is added to
+    rows: Ints  # (r,) of the layout, ascending
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """One subinterval of some hosts. The places of those that are not in are as if nothing had been measured."""
+
+    subinterval: int
+    of: tuple[str, ...]  # H' hosts, in the order of the arrays
+    hosts: frozenset[str]  # those that are in
+    counts: Ints  # (I', Count)
+    moments: Words  # (G', SERIES, Moment)
+    length_ns: Ints  # (H',)
+    cpu: Floats  # (H', 2) busy percent: mean over cores, busiest core; nan where nobody says
+    rows: Ints  # (r,) of the layout
+    buckets: tuple[Buckets, ...]  # one per series, over `rows`
+
+
+class Adder:
+    """Adds up subinterval by subinterval: `open` one, `add` results to it, `close` it."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._of = tuple(places.numbers)
+        self._position = {host: i for i, host in enumerate(self._of)}
+        self._instances = consecutive({host: len(numbers) for host, numbers in places.numbers.items()})
+        self._classes = consecutive({host: len(rows) for host, rows in places.class_rows.items()})
+        self._used = [(0, 0)] * SERIES  # bucket ranges of the subinterval before: a good guess for the next
+        self.hosts: set[str] = set()
+        self.subinterval = -1  # -1: none is open
+
+    def open(self, subinterval: int) -> None:
+        """Begin with nothing added; what was added since the last `close` is forgotten."""
+        self.subinterval = subinterval
+        self.hosts = set()
+        self._counts = np.zeros((_end(self._instances), len(Count)), np.int64)
+        self._moments = np.zeros((_end(self._classes), SERIES, len(Moment)), np.uint64)
+        self._moments[..., Moment.MIN] = NO_LEAST
+        self._length_ns = np.zeros(len(self._of), np.int64)
+        self._cpu = np.full((len(self._of), 2), np.nan)
+        rows = len(self._places.rows)
+        self._tables = [Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._used]
+        self._used = [(0, 0)] * SERIES
+
+    def check(self, host: str, result: Result) -> Unpacked:
+        """Raises ProtocolError if the result does not fit."""
+        return unpack(host, result, self._places.numbers[host], len(self._places.class_rows[host]))
+
+    def add(self, host: str, result: Result, unpacked: Unpacked) -> None:
+        """Add one host's result of the open subinterval, as `check` gave it."""
+        self.hosts.add(host)
+        self._counts[self._instances[host]] = unpacked.counts
+        self._moments[self._classes[host]] = unpacked.moments
+        position = self._position[host]
+        self._length_ns[position] = result.length_ns
+        if result.cpu:
+            self._cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
+        self._add_buckets(unpacked, self._places.class_rows[host])
+
+    def put(self, part: Part) -> None:
+        """Add what others have added up: of hosts and rows that are among these."""
+        self.hosts |= part.hosts
+        self._counts[_joined(self._instances, part.of)] = part.counts
+        self._moments[_joined(self._classes, part.of)] = part.moments
+        positions = [self._position[host] for host in part.of]
+        self._length_ns[positions] = part.length_ns
+        self._cpu[positions] = part.cpu
+        rows = self._places.rows.searchsorted(part.rows)
+        for series, more in enumerate(part.buckets):
+            if more.counts.shape[1]:
+                table = self._covering(series, more.low, more.high)
+                table.counts[rows, more.low - table.low : more.high - table.low] += more.counts
+
+    def close(self) -> Part:
+        """What was added, in arrays that are the caller's now."""
+        part = Part(
+            subinterval=self.subinterval,
+            of=self._of,
+            hosts=frozenset(self.hosts),
+            counts=self._counts,
+            moments=self._moments,
+            length_ns=self._length_ns,
+            cpu=self._cpu,
+            rows=self._places.rows,
+            buckets=tuple(_within(*used, table) for used, table in zip(self._used, self._tables, strict=True)),
+        )
+        self.subinterval = -1
+        del self._counts, self._moments, self._length_ns, self._cpu, self._tables
+        return part
+
+    def _add_buckets(self, unpacked: Unpacked, class_rows: Ints) -> None:
+        """Add a host's buckets to the rows of every type that is a sum of no other."""
+        rows = class_rows.tolist()
+        spans, buckets = unpacked.spans.tolist(), unpacked.buckets
+        for series, (low, high) in _ranges(spans).items():
+            self._covering(series, low, high)
+        start = 0
+        for place, (first, width) in enumerate(spans):
+            if width:
+                table = self._tables[place % SERIES]
+                used, first = buckets[start : start + width], first - table.low
+                for row in rows[place // SERIES]:
+                    table.counts[row, first : first + width] += used
+                start += width
+
+    def _covering(self, series: int, low: int, high: int) -> Buckets:
+        """The table of a series, with room for the buckets [low, high)."""
+        self._used[series] = _both(self._used[series], (low, high))
+        self._tables[series] = self._tables[series].covering(low, high)
+        return self._tables[series]
+
+
+def consecutive(sizes: Mapping[str, int]) -> dict[str, slice]:
+    """The places of each, one behind the other."""
+    found, start = {}, 0
+    for name, size in sizes.items():
+        found[name] = slice(start, start + size)
+        start += size
+    return found
+
+
+def _end(places: Mapping[str, slice]) -> int:
+    return max((place.stop for place in places.values()), default=0)
+
+
+def _joined(places: Mapping[str, slice], names: Iterable[str]) -> Ints:
+    """The places of some, as indices."""
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(places[n].start, places[n].stop) for n in names)])
+
+
+def _within(low: int, high: int, table: Buckets) -> Buckets:
+    """The buckets [low, high) of a table; those beside them were used by nobody."""
+    return Buckets(low, table.counts[:, low - table.low : high - table.low] if high else table.counts[:, :0])
+
+
+def _ranges(spans: Sequence[Sequence[int]]) -> dict[int, tuple[int, int]]:
+    """Per series that any class uses, the range [low, high) of its buckets."""
+    found: dict[int, tuple[int, int]] = {}
+    for place, (first, width) in enumerate(spans):
+        if width:
+            found[place % SERIES] = _both(found.get(place % SERIES, (0, 0)), (first, first + width))
+    return found
+
+
+def _both(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """The range that covers two; (0, 0) is none."""
+    if not one[1]:
+        return other
+    return min(one[0], other[0]), max(one[1], other[1])

@@ -1,0 +1,83 @@
+"""What a host's workload threads say of themselves over a window: how busy they were, and how late they looked for
+completions.
+
+Rule: sums, which add over subintervals, threads and hosts. A p99 does not: of those that threads had in subintervals,
+the median counts, each weighing as much as the completions it is of. Memory does not grow with the window.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ...protocol.counters import ThreadCount
+from ...protocol.histogram import lower_edges
+from .arrays import Ints
+
+# Without `spin`, a thread is awake without need for a quarter of its time at most.
+SPINS_FROM: Final = 0.3
+_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.COMPLETED)
+_USED: Final = np.array([*_SUMS, ThreadCount.HARVEST_LATE_P99])
+_EDGES: Final = np.array(lower_edges())
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One host's, over a window."""
+
+    busy_percent: float  # of its busiest thread: time on a core, less what it was awake without need
+    spins: bool  # a thread keeps its core busy by `spin`: the core's own figure says nothing
+    late_ns: int  # over all completions: for how long their thread was kept from looking
+    completed: int
+    p99s: Mapping[int, int]  # bucket of a thread's p99 of that in a subinterval: how many completions these were of
+
+
+class Workers:
+    """Adds up one host's threads, subinterval by subinterval."""
+
+    def __init__(self) -> None:
+        self._length_ns = 0
+        self._sums = np.zeros((0, len(_SUMS)), np.int64)
+        self._p99s: dict[int, int] = {}
+
+    def add(self, threads: Ints, length_ns: int) -> None:
+        """`threads`: (threads, ThreadCount) of one result."""
+        if len(threads) > len(self._sums):
+            self._sums = np.pad(self._sums, ((0, len(threads) - len(self._sums)), (0, 0)))
+        used = threads[:, _USED]
+        self._sums[: len(threads)] += used[:, :-1]
+        self._length_ns += length_ns
+        buckets = _EDGES[:-1].searchsorted(used[:, -1], "right") - 1
+        for bucket, completed in zip(buckets.tolist(), used[:, -2].tolist(), strict=True):
+            if completed:
+                self._p99s[bucket] = self._p99s.get(bucket, 0) + completed
+
+    def seen(self) -> Seen:
+        cpu, spun, late, completed = self._sums.T
+        length_ns = max(self._length_ns, 1)
+        return Seen(
+            busy_percent=float(np.max(cpu - spun, initial=0) / length_ns * 100),
+            spins=bool(np.any(spun > SPINS_FROM * length_ns)),
+            late_ns=int(late.sum()),
+            completed=int(completed.sum()),
+            p99s=dict(self._p99s),
+        )
+
+
+def late_us(seen: Iterable[Seen]) -> tuple[float, float]:
+    """(mean, p99) of how late completions were looked for on some hosts, in microseconds."""
+    late_ns, p99s = 0, Counter[int]()
+    for one in seen:
+        late_ns += one.late_ns
+        p99s.update(one.p99s)
+    completed = p99s.total()
+    if not completed:
+        return 0.0, 0.0
+    below = 0
+    for bucket in sorted(p99s):
+        below += p99s[bucket]
+        if 2 * below >= completed:
+            break
+    return late_ns / completed / 1e3, float(_EDGES[bucket] + _EDGES[bucket + 1] - 1) / 2e3

@@ -1,0 +1,201 @@
+"""Where a running test is asked and told: status, edits, pause, mark, stop; from the socket, a signal or a program.
+
+Rule: whoever asks, it is done here, in one way, and leaves a row in events.csv that says who. What is refused changes
+nothing and leaves none.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...protocol.parameters import Parameters
+from ..live.broadcast import Hub
+from ..live.reports import Remark, Standing
+from ..live.socket_messages import (
+    Answer,
+    Changed,
+    Done,
+    Edit,
+    Follow,
+    Mark,
+    Pause,
+    Refused,
+    Request,
+    Status,
+    Stop,
+    Took,
+    Unpause,
+)
+from ..output.csv_text import utc
+from ..output.records import Event
+from ..rollup.instances import Rollups
+from .baseline_step import Key, Measured, References
+from .discovery import Discovered
+from .edit_parser import altered, described, understood
+from .edit_policy import check
+from .fleet import Fleet
+from .live_changes import Acted, Changes, EditRefused, Present
+from .signals import Presses
+from .step import StepSequence
+from .target_edit import names_target, new_target
+
+NO_STEP = "no step is running; an edit acts on a running step, the next one begins with the plan's own settings"
+
+
+@dataclass(slots=True)
+class Running:
+    """The step that runs."""
+
+    number: int
+    sequence: StepSequence
+
+    @property
+    def changes(self) -> Changes:
+        return self.sequence.changes
+
+
+class Desk:
+    """Remembers what it needs to answer: the run's parts, as they come to be."""
+
+    def __init__(
+        self,
+        plan: str,
+        folder: str,
+        hub: Hub,
+        presses: Presses,
+        utc_ns: Callable[[int | None], int],
+        record: Callable[[Event], None],
+        measured: Measured,
+    ) -> None:
+        """`utc_ns`: an instant of the controller's clock (None: now) as UTC."""
+        self.fleet: Fleet | None = None
+        self.discovered: Discovered | None = None
+        self.running: Running | None = None
+        self._plan = plan
+        self._folder = folder
+        self._hub = hub
+        self._presses = presses
+        self._utc_ns = utc_ns
+        self._record = record
+        self._measured = measured
+
+    async def answer(self, request: Request, who: str) -> Answer:
+        """What a client of the socket gets."""
+        try:
+            match request:
+                case Status() | Follow():
+                    return self.standing()
+                case Edit(words, force):
+                    return await self.edit(words, force, who)
+                case Pause():
+                    return await self.pause(who)
+                case Unpause():
+                    return await self.unpause(who)
+                case Mark(text):
+                    return self.mark(text, who)
+                case Stop():
+                    return self.stop(who)
+        except EditRefused as refused:
+            return Refused(refused.reasons)
+
+    def standing(self) -> Standing:
+        hub, fleet = self._hub, self.fleet
+        return Standing(
+            folder=self._folder,
+            plan=self._plan,
+            pid=os.getpid(),
+            step=hub.step,
+            running=self.running is not None,
+            paused=self.running is not None and self.running.changes.paused,
+            last=hub.last,
+            ended=tuple(hub.ended),
+            hosts={name: driver.lost or "" for name, driver in fleet.drivers.items()} if fleet else {},
+        )
+
+    async def edit(self, words: Sequence[str], force: bool, who: str) -> Changed:
+        """Raises EditRefused."""
+        running, discovered = self._running(), self.discovered
+        assert discovered is not None
+        if names_target(words, discovered.rollups):
+            return self._retarget(words, running, discovered.rollups, who)
+        edit = understood(words, discovered.rollups)
+
+        references = References(self._measured)
+
+        def alter(present: Present) -> Mapping[Key, Parameters]:
+            after = altered(edit, present.parameters, references, discovered.placement)
+            check(after, present, discovered, force)
+            return after
+
+        acted = await running.changes.alter(alter, f"{edit.words}; by {who}")
+        running.sequence.found(references.findings(acted.first))
+        return self._changed(running, acted, "edit", f"{edit.words}: ", who)
+
+    def _retarget(self, words: Sequence[str], running: Running, rollups: Rollups, who: str) -> Changed:
+        running.changes.check_changeable()
+        new = new_target(words, rollups, running.sequence.control)
+        if new.targets:
+            running.sequence.retarget(new.targets, f"{' '.join(words)}; by {who}")
+            self._event("edit", f"{' '.join(words)}: {new.what}; by {who}", running)
+        return Changed(new.what, ())
+
+    async def pause(self, who: str) -> Changed:
+        """Raises EditRefused."""
+        running = self._running()
+        return self._changed(running, await running.changes.pause(), "pause", "", who)
+
+    async def unpause(self, who: str) -> Changed:
+        """Raises EditRefused."""
+        running = self._running()
+        return self._changed(running, await running.changes.unpause(), "unpause", "", who)
+
+    def mark(self, text: str, who: str) -> Done:
+        """A row of events.csv. Raises EditRefused."""
+        line = " ".join(text.split())
+        if not line:
+            raise EditRefused(["the mark is empty; say what is to stand in events.csv"])
+        self._event("mark", f"{line}; by {who}")
+        return Done("marked in events.csv")
+
+    def stop(self, who: str) -> Done:
+        """As the first Ctrl-C. Raises EditRefused."""
+        if self._presses.count:
+            raise EditRefused(["the run is being stopped already"])
+        self._event("stop", f"by {who}")
+        self._presses.press()
+        return Done("the I/O is halted; the run writes what there is and ends")
+
+    def _running(self) -> Running:
+        if self.running is None:
+            raise EditRefused([NO_STEP])
+        return self.running
+
+    def _changed(self, running: Running, acted: Acted, kind: str, said: str, who: str) -> Changed:
+        what = described(acted.before, acted.after)
+        took = []
+        for host in sorted(acted.effective.keys() | acted.failed.keys()):
+            if host in acted.failed:
+                took.append(Took(host, "", 0, acted.failed[host]))
+                continue
+            subinterval, at_ns = acted.effective[host]
+            took.append(Took(host, utc(self._utc_ns(at_ns)), subinterval, ""))
+        if what:
+            self._event(kind, f"{said}{what}; by {who}", running, acted)
+        for one in took:
+            if one.failed:
+                self._event(kind, f"not taken: {one.failed}", running, host=one.host)
+        return Changed(what, tuple(took))
+
+    def _event(
+        self, kind: str, text: str, running: Running | None = None, acted: Acted | None = None, host: str = ""
+    ) -> None:
+        """A row of events.csv and a line for whoever watches; of a change, at the instant when all hosts had it."""
+        at_ns, subinterval = None, self._hub.subinterval
+        if acted is not None and acted.effective:
+            subinterval = acted.first
+            at_ns = max(effective for _, effective in acted.effective.values())
+        running = running or self.running
+        utc_ns = self._utc_ns(at_ns)
+        number = running.number if running else None
+        self._record(Event(utc_ns, kind, text, number, subinterval if running else None, host))
+        self._hub.show(Remark(utc(utc_ns), host, f"{kind}: {text}"))

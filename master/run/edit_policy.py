@@ -1,0 +1,95 @@
+"""Whether a change may be made: against the plan's limits, what was agreed to, the LUNs, and the step that runs.
+
+Rule: pure; the whole change is judged before anything of it is sent, and every reason against it is told, a line each
+with the instances that it is of.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from ...protocol.geometry import extent, misfits, within
+from ...protocol.parameters import Parameters, faults
+from ..text.suggestions import listed
+from ..text.units import format_bytes
+from .baseline_step import Key
+from .discovery import Discovered
+from .live_changes import EditRefused, Present
+
+MOST_SAID: Final = 5  # instances that are spelled out
+
+
+def check(after: Mapping[Key, Parameters], present: Present, discovered: Discovered, force: bool) -> None:
+    """Whether the change may be made: limits, consent, and control's own instances. Raises EditRefused."""
+    reasons = _lines(after, discovered, lambda key, one: _limits(key, one, discovered) or _now(key, one, present))
+    reasons = reasons or _lines(after, discovered, lambda key, one: _misfits(key, one, discovered))
+    before = present.parameters
+    held = [key for key, one in after.items() if key in present.steered and one.iops != before[key].iops and not force]
+    if held:
+        reasons.append(
+            f"{_names(held, discovered)}: the step's control sets its iops, and would set them again;"
+            " edit with --force to do so all the same"
+        )
+    if reasons:
+        raise EditRefused(reasons)
+
+
+def beyond(wanted: Mapping[Key, Parameters], discovered: Discovered) -> list[str]:
+    """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
+    reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
+    return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
+
+
+def _lines(
+    wanted: Mapping[Key, Parameters], discovered: Discovered, against: Callable[[Key, Parameters], Iterable[str]]
+) -> list[str]:
+    """What `against` says of each instance: a line for each reason, with those that it is of."""
+    reasons: dict[str, list[Key]] = {}
+    for key, one in wanted.items():
+        for reason in against(key, one):
+            reasons.setdefault(reason, []).append(key)
+    return [f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()]
+
+
+def _limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
+    limits = discovered.limits
+    found = faults(parameters)
+    if parameters.maxtags > limits.tags[key]:
+        found.append(
+            f"maxtags is {parameters.maxtags}, and the buffers are made for {limits.tags[key]};"
+            f" `live: {{ maxtags: {parameters.maxtags} }}` in the plan would allow it"
+        )
+    if parameters.fraction_read < 1.0 and key not in limits.writers:
+        found.append(
+            "it would write, and no step of the plan ever does there, so nobody agreed to it;"
+            " a step with a lower fraction_read in the plan would ask"
+        )
+    elif parameters.fraction_read < 1.0:
+        start, end = extent(parameters.range, discovered.placement.lun_of[key].lun.size)
+        if not within((start, end), limits.written[key]):
+            agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in limits.written[key])
+            found.append(
+                f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed};"
+                " `live: { range: ... }` in the plan would ask for more"
+            )
+    return found
+
+
+def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
+    """What speaks against them in the step that runs."""
+    most = present.blocksizes[key]
+    if parameters.blocksize <= most:
+        return []
+    return [
+        f"blocksize is {format_bytes(parameters.blocksize)}, and the buffers hold {format_bytes(most)};"
+        f" `live: {{ blocksize: {format_bytes(parameters.blocksize)} }}` in the plan would allow it"
+    ]
+
+
+def _misfits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
+    lun = discovered.placement.lun_of[key].lun
+    return misfits(parameters, lun.path, lun.kind, lun.size, lun.block)
+
+
+def _names(keys: Sequence[Key], discovered: Discovered) -> str:
+    ids = {(i.host, i.number): i.id for i in discovered.placement.instances}
+    return listed([ids[key] for key in keys], MOST_SAID)

@@ -1,0 +1,259 @@
+"""All hosts of a run: connected at once, asked at once, closed at once.
+
+Rule: every fault of every host is found before anything is refused, and they are told together. One driver and one
+prober a host, in the run's one TaskGroup; they end when the fleet is left.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from ...protocol.messages import (
+    MOST_IN_A_LIST,
+    PROTOCOL_VERSION,
+    Command,
+    Die,
+    DyingWords,
+    Hello,
+    Lun,
+    Luns,
+    Role,
+    Saying,
+)
+from ..drivers.process import DriverProcess
+from ..errors import HostFault, HostsError
+from ..hosts import open_files
+from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
+from ..hosts.errors import HostUnusable
+from ..hosts.pipe import Pipe
+from ..hosts.spec import HostSpec
+from .controller_lag import Lag
+from .reconnect import Rejoining
+
+HELLO_S: Final = 30.0  # from an open pipe to hello
+GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; for a longer one nobody waits
+GOODBYE: Final = "goodbye"  # the last words of one that leaves nothing
+ANSWER_S: Final = 30.0
+
+Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
+Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
+
+
+async def _nobody() -> list[Driver]:
+    return []
+
+
+class Fleet:
+    """The hosts' drivers, and the one inbox into which all of them put what happens."""
+
+    def __init__(self, now_ns: Callable[[], int], may_miss: int = 0) -> None:
+        self.drivers: dict[str, Driver] = {}
+        self.missed: dict[str, HostFault] = {}  # the run goes on without them from its beginning
+        self.back: Callable[[], Awaitable[list[Driver]]] = _nobody  # the lost hosts that are connected again
+        self._may_miss = may_miss
+        self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
+        self.now_ns = now_ns
+        self.lag = Lag(now_ns)  # the controller's own
+        self.interrupted = asyncio.Event()  # by the user, or by `on_io_error: stop`
+
+    @property
+    def alive(self) -> list[Driver]:
+        return [driver for driver in self.drivers.values() if driver.lost is None]
+
+    @property
+    def everybody(self) -> bool:
+        """Whether all who take part are there."""
+        return len(self.alive) == len(self.drivers)
+
+    def may_drive(self) -> dict[str, int]:
+        """The hosts that were given up while they drove: until when, on the controller's clock, that may go on."""
+        now_ns = self.now_ns()
+        untils = {name: driver.may_drive_until_ns for name, driver in self.drivers.items()}
+        return {name: until_ns for name, until_ns in untils.items() if until_ns is not None and until_ns > now_ns}
+
+    async def quiet(self, within_s: float) -> None:
+        """Wait until none of these may drive any more, but no longer than that, nor once the run is interrupted."""
+        until_ns = max(self.may_drive().values(), default=0)
+        left_s = min((until_ns - self.now_ns()) / 1e9 + 0.001, within_s)  # a timer may be early by its resolution
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(left_s, 0.0)):
+                await self.interrupted.wait()
+
+    def miss(self, faults: Sequence[HostFault]) -> None:
+        """Go on without the hosts of these faults. Raises HostsError where more are missed by now than may be."""
+        missed = {**{fault.host: fault for fault in faults}, **self.missed}
+        if len(missed) > self._may_miss:
+            raise HostsError([*self.missed.values(), *faults])
+        self.missed = missed
+        for fault in faults:
+            if (driver := self.drivers.pop(fault.host, None)) is not None:
+                driver.lose(fault.what)
+
+    def takes_part(self, driver: Driver) -> bool:
+        """Not one that was missed, nor one that is connected again but has not joined yet."""
+        return self.drivers.get(driver.name) is driver
+
+    def hellos(self) -> Mapping[str, Hello]:
+        return {name: driver.hello for name, driver in self.drivers.items() if driver.hello is not None}
+
+    async def ask_all(
+        self, asks: Mapping[Driver, Callable[[Driver], Awaitable[Any]]], within_s: float = ANSWER_S
+    ) -> dict[Driver, Any]:
+        """Each host its own question, all at once; those that give no answer are missed, if that many may be.
+
+        Raises HostsError.
+        """
+        self.miss(
+            [HostFault(name, driver.lost, "") for name, driver in self.drivers.items() if driver.lost is not None]
+        )
+        deadline = asyncio.get_running_loop().time() + within_s
+        answers, failed = await barrier(asks, lambda driver: asks[driver](driver), deadline)
+        if failed:
+            self.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
+        return answers
+
+
+async def ask_in_parts(
+    driver: Driver, kind: type[Command], name: str, items: Sequence[Any], **fields: Any
+) -> list[Saying]:
+    """A command whose list `name` may be longer than one message holds. Returns the last answer."""
+    answer: list[Saying] = []
+    for start in range(0, len(items), MOST_IN_A_LIST):
+        answer = await driver.ask(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
+    return answer
+
+
+async def luns_of(
+    driver: Driver, kind: type[Command], name: str = "", items: Sequence[Any] = (), **fields: Any
+) -> list[Lun]:
+    """Ask a host for LUNs; where `name` is given, its `items` are asked for in as many messages as they take."""
+    found: list[Lun] = []
+    for start in range(0, max(len(items), 1), MOST_IN_A_LIST):
+        part = {name: tuple(items[start : start + MOST_IN_A_LIST])} if name else {}
+        answer = await driver.ask(kind, **part, **fields)
+        found += [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
+    return found
+
+
+@asynccontextmanager
+async def connected(
+    specs: Sequence[HostSpec],
+    opener: Opener,
+    log: Log,
+    now_ns: Callable[[], int],
+    version: str,
+    processes: Mapping[str, DriverProcess] = MappingProxyType({}),
+    log_path: Callable[[str], Path] = Path,
+    parted: Callable[[str, str | None], None] = lambda host, words: None,
+    may_miss: int = 0,
+) -> AsyncIterator[Fleet]:
+    """Connect to all hosts but so many, and close them all at the end. Raises PlanError, or HostsError with the faults
+    of all.
+
+    `processes` drive the hosts that they are given for, and write their logs to `log_path`; those of one that has ended
+    are driven here. `parted` gets each host's last words when it is told to end; None of one that says none.
+    """
+    open_files.allow(specs)
+    fleet = Fleet(now_ns, may_miss)
+    tasks: list[asyncio.Task[None]] = []
+
+    async def open_one(spec: HostSpec) -> Driver:
+        process = processes.get(spec.name)
+        if process is not None and process.gone is None:
+            return await process.open(spec, log_path(spec.name), fleet.inbox, now_ns)
+        pipe = await opener(spec, log(spec.name))
+        return Driver(spec.name, pipe, fleet.inbox, now_ns, log(spec.name))
+
+    try:
+        async with asyncio.TaskGroup() as group:
+
+            def begin(driver: Driver) -> None:
+                tasks.extend((group.create_task(driver.drive()), group.create_task(driver.probe())))
+
+            opened, faults = await _open_all(specs, open_one)
+            fleet.lag.begin()
+            try:
+                fleet.miss(faults)
+                for driver in opened:
+                    fleet.drivers[driver.name] = driver
+                    begin(driver)
+                fleet.miss(await _greeted(opened, version))
+                rejoining = Rejoining(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
+                fleet.back = rejoining.there
+                tasks.append(group.create_task(rejoining.watch()))
+                yield fleet
+            finally:
+                fleet.lag.end()
+                others = [driver for driver in opened if not fleet.takes_part(driver)]
+                await asyncio.gather(_close(fleet, parted), *(driver.close() for driver in others))
+                for task in tasks:
+                    task.cancel()
+    except BaseExceptionGroup as several:
+        # A TaskGroup wraps what its body raises; the body's error is the run's.
+        raise (several.exceptions[0] if len(several.exceptions) == 1 else several) from None
+
+
+async def _open_all(
+    specs: Sequence[HostSpec], open_one: Callable[[HostSpec], Awaitable[Driver]]
+) -> tuple[list[Driver], list[HostFault]]:
+    async def one(spec: HostSpec) -> Driver | HostFault:
+        try:
+            return await open_one(spec)
+        except HostUnusable as error:
+            return error.fault
+
+    opening = [asyncio.create_task(one(spec)) for spec in specs]
+    try:
+        opened = await asyncio.gather(*opening)
+    except asyncio.CancelledError:
+        for done in await asyncio.gather(*opening, return_exceptions=True):
+            if not isinstance(done, BaseException | HostFault):
+                await done.close()
+        raise
+    drivers = [one for one in opened if not isinstance(one, HostFault)]
+    return drivers, [one for one in opened if isinstance(one, HostFault)]
+
+
+async def _greeted(drivers: Iterable[Driver], version: str) -> list[HostFault]:
+    """Wait for every hello, and check that each is a slave of our own version. Returns what is wrong."""
+    drivers = list(drivers)
+
+    async def greeted(driver: Driver) -> None:
+        await driver.greeted()
+        if driver.lost is not None:
+            raise HostLost(driver.lost)
+
+    deadline = asyncio.get_running_loop().time() + HELLO_S
+    _, failed = await barrier(drivers, greeted, deadline)
+    faults = [
+        HostFault(driver.name, reason, f"its log says more: log/{driver.name}.log") for driver, reason in failed.items()
+    ]
+    for name, hello in [(driver.name, driver.hello) for driver in drivers]:
+        if hello is None:
+            continue  # it is among those that failed
+        if hello.role is not Role.SLAVE:
+            faults.append(HostFault(name, f"it is a {hello.role}, not a slave", "check the host's `command`"))
+        elif (hello.protocol, hello.version) != (PROTOCOL_VERSION, version):
+            has, wants = f"ivypy {hello.version}", version
+            if hello.version == version:
+                has, wants = f"{has} with protocol {hello.protocol}", f"protocol {PROTOCOL_VERSION}"
+            faults.append(HostFault(name, f"it runs {has}, the controller {wants}", "remove its cache_dir"))
+    return faults
+
+
+async def _close(fleet: Fleet, parted: Callable[[str, str | None], None]) -> None:
+    async def goodbye(driver: Driver) -> None:
+        words: str | None = None
+        try:
+            async with asyncio.timeout(GOODBYE_S):
+                answer = await driver.ask(Die)
+                words = next((said.words for said in answer if isinstance(said, DyingWords)), None)
+        except (HostLost, CommandRefused, TimeoutError):
+            pass
+        parted(driver.name, words)
+        await driver.close()
+
+    await asyncio.gather(*(goodbye(driver) for driver in fleet.drivers.values()))

@@ -1,0 +1,170 @@
+"""What the hosts have been told: the parameters of every workload instance, and every change of them.
+
+Rule: only here are workload instances created, edited and deleted, so that what is remembered is what was
+acknowledged. Edits are numbered through the whole run, since results name the number in force. Whoever reads the
+parameters in order to change them holds `changing` meanwhile: two changes at once would each undo the other.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.messages import (
+    Consent,
+    CreateWorkloads,
+    DeleteWorkloads,
+    EditWorkloads,
+    LookAgain,
+    Setting,
+    WorkloadToCreate,
+)
+from ...protocol.parameters import LIVE, Parameters
+from ..errors import HostFault
+from ..hosts.driver import Driver, barrier
+from .baseline_step import Key
+from .discovery import Discovered
+from .fleet import Fleet, ask_in_parts
+from .seeds import on_host
+
+TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What came of one edit."""
+
+    number: int
+    effective_ns: Mapping[str, int]  # by host: when its last thread took it, on the controller's clock
+    failed: Mapping[str, str]  # by host: why it did not
+    lost: frozenset[str] = frozenset()  # the hosts that could not be told: the run is without them
+
+
+class Told:
+    """Remembers what every workload instance was told, and the number of the last edit."""
+
+    def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
+        self.parameters: dict[Key, Parameters] = dict(parameters or {})
+        self.changing = asyncio.Lock()
+        self._fleet = fleet
+        self.blocksizes: dict[Key, int] = {}  # that the buffers of each instance hold
+        self._unsure: set[Key] = set()  # an edit of them was not answered: told again before the next step
+        self._edits = 0
+        self.begun = bool(parameters)  # everybody was told something
+
+    def next_edit(self) -> int:
+        """A number for an edit, known before it is sent."""
+        self._edits += 1
+        return self._edits
+
+    def needs(self, key: Key, wanted: Parameters) -> bool:
+        """Whether an instance has to be told: it has other parameters, or may have."""
+        return self.parameters[key] != wanted or key in self._unsure
+
+    def forget(self, host: str) -> None:
+        """It has a new slave, to which nothing was told."""
+        for remembered in (self.parameters, self.blocksizes):
+            for key in [key for key in remembered if key[0] == host]:
+                del remembered[key]
+
+    def now_ns(self) -> int:
+        return self._fleet.now_ns()
+
+    async def edit(
+        self, number: int, settings: Mapping[Key, Parameters], within_s: float, mute_s: float | None = None
+    ) -> Edited:
+        """Live settings, to all their hosts at once, of which answers are awaited for `within_s`; for `mute_s` where a
+        host still owes the answer to an edit before."""
+        by_host: dict[str, list[Setting]] = {}
+        for (host, instance), parameters in settings.items():
+            by_host.setdefault(host, []).append(Setting(instance, on_host(parameters, host)))
+
+        async def one(driver: Driver) -> int:
+            patience_s = mute_s if driver.unanswered(EditWorkloads) else None
+            async with asyncio.timeout(patience_s):
+                answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
+            return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
+
+        chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
+        answers, failed = await barrier(chosen, one, asyncio.get_running_loop().time() + within_s)
+        effective = {driver.name: at_ns for driver, at_ns in answers.items()}
+        self.took({key: value for key, value in settings.items() if key[0] in effective})
+        self._unsure |= {key for key in settings if key[0] not in effective}
+        reasons = {driver.name: reason for driver, reason in failed.items() if driver.lost is None}
+        return Edited(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
+
+    def took(self, settings: Mapping[Key, Parameters]) -> None:
+        """They are in force: the host said so, or its results do."""
+        self.parameters.update(settings)
+        self._unsure -= settings.keys()
+
+    async def tell(self, discovered: Discovered, wanted: Mapping[Key, Parameters]) -> None:
+        """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
+
+        What stays open to be written is looked at again by its host, since it may have come into use meanwhile.
+
+        A host that does not do it the first time is missed, or a reason not to begin: raises HostsError, with all of
+        them. Later it is lost, and costs itself: what was measured with it stands, and the others go on.
+        """
+        async with self.changing:
+            have = self.parameters
+            blocksizes = {key: discovered.limits.blocksize_beginning_with(value) for key, value in wanted.items()}
+            anew = {
+                key
+                for key, value in wanted.items()
+                if not _editable(have.get(key), value) or self.blocksizes.get(key) != blocksizes[key]
+            }
+            edited = {key for key, value in wanted.items() if key not in anew and self.needs(key, value)}
+            number = self.next_edit() if edited else self._edits
+            made_on, edited_on = _by_host(anew), _by_host(edited)
+            kept_on = {key[0] for key in (wanted.keys() & discovered.limits.writers) - anew}
+
+            async def one(driver: Driver) -> None:
+                mine = made_on.get(driver.name, [])
+                gone = [instance for host, instance in mine if (host, instance) in have]
+                await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
+                made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
+                await ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                changed = [Setting(key[1], on_host(wanted[key], driver.name)) for key in edited_on.get(driver.name, [])]
+                await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
+                if driver.name in kept_on:
+                    await driver.ask(LookAgain)
+
+            deadline = asyncio.get_running_loop().time() + TELLING_S
+            _, failed = await barrier(self._fleet.alive, one, deadline)
+            if not self.begun:
+                self._fleet.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
+            for driver, reason in failed.items():
+                driver.lose(reason)
+            self.begun = True
+            self.parameters, self.blocksizes = dict(wanted), blocksizes
+            self._unsure.clear()
+
+
+def _by_host(keys: Iterable[Key]) -> dict[str, list[Key]]:
+    """By host, ascending by number."""
+    found: dict[str, list[Key]] = {}
+    for key in sorted(keys):
+        found.setdefault(key[0], []).append(key)
+    return found
+
+
+def _editable(have: Parameters | None, wanted: Parameters) -> bool:
+    """Whether an instance with parameters `have` can be edited to `wanted`; else it has to be made anew."""
+    if have is None:
+        return False
+    return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
+
+
+def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
+    lun = discovered.placement.lun_of[key]
+    agreed = lun.lun.identity if key in discovered.limits.writers else None
+    return WorkloadToCreate(
+        number=key[1],
+        instance=discovered.placement.names[key],
+        lun=lun.lun.path,
+        consent=Consent(agreed, discovered.limits.written[key]) if agreed is not None else None,
+        parameters=on_host(parameters, key[0]),
+        ceiling=discovered.limits.tags[key],
+        blocksize_ceiling=blocksize,
+    )

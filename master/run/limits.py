@@ -1,0 +1,78 @@
+"""The most that a run may ask of a workload instance: by any step, loop or edit of its plan, or by an edit of a running
+step.
+
+Rule: pure. It is settled before anything is created, since buffers are made for it and consent is given to it: what
+an edit would write, it writes only where some step of the plan writes, or where the plan's `live:` says so.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ...protocol.geometry import Extent, extent, misfits
+from ...protocol.parameters import Parameters
+from ..errors import HostFault, HostsError
+from ..plan.model import Plan
+from ..rollup.instances import RollupInstance, Rollups
+from ..text.relative import in_bytes
+from .baseline_step import Key, Reference
+from .placement import Placement
+from .resolve_settings import resolve
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    tags: Mapping[Key, int]
+    writers: frozenset[Key]  # the instances that any step could make write
+    written: Mapping[Key, tuple[Extent, ...]]  # of these: where; ascending, apart from each other
+    blocksize: int  # that any step's live edits may ask for; 0: none is declared
+    tags_on: Mapping[str, int]  # by host: the most I/Os that it may have in flight
+
+    def blocksize_beginning_with(self, parameters: Parameters) -> int:
+        """What an instance's buffers hold in a step that begins with these parameters."""
+        return max(self.blocksize, parameters.blocksize)
+
+
+def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
+    """Raises HostsError, all hosts together, where the blocks or range of any step do not fit a LUN."""
+    tags: dict[Key, int] = {}
+    written: dict[Key, list[Extent]] = {}
+    unfit: dict[tuple[Key, str], str] = {}  # instance and reason -> the first step with it
+    for step in plan.steps:
+        for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
+            lun = placement.lun_of[key].lun
+            size = lun.size
+            for reason in misfits(parameters, lun.path, lun.kind, size, lun.block):
+                unfit.setdefault((key, reason), step.name)
+            tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
+            if parameters.fraction_read < 1.0:
+                declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []
+                extents = [extent(one, size) for one in (parameters.range, *declared)]
+                written.setdefault(key, []).extend(extents)
+    if unfit:
+        raise HostsError(
+            [
+                HostFault(key[0], f"{placement.names[key]}: in step {step}, {reason}", "")
+                for (key, reason), step in unfit.items()
+            ]
+        )
+    merged = {key: union(extents) for key, extents in written.items()}
+    tags_on = dict.fromkeys(rollups.hosts(), 0)
+    for (host, _), most in tags.items():
+        tags_on[host] += most
+    return Limits(tags, frozenset(written), merged, plan.live.blocksize, tags_on)
+
+
+def _whatever(step: str, rollup: RollupInstance) -> Reference:
+    """Limits do not depend on what a step will measure."""
+    return Reference(1.0, frozenset(member.host for member in rollup.members))
+
+
+def union(extents: Iterable[Extent]) -> tuple[Extent, ...]:
+    """The same bytes, ascending, in as few extents as they are."""
+    found: list[Extent] = []
+    for start, end in sorted(extents):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return tuple(found)

@@ -1,0 +1,321 @@
+"""Changes of the load while a step runs: control's own, the user's, and a pause that holds back both.
+
+Rule: a change is worked out from the parameters in force and sent while nothing else may change them. Which
+subinterval a change from outside acted in is taken from the results themselves, which name the edit in force per
+workload instance: so a change that acts just before a boundary is never missed, whenever it is acknowledged.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...protocol.counters import Count
+from ...protocol.parameters import MAX, Iops, Parameters
+from ..errors import PlanError
+from ..rollup.merge import Interval
+from ..rollup.validity import Outside
+from ..verdicts import Finding, Reason
+from .baseline_step import Key
+from .edit_backlog import Backlogs
+from .host_settings import Edited, Told
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a change from outside has to know."""
+
+    parameters: Mapping[Key, Parameters]  # in force
+    blocksizes: Mapping[Key, int]  # the most for each instance: what its buffers hold
+    steered: frozenset[Key]  # the instances whose IOPS control sets
+
+
+Alter = Callable[[Present], Mapping[Key, Parameters]]  # to the parameters of those that change
+
+ANSWER_S: Final = 5.0  # the most that an edit from outside waits for its answers, and holds up control's own
+MUTE_S: Final = 0.1  # for control's edits, where a host has not answered the one before
+NOT_BEGUN: Final = "no step is running yet; an edit acts on a running step"
+
+
+class EditRefused(PlanError):
+    """A change of a running test that is not made; nothing was sent. Its text is every reason, a line each."""
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("\n".join(self.reasons))
+
+
+class Disturbed(Enum):
+    """What changes from outside did to a subinterval."""
+
+    NO = "no"
+    EDITED = "edited"  # a change acted in it: two loads in one row
+    CATCHING_UP = "catching up"  # what fell due before a change was still being done in it
+    PAUSED = "paused"  # it had no load from beginning to end
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """A change that was made."""
+
+    number: int  # of the edit, in the run; 0: nothing was different from before, so nothing was sent
+    before: Mapping[Key, Parameters]
+    after: Mapping[Key, Parameters]
+    effective: Mapping[str, tuple[int, int]]  # by host: the subinterval, and when, on the controller's clock in ns
+    failed: Mapping[str, str]  # by host: why it does not have it
+
+    @property
+    def first(self) -> int:
+        """The first subinterval in which any host had it."""
+        return min((subinterval for subinterval, _ in self.effective.values()), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    number: int
+    hosts: frozenset[str]
+    before: Mapping[Key, Parameters]  # of what it changes
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A change from outside, for people."""
+
+    words: str
+    since: int  # the subinterval in which it acted first
+    keys: frozenset[Key]  # what it changed
+
+
+@dataclass(frozen=True, slots=True)
+class _Untaken:
+    """A change that a host did not answer, or not with yes."""
+
+    host: str
+    number: int
+    settings: Mapping[Key, Parameters]
+    since: int  # the subinterval in which it was sent
+    why: str
+
+    def finding(self, until: int | None) -> Outside:
+        """On all rows of the host: a row that holds it beside others has two loads."""
+        finding = Finding(Reason.EDIT_NOT_TAKEN, f"{self.host}: {self.why}")
+        return Outside(finding, self.host, since=self.since, until=until)
+
+
+class Changes:
+    """Remembers one step's changes. `begin` it with the step's start, `close` it when nothing may change any more."""
+
+    def __init__(self, told: Told, length_ns: int) -> None:
+        self._told = told
+        self._length_ns = length_ns
+        self._start_ns = 0
+        self._refusal = NOT_BEGUN
+        self._steered: set[Key] = set()  # their IOPS were set by control in this step
+        self._held: dict[Key, Iops] | None = None  # while paused: what unpausing sets
+        self._outside: set[int] = set()  # numbers of edits from outside
+        self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
+        self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
+        self._sent: list[_Sent] = []  # not yet seen on all of their hosts
+        self._said: list[_Said] = []
+        self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
+        self._untaken: list[_Untaken] = []
+        self._backlogs = Backlogs()
+        self._numbers: Mapping[str, Sequence[int]] = {}  # by host: its workload instances, in the layout's order
+        self._findings: list[Outside] = []
+
+    @property
+    def paused(self) -> bool:
+        return self._held is not None
+
+    @property
+    def owed(self) -> int:
+        """I/Os of loads before changes that are still waited for."""
+        return self._backlogs.total
+
+    def begin(self, start_ns: int) -> None:
+        self._start_ns = start_ns
+        self._refusal = ""
+        self._begun = dict(self._told.parameters)
+
+    def close(self, why: str) -> None:
+        """From now on every change from outside is refused, for this reason."""
+        self._refusal = why
+
+    def check_changeable(self) -> None:
+        """Raises EditRefused where nothing may change now."""
+        self._check_open()
+        if self._held is not None:
+            raise EditRefused(["the run is paused; unpause it first"])
+
+    def steers(self, keys: Iterable[Key]) -> None:
+        """Control set the IOPS of these instances, or will."""
+        self._steered.update(keys)
+
+    async def alter(self, alter: Alter, words: str) -> Acted:
+        """A change from outside; `words` say what it is, and whose. Raises EditRefused, also what `alter` raises."""
+        async with self._told.changing:
+            self.check_changeable()
+            present = Present(self._told.parameters, self._told.blocksizes, frozenset(self._steered))
+            return await self._send(alter(present), words)
+
+    async def pause(self) -> Acted:
+        """IOPS 0 everywhere, until `unpause`. Raises EditRefused."""
+        async with self._told.changing:
+            self._check_open()
+            if self._held is not None:
+                raise EditRefused(["the run is paused already"])
+            self._held = {key: one.iops for key, one in self._told.parameters.items()}
+            still = {key: replace(one, iops=0.0) for key, one in self._told.parameters.items()}
+            acted = await self._send(still, "paused")
+            self._pauses[acted.number] = None
+            return acted
+
+    async def unpause(self) -> Acted:
+        """Back to the IOPS from before the pause, or to what control has set since. Raises EditRefused."""
+        async with self._told.changing:
+            self._check_open()
+            if self._held is None:
+                raise EditRefused(["the run is not paused"])
+            held, self._held = self._held, None
+            wanted = {key: replace(self._told.parameters[key], iops=held[key]) for key in held}
+            acted = await self._send(wanted, "paused")
+            self._pauses |= {begun: acted.number for begun, ended in self._pauses.items() if ended is None}
+            return acted
+
+    async def steer(
+        self, work: Callable[[Mapping[Key, Parameters]], Mapping[Key, Parameters]], within_s: float
+    ) -> Mapping[str, str]:
+        """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
+        async with self._told.changing:
+            changed = work(self._told.parameters)
+            self.steers(changed)
+            if self._held is not None:
+                self._held.update((key, one.iops) for key, one in changed.items())
+                return {}
+            return (await self._edit(changed, within_s, outside=False)).failed
+
+    def seen(self, interval: Interval) -> Disturbed:
+        """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
+        if not (self._sent or self._pauses or self._untaken or self._backlogs):
+            return Disturbed.NO
+        acted, newest, latest, owed = False, 0, set[int](), self._backlogs.total > 0
+        self._numbers = interval.layout.numbers
+        self._backlogs.only(interval.hosts)
+        for host, result in interval.results.items():
+            counts = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
+            now = counts[:, Count.EDIT]
+            before = self._in_force.get(host, np.zeros_like(now))
+            # One edit may overtake another in one subinterval, and a long one may arrive in parts: either tells.
+            low, high = int(before.max(initial=0)), int(now.max(initial=0))
+            here = any(low < number <= high for number in self._outside)
+            here |= not self._outside.isdisjoint(now[now != before].tolist())
+            acted |= here
+            self._in_force[host] = now
+            newest = max(newest, high)
+            latest.update(now.tolist())
+            self._owed_by(interval, host, counts, (now != before) & here)
+            self._taken_late(host, interval.subinterval)
+        self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
+        if acted:
+            return Disturbed.EDITED
+        paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
+        if paused:
+            return Disturbed.PAUSED
+        return Disturbed.CATCHING_UP if owed else Disturbed.NO
+
+    def in_force(self) -> dict[Key, Parameters]:
+        """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""
+        parameters = dict(self._told.parameters)
+        for sent in reversed(self._sent):
+            late = {host for host in sent.hosts if self._newest(host) < sent.number}
+            parameters.update((key, one) for key, one in sent.before.items() if key[0] in late)
+        return parameters
+
+    def edited(self, first: int, last: int) -> Iterator[Outside]:
+        """What a measurement has to say of changes from outside: its load is not the plan's.
+
+        One that was edited back says nothing, where what is in force now is what was in force at its end.
+        """
+        said = [one for one in self._said if one.since <= last]
+        if not said:
+            return
+        now = self.in_force() if len(said) == len(self._said) else None
+        for one in said:
+            words = f"{one.words}, in subinterval {one.since}"
+            keys = one.keys if now is None else {key for key in one.keys if self._differs(key, now[key])}
+            finding = Finding(Reason.EDITED, words)
+            yield from (Outside(finding, host, number, first, last) for host, number in sorted(keys))
+
+    def found(self) -> Iterator[Outside]:
+        """What the whole step has to say of its changes."""
+        yield from self._findings
+        yield from (one.finding(None) for one in self._untaken)
+        for left in self._backlogs.left:
+            words = f"{left.owed:,} I/Os that fell due before it waited, and grew no fewer"
+            finding, number = Finding(Reason.BACKLOG_BEFORE, words), self._numbers[left.host][left.place]
+            yield Outside(finding, left.host, number, left.since, left.until)
+
+    def _differs(self, key: Key, now: Parameters) -> bool:
+        """From the plan's; the IOPS that control sets are as the plan says."""
+        plan = self._begun[key]
+        return now != (replace(plan, iops=now.iops) if key in self._steered else plan)
+
+    def _owed_by(self, interval: Interval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]) -> None:
+        if not self._backlogs and not edited.any():
+            return
+        numbers = interval.layout.numbers[host]
+        paced = np.array([self._told.parameters[host, number].iops != MAX for number in numbers], bool)
+        self._backlogs.seen(interval.subinterval, host, counts, edited, paced)
+
+    def _taken_late(self, host: str, subinterval: int) -> None:
+        """Its results say that it has what it did not answer in time: from the next subinterval on, all is well."""
+        for one in [one for one in self._untaken if one.host == host and one.number <= self._newest(host)]:
+            self._untaken.remove(one)
+            self._told.took(one.settings)
+            self._findings.append(one.finding(subinterval))
+
+    def _newest(self, host: str) -> int:
+        """The newest edit that the host had when it was last seen."""
+        return int(self._in_force[host].max(initial=0)) if host in self._in_force else 0
+
+    def _check_open(self) -> None:
+        if self._refusal:
+            raise EditRefused([self._refusal])
+
+    async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> Acted:
+        before = self._told.parameters
+        after = {key: one for key, one in wanted.items() if self._told.needs(key, one)}
+        if not after:
+            return Acted(0, {}, {}, {}, {})
+        was = {key: before[key] for key in after}
+        within_s = min(ANSWER_S, max(self._length_ns / 1e9, 1.0))
+        edited = await self._edit(after, within_s, outside=True)
+        effective = {
+            host: (max(0, (at_ns - self._start_ns) // self._length_ns), at_ns)
+            for host, at_ns in edited.effective_ns.items()
+        }
+        since = min((subinterval for subinterval, _ in effective.values()), default=self._now())
+        self._said.append(_Said(words, since, frozenset(after)))
+        failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
+        return Acted(edited.number, was, after, effective, failed)
+
+    def _now(self) -> int:
+        """The subinterval that runs."""
+        return max(0, (self._told.now_ns() - self._start_ns) // self._length_ns)
+
+    async def _edit(self, settings: Mapping[Key, Parameters], within_s: float, outside: bool) -> Edited:
+        """Send it; that it is under way is known before any host can have it."""
+        number = self._told.next_edit()
+        if outside:
+            self._outside.add(number)
+        before = {key: self._told.parameters[key] for key in settings}
+        self._sent.append(_Sent(number, frozenset(host for host, _ in settings), before))
+        since = self._now()
+        edited = await self._told.edit(number, settings, within_s, None if outside else MUTE_S)
+        for host, why in edited.failed.items():
+            mine = {key: one for key, one in settings.items() if key[0] == host}
+            self._untaken.append(_Untaken(host, number, mine, since, why))
+        return edited

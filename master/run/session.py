@@ -1,0 +1,182 @@
+"""`ivypy.Session`: a run whose steps a Python program decides, one after the other.
+
+Rule: a thin face over Run. Whatever a program asks is read, checked and recorded as a plan's own steps are, and a
+running step is edited as `ivypy edit` does it. Results are plain data.
+"""
+
+import asyncio
+import math
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ..errors import PlanError, StoppedError
+from ..hosts.bundle import slave_bundle
+from ..hosts.login_throttle import LoginGate
+from ..live.reports import Nobody, Standing, Watcher
+from ..live.socket_messages import Changed
+from ..live.socket_server import process
+from ..output.records import SummaryRecord
+from ..plan.model import Plan
+from ..rollup.instances import Rollups
+from ..rollup.metrics import METRICS, column
+from .edit_parser import is_relative
+from .fleet import Opener
+from .open import opener
+from .program_steps import PROBE, opened
+from .resolve_settings import NotMeasured
+from .run import Options, Run
+from .signals import Presses
+from .step_result import StepResult, figures_of
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a step came to. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
+
+    name: str
+    verdict: str  # valid, partial or invalid
+    reasons: tuple[str, ...]  # each a reason's word, with what was seen
+    figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
+    measured: "tuple[Result, ...]" = ()  # each measurement by itself, named as its summary row; these have none
+
+    def __getitem__(self, instance: str) -> Mapping[str, float | None]:
+        return self.figures[instance]
+
+
+class Session:
+    """A run under a program's command: `async with ivypy.Session(plan) as session`.
+
+    `plan` is a path, or the text of a plan; what its `steps:` could do is the most that the program may do, and they
+    are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines` are as from -D.
+    Every method raises IvypyError where it cannot do what is asked; nothing is changed then.
+    """
+
+    def __init__(
+        self,
+        plan: Plan | Path | str,
+        *,
+        root: Path | str = "runs",
+        destroy: str | None = None,
+        defines: Mapping[str, str] | None = None,
+        watcher: Watcher | None = None,
+        opening: Opener | None = None,
+    ) -> None:
+        """`watcher` is shown what happens; `opening` makes the pipes to hosts, by default as their plan says."""
+        self._plan, self._script = opened(plan, defines or {})
+        self._options = Options(Path(root), destroy, tuple(sys.argv))
+        self._watcher = watcher or Nobody()
+        self._opening = opening
+        self._until = AsyncExitStack()
+        self._me = process(os.getpid(), os.geteuid())
+
+    async def __aenter__(self) -> Self:
+        opening = self._opening or opener(slave_bundle(), LoginGate())
+        mine = asyncio.current_task()
+        presses = Presses(mine)
+        self._run = Run(self._plan, self._options, self._watcher, presses, opening)
+        try:
+            await self._until.enter_async_context(self._run.opened())
+        except asyncio.CancelledError:
+            if mine is None or not presses.count or mine.uncancel():
+                raise  # somebody else's, who wants the program's task to end
+            raise StoppedError(f"the run was stopped while it was opening; see {self.folder}") from None
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._until.__aexit__(kind, error, trace)
+
+    @property
+    def folder(self) -> Path:
+        """Where the run's files are."""
+        return self._run.folder
+
+    @property
+    def standing(self) -> Standing:
+        """How the run stands, as `ivypy status` has it."""
+        return self._run.desk.standing()
+
+    async def go(self, name: str, **how: Any) -> Result:
+        """Run one step. `how` are the keys of a plan's `go`: warmup="10s", measure="1m", control={...}."""
+        if self._run.desk.running is not None:
+            raise PlanError(f"step {name!r}: another step is running; wait for its result first")
+        entry = {"go": {"name": name, **how}}
+        plan, step = self._script.read(entry)
+        if step.loop:
+            raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
+        await self._run.rejoin()
+        if not self._run.goes_on():
+            raise PlanError(f"step {name!r}: the run was stopped, or no host is left")
+        self._run.replan(plan)
+        with suppress(NotMeasured):  # a step that cannot be run is a result, which says why
+            self._run.parameters_of(step)
+        self._script.entries.append(entry)
+        await self._run.program(self._script.entries)
+        return result_of(await self._run.step(step), self._run.rollups)
+
+    async def edit(self, clause: str, *, force: bool = False, **settings: Any) -> Changed | None:
+        """New settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
+
+        While a step runs, it is edited as by `ivypy edit`, and that holds for the rest of the step: returns what
+        changed. Between steps it is an edit as in plans, which holds for all steps that follow: returns None.
+        """
+        if self._run.desk.running is not None:
+            words = [clause, *(f"{name}={value}" for name, value in settings.items())]
+            return await self._run.desk.edit(words, force, self._me)
+        relative = [name for name, value in settings.items() if is_relative(str(value))]
+        if relative:
+            raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, which needs a step that runs")
+        entry = {"edit": {"rollup": clause, "set": settings}}
+        plan, step = self._script.read(entry, {"go": {"name": PROBE}})
+        self._run.replan(plan)
+        try:
+            self._run.parameters_of(step)
+        except NotMeasured as error:
+            raise PlanError(f"{clause}: {error}") from None
+        self._script.entries.append(entry)
+        return None
+
+    async def pause(self) -> Changed:
+        """No I/O in the running step until `unpause`."""
+        return await self._run.desk.pause(self._me)
+
+    async def unpause(self) -> Changed:
+        return await self._run.desk.unpause(self._me)
+
+    def mark(self, text: str) -> None:
+        """A row in events.csv."""
+        self._run.desk.mark(text, self._me)
+
+    def stop(self) -> None:
+        """Halt the running step, whose result is of its complete subintervals; no other begins."""
+        self._run.desk.stop(self._me)
+
+
+def result_of(result: StepResult, rollups: Rollups) -> Result:
+    """A step's result as plain data."""
+    ends = result.ends
+    figures = [_figures(record, rollups) for record in result.records]
+    measured = tuple(
+        Result(one.name, str(one.verdict), tuple(map(str, one.findings)), own)
+        for one, own in zip(ends.measured, figures, strict=True)
+    )
+    referred = figures[result.records.index(result.referred)]
+    return Result(ends.name, str(ends.verdict), tuple(map(str, ends.findings)), referred, measured)
+
+
+def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:
+    figures = figures_of(record)
+    columns = {name: column(figures, name).tolist() for name in METRICS} if figures else {}
+    return {str(one): {name: _known(columns, name, one.row) for name in METRICS} for one in rollups.rows}
+
+
+def _known(columns: Mapping[str, list[float]], name: str, row: int) -> float | None:
+    value = columns[name][row] if columns else math.nan
+    return None if math.isnan(value) else float(value)

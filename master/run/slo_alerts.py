@@ -1,0 +1,83 @@
+"""Alerts while a step runs: a row of events.csv each, and the command that the plan's `on_break` names.
+
+Rule: nothing of the run waits for a command, and none outlives the step by more than PATIENCE_S. It is run without a
+shell; what it is to know stands in its environment. How often it may run, control decides (control/slo.py).
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ..control.build import watch
+from ..control.decision import Alert
+from ..plan.model import Step
+
+PATIENCE_S: Final = 10.0  # for commands that still run when the step has ended; then they are killed
+MOST_SAID: Final = 200  # characters of a command's complaint that are kept
+
+Say = Callable[[str, str, str], None]  # host, kind, text
+
+
+class Alarms:
+    """Remembers a step's commands, and those that run."""
+
+    def __init__(self, step: Step, say: Say) -> None:
+        self._step = step
+        self._say = say
+        self._commands: Mapping[str, tuple[str, ...]] = {str(watch(one)): one.command for one in step.demands.slo}
+        self._running: set[asyncio.Task[None]] = set()
+
+    def ring(self, alert: Alert) -> None:
+        """Say that a threshold is broken, and start its command if it has one."""
+        seen = f"{alert.shown} of {alert.instance} in subinterval {alert.subinterval}"
+        self._say("", "slo_broken", f"{alert.threshold}: {seen}")
+        command = self._commands[alert.threshold]
+        if command:
+            task = asyncio.get_running_loop().create_task(self._run(command, alert))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    async def close(self) -> None:
+        """Wait for the commands that still run, for a bounded time."""
+        if self._running:
+            _, late = await asyncio.wait(self._running, timeout=PATIENCE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _run(self, command: tuple[str, ...], alert: Alert) -> None:
+        starts = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *command, env=os.environ | self._told(alert),
+                stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        )  # fmt: skip
+        try:
+            # Shielded: to cancel a start that has forked would kill the command alone and leave what it started.
+            process = await asyncio.shield(starts)
+            _, complaint = await process.communicate()
+        except OSError as error:
+            self._say("", "on_break", f"{command[0]} was not run: {error.strerror or error}")
+            return
+        except asyncio.CancelledError:
+            with contextlib.suppress(OSError):  # it could not be started, or has ended just now
+                process = await starts
+                os.killpg(process.pid, signal.SIGKILL)  # with all that it started
+                await process.wait()
+            self._say("", "on_break", f"{command[0]} was killed: it still ran {PATIENCE_S:g} s after the step's end")
+            return
+        words = complaint.decode(errors="replace").strip()[-MOST_SAID:]
+        self._say("", "on_break", f"{command[0]} ended with {process.returncode}{': ' + words if words else ''}")
+
+    def _told(self, alert: Alert) -> dict[str, str]:
+        return {
+            "IVYPY_THRESHOLD": alert.threshold,
+            "IVYPY_INSTANCE": alert.instance,
+            "IVYPY_VALUE": f"{alert.value:.9g}",
+            "IVYPY_STEP": self._step.name,
+            "IVYPY_SUBINTERVAL": str(alert.subinterval),
+        }

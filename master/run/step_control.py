@@ -1,0 +1,62 @@
+"""A step's control, made when the step begins: what it decides with, and the loads that it begins at.
+
+Rule: what could be known from the plan alone has been told when it was read; it is asked again here for plans that
+were not read for a run. What only earlier steps can show makes this step one that is not run.
+"""
+
+from collections.abc import Collection, Mapping
+
+from ...protocol.parameters import MAX, Parameters
+from ..control.build import Known, faults, state_of
+from ..control.decide import State, opening
+from ..plan.demands import RESPONSE
+from ..plan.model import Plan, Step
+from ..rollup.instances import Rollups
+from .baseline_step import Key, Measured
+from .resolve_settings import NoResponse, NotMeasured, steered
+
+
+def state_for(
+    plan: Plan,
+    step: Step,
+    rollups: Rollups,
+    parameters: Mapping[Key, Parameters],
+    measured: Measured,
+) -> State:
+    """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
+    told = list(faults(step, [rollup.name for rollup in rollups.types]))
+    if told:
+        raise plan.faults([(step.place, text) for _, text in told])
+    known = Known(
+        instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
+        tolerance=plan.achieved_iops_tolerance,
+        reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
+    )
+    try:
+        state = state_of(step, known)
+    except ValueError as error:
+        raise NotMeasured(f"with what the steps before it measured, {error}") from None
+    _check_paced(step, rollups, parameters)
+    return state
+
+
+def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> None:
+    """A response time that would never be: the load is max, and nothing will pace it. Raises NoResponse."""
+    demands = step.demands
+    if demands.load is not None:
+        return
+    asked = [*([demands.judge] if demands.judge else []), *demands.slo]
+    for metric, rollup in ((one.metric, one.rollup) for one in asked if RESPONSE in one.metric):
+        for instance in rollups.type(rollup).instances:
+            if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
+                raise NoResponse(
+                    f"{metric} of {instance} would be blank for ever: where iops is max there is no response time; "
+                    f"look at {metric.replace(RESPONSE, '_service_us_')}, or set iops"
+                )
+
+
+def begun_with(
+    control: State, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
+) -> Mapping[Key, Parameters]:
+    """The parameters with which the first subinterval runs, on these hosts."""
+    return {**parameters, **steered(opening(control).edits, rollups, parameters, hosts)}

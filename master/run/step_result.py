@@ -1,0 +1,219 @@
+"""What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...protocol.parameters import Parameters
+from ..live.reports import Latency, StepEnds
+from ..live.reports import Measured as Shown
+from ..output.records import SummaryRecord
+from ..plan.model import Step
+from ..rollup.figures import Figures
+from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.metrics import column
+from ..rollup.settings import Settings
+from ..rollup.validity import Judgement, Outside, judge
+from ..text.suggestions import listed
+from ..verdicts import ExitCode, Finding, Reason, Verdict, Weight, code_of, verdict_of
+from .baseline_step import Key, Reference
+from .discovery import Discovered
+from .keeper import Ended
+from .step_recorder import ALL_ROW, StepKeeper, Taken, latency, number
+
+MOST_NAMED = 3  # other ways to a LUN that are spelled out
+UNWRITTEN = "unwritten_extents"  # how a host's remark about such a file begins
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepResult:
+    """One step; sequences are by row (rollup instance)."""
+
+    records: tuple[SummaryRecord, ...]  # one per measurement
+    verdicts: Sequence[Verdict]
+    reasons: Sequence[str]
+    iops: Sequence[float]
+    ends: StepEnds
+    referred: SummaryRecord  # to which later steps refer
+
+    def reference(self, row: int) -> Reference:
+        """What later steps may refer to."""
+        findings = self.referred.judgement.findings[row]
+        partial = [str(finding) for finding in findings if finding.reason.weight is Weight.PARTIAL]
+        measurement = self.referred.measurement
+        return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), "; ".join(partial))
+
+
+def result_of(
+    step: Step,
+    begun_utc_ns: int,
+    ended: Ended,
+    keeper: StepKeeper,
+    discovered: Discovered,
+    tolerance: float,
+    parameters: Mapping[Key, Parameters],
+) -> StepResult:
+    """Judge a step's measurements, a summary row each.
+
+    Later steps refer to the last one that counts: not to the tread with which a staircase showed that it is saturated,
+    which is invalid as it should be.
+    """
+    outside = [*ended.findings, *keeper.outside, *_unwritten(discovered), *_shared(discovered)]
+    settings = Settings.of(discovered.rollups, parameters)
+    judged = [
+        _judged(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in keeper.taken
+    ]
+    if not any(one.measurement for one in keeper.taken):
+        findings = [o.finding for o in outside] + [f for one in keeper.taken for f in one.measured.findings]
+        return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
+    pairs = list(zip(keeper.taken, judged, strict=True))
+    records = tuple(_record(begun_utc_ns, one, judgement, settings) for one, judgement in pairs)
+    counting = [record for record, one in zip(records, keeper.taken, strict=True) if not _saturated(one)] or [*records]
+    referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
+    return _result(step, discovered.rollups, records, referred, counting)
+
+
+def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: Finding) -> StepResult:
+    """A step that was not run."""
+    settings = Settings.of(discovered.rollups, {})
+    return _blank(step, begun_utc_ns, discovered, settings, [why])
+
+
+def _judged(
+    one: Taken, tolerance: float, length_s: float, outside: Sequence[Outside], rollups: Rollups, settings: Settings
+) -> Judgement:
+    own = one.measured.findings
+    if one.measurement is None:
+        return Judgement.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
+    return judge(one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(Outside, own)])
+
+
+def _saturated(one: Taken) -> bool:
+    """Whether control itself found that the load was not kept up with: the end of a staircase."""
+    return any(finding.reason is Reason.TARGET_NOT_REACHED for finding in one.measured.findings)
+
+
+def _record(begun_utc_ns: int, one: Taken, judgement: Judgement, settings: Settings) -> SummaryRecord:
+    return SummaryRecord(
+        begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings or settings,
+        one.measured.suffix,
+    )  # fmt: skip
+
+
+def _result(
+    step: Step,
+    rollups: Rollups,
+    records: tuple[SummaryRecord, ...],
+    referred: SummaryRecord,
+    counting: Sequence[SummaryRecord],
+) -> StepResult:
+    """The step's own verdict and findings are of all measurements that count."""
+    findings = _of_several([(one.suffix, _all_findings(one.judgement, rollups)) for one in counting])
+    verdict = verdict_of(finding.reason for finding in findings)
+    shown = tuple(_shown(step, rollups, record) for record in records)
+    ends = StepEnds(step.number, step.name, verdict, findings, shown)
+    figures = figures_of(referred)
+    iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
+    return StepResult(records, *_verdicts(referred.judgement), iops, ends, referred)
+
+
+def figures_of(record: SummaryRecord) -> Figures | None:
+    """What was measured, as the summary's rows have it; None where nothing was."""
+    if record.measurement is None:
+        return None
+    return Figures(record.measurement.merged, record.settings.paced & record.judgement.reached)
+
+
+def _shown(step: Step, rollups: Rollups, record: SummaryRecord) -> Shown:
+    """A measurement for whoever watches."""
+    name, findings, nothing = step.name + record.suffix, _all_findings(record.judgement, rollups), Latency(*[None] * 3)
+    verdict = verdict_of(finding.reason for finding in findings)
+    figures = figures_of(record)
+    if figures is None or record.measurement is None:
+        return Shown(name, verdict, findings, None, None, None, None, nothing, None, nothing)
+    iops, half = number(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
+    return Shown(
+        name=name,
+        verdict=verdict,
+        findings=findings,
+        iops=iops,
+        half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
+        mib_per_s=number(figures, "overall_mib_per_s"),
+        service_mean_us=number(figures, "overall_service_us_mean"),
+        service=latency(figures, "overall_service_us"),
+        response_mean_us=number(figures, "overall_response_us_mean"),
+        response=latency(figures, "overall_response_us"),
+    )
+
+
+def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
+    """The findings of measurements, each with its suffix: those of all once, others with whose they are."""
+    everywhere = set.intersection(*(set(findings) for _, findings in found))
+    common = [finding for finding in found[0][1] if finding in everywhere]
+    own = [
+        Finding(finding.reason, f"{suffix.lstrip(':')}: {finding.detail}" if finding.detail else suffix.lstrip(":"))
+        for suffix, findings in found
+        for finding in findings
+        if finding not in everywhere
+    ]
+    return (*common, *own)
+
+
+def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
+    """What a run's steps come to, all of which have run."""
+    return code_of(finding.reason for result in results for finding in result.ends.findings)
+
+
+def _blank(
+    step: Step, begun_utc_ns: int, discovered: Discovered, settings: Settings, findings: Sequence[Finding]
+) -> StepResult:
+    rows = len(discovered.rollups.rows)
+    each = tuple(dict.fromkeys(findings))
+    judgement = Judgement((each,) * rows, np.zeros(rows, bool))
+    record = SummaryRecord(begun_utc_ns, None, None, None, judgement, settings)
+    return _result(step, discovered.rollups, (record,), record, [record])
+
+
+def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:
+    rows = range(len(judgement.findings))
+    reasons = ["; ".join(str(finding) for finding in judgement.findings[row]) for row in rows]
+    return [judgement.verdict(row) for row in rows], reasons
+
+
+def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]:
+    """Of `all=all`; then reasons that stand on other rows only, each once, with the first row that has it."""
+    found = list(judgement.findings[ALL_ROW])
+    known = {finding.reason for finding in found}
+    elsewhere: dict[Reason, list[tuple[RollupInstance, Finding]]] = {}
+    for instance, row in zip(rollups.rows, judgement.findings, strict=True):
+        for finding in row:
+            if finding.reason not in known:
+                elsewhere.setdefault(finding.reason, []).append((instance, finding))
+    for reason, where in elsewhere.items():
+        instance, first = where[0]
+        more = f", and {len(where) - 1} more" if len(where) > 1 else ""
+        found.append(Finding(reason, f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}"))
+    return tuple(found)
+
+
+def _shared(discovered: Discovered) -> Iterator[Outside]:
+    """LUNs that are driven by several ways at once, on the workload instances that use them."""
+    placement = discovered.placement
+    for (host, instance), lun in placement.lun_of.items():
+        if lun.shared:
+            others = listed([f"{one.host}: {one.lun.path}" for one in placement.others(lun)], MOST_NAMED)
+            yield Outside(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
+
+
+def _unwritten(discovered: Discovered) -> list[Outside]:
+    """Files whose reads do not touch the disk, on the workload instances that use them."""
+    found = []
+    for (host, key), lun in discovered.placement.lun_of.items():
+        for remark in lun.lun.remarks:
+            if remark.startswith(UNWRITTEN):
+                finding = Finding(
+                    Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {remark.removeprefix(UNWRITTEN).lstrip(': ')}"
+                )
+                found.append(Outside(finding, host, key))
+    return found

@@ -1,0 +1,1 @@
+"""Statistics of subinterval values: confidence, autocorrelation, trend."""

@@ -1,0 +1,361 @@
+"""Commands to answers: what a slave does when it is told something.
+
+Rule: always listening. A `clock_probe` is answered, and steering obeyed, the moment it is read, whatever else goes on.
+Everything else is obeyed in the order of its coming, one after the other, and what may take long (creating files,
+looking at devices) in a worker thread. Whatever happens - the end of input, a signal, rubbish, a bug - comes to
+`end()`: halt, remove what was made, say why, and let the process go, whatever the kernel holds: nothing of it is waited
+for without a limit.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from enum import IntEnum
+from typing import Any, Final, TypeVar
+
+from ..protocol.counters import MOST_THREADS
+from ..protocol.errors import ProtocolError
+from ..protocol.messages import (
+    MOST_IN_A_LIST,
+    ClockProbe,
+    ClockReading,
+    Command,
+    CreateFiles,
+    Die,
+    DyingWords,
+    End,
+    ListLuns,
+    LookAtLuns,
+    Lun,
+    Luns,
+    MeasureClock,
+    Ok,
+    Prepare,
+    Refusal,
+    Refused,
+    Remark,
+    word,
+)
+from ..protocol.states import State, may_command
+from .backend_choice import AUTO, LIBAIO, why_not
+from .clock_report import measure
+from .cpu_placement import against, place
+from .created_files import Cancelled, CannotMake, Files, all_wanted
+from .discovery import created, listed, looked_at
+from .engine._engine import Engine, backends, now_ns
+from .engine_commands import Driving
+from .host_info import hello
+from .kernel_files import cpu_list, first_line
+from .link import Link
+from .numa import node_of_cores
+from .worker_progress import WORK
+from .workloads import Workloads
+
+CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
+STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
+SILENT_LEASES: Final = 3  # for so long nothing may be heard of the controller; then nobody will ever end this process
+SILENT_S: Final = 30.0  # at least; and so long before there is a lease
+READ_ON_S: Final = 1.0  # what waits in the input of a process that was frozen is read before it is called silent
+LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
+SHORTEST_CLOCK_NS: Final = 10**9
+LONGEST_CLOCK_NS: Final = 3600 * 10**9
+
+Value = TypeVar("Value")
+
+
+class Exit(IntEnum):
+    """What the process returns, for whoever looks; the controller does not wait for it."""
+
+    TOLD = 0  # by `die`, or by the end of its input
+    FAILED = 1  # a bug of ours, or a workload thread that died between steps
+    UNFIT = 2  # its input or output is no pipe
+    GARBLED = 3  # the controller did not speak the protocol
+    SIGNAL = 128  # + the signal's number
+
+
+class Slave:
+    """Remembers what waits to be obeyed, what was made, and how it is to end."""
+
+    def __init__(self, link: Link, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
+        self._link = link
+        self._new_engine = new_engine
+        self._loop = asyncio.get_running_loop()
+        self._queue: asyncio.Queue[Command] = asyncio.Queue()
+        self._worker = ThreadPoolExecutor(1, "work")
+        self._working: asyncio.Future[Any] | None = None
+        self._files = Files()
+        self._cores: tuple[int, ...] = ()
+        self._driving: Driving | None = None  # once prepared
+        self._exit: asyncio.Future[tuple[int, int, str]] = self._loop.create_future()  # code, answered command, words
+        self._heard_ns = now_ns()
+
+    async def serve(self) -> int:
+        """Say hello, obey until the end, clean up; the code to exit with."""
+        self._loop.set_exception_handler(self._failed)
+        first = hello()
+        self._cores = first.cores
+        self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
+        self._link.say(first)
+        obeying = self._loop.create_task(self._obey_all())
+        watching = self._loop.create_task(self._watch())
+        code, answered, words = await self._exit
+        obeying.cancel()
+        watching.cancel()
+        await self._clean_up(answered, words)
+        return code
+
+    def end(self, code: int, words: str, answered: int = 0) -> None:
+        """Halt, clean up, say `words` and exit with `code`; the first call counts."""
+        if self._exit.done():
+            return
+        self._exit.set_result((code, answered, words))
+        self._files.cancel()
+        if self._driving is not None:
+            self._driving.engine.halt()
+
+    # The link's listener.
+
+    def heard(self, command: Command, received_ns: int) -> None:
+        self._heard_ns = received_ns
+        if isinstance(command, ClockProbe):
+            if self._driving is not None:
+                self._driving.renew_lease(command.heard_ns)
+            self._link.say_late(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
+        elif isinstance(command, Die) and self._may(command):
+            died = self._driving.died if self._driving is not None else []
+            self.end(Exit.TOLD, "; ".join(died) or "goodbye", command.id)
+        elif self._driving is None or not self._may(command) or not self._driving.steer(command):
+            self._queue.put_nowait(command)
+
+    def drained(self) -> None:
+        if self._driving is not None and not self._exit.done():
+            self._driving.poll()
+
+    def closed(self) -> None:
+        self.end(Exit.TOLD, "")
+
+    def garbled(self, error: ProtocolError) -> None:
+        text = f"the controller broke the protocol: {error}"
+        self.end(Exit.GARBLED, text)
+        with contextlib.suppress(OSError):  # whoever read it may be gone
+            print(f"ivypy: {text}", file=sys.stderr)
+
+    async def _watch(self) -> None:
+        """End when nothing is heard any more: a controller that is gone with its network closes no pipe."""
+        while True:
+            lease_s = self._driving.lease_ns / 1e9 if self._driving is not None else 0.0
+            patience_s = max(SILENT_LEASES * lease_s, SILENT_S)
+            left_s = patience_s - (now_ns() - self._heard_ns) / 1e9
+            if left_s > 0:
+                await asyncio.sleep(left_s)
+                continue
+            heard_ns = self._heard_ns
+            await asyncio.sleep(READ_ON_S)
+            if self._heard_ns == heard_ns:
+                self.end(Exit.TOLD, f"nothing was heard of the controller for {patience_s:g} s")
+                return
+
+    # Commands, in the order of their coming.
+
+    async def _obey_all(self) -> None:
+        try:
+            while True:
+                command = await self._queue.get()
+                if self._may(command):
+                    await self._obey(command)
+                else:
+                    self._refuse(command, f"overtaken: this host is {self._link.state}")
+        except Cancelled:
+            pass  # the end has begun
+        except Exception as error:
+            self._crashed(error)
+
+    async def _obey(self, command: Command) -> None:
+        if isinstance(command, ListLuns):
+            await self._say_luns(command, lambda: listed(command.blocks, command.globs, command.paths))
+        elif isinstance(command, LookAtLuns):
+            await self._say_luns(command, lambda: looked_at(command.paths, all_wanted(command.create)))
+        elif isinstance(command, CreateFiles):
+            refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
+            await self._say_luns(command, lambda: ([], refusals) if refusals else self._make(command))
+        elif isinstance(command, Prepare):
+            await self._prepare(command)
+        elif isinstance(command, MeasureClock):
+            await self._measure_clock(command)
+        elif self._driving is None:
+            self._refuse(command, "there is no engine yet: `prepare` comes first")
+        else:
+            await self._driving.obey(command)
+
+    async def _prepare(self, command: Prepare) -> None:
+        if reason := self._against(command):
+            self._refuse(command, reason)
+            return
+        siblings = cpu_list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")) or (0,)
+        placement = place(command.threads, command.cpus, self._cores, siblings)
+        auto = command.backend == AUTO
+        backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
+
+        def opened() -> Engine:
+            engine = self._new_engine(backend, list(placement.threads))
+            engine.spin(command.spin)
+            if command.polled or command.sqpoll:
+                engine.use(backend, command.polled, command.sqpoll)
+            return engine
+
+        try:
+            engine = await self._work(opened)
+        except OSError as error:
+            self._refuse(command, f"the engine does not start: {error.strerror}")
+            return
+        if placement.spared:
+            os.sched_setaffinity(0, placement.spared)  # this thread only, now that the engine has its own
+        node_of = node_of_cores()
+        nodes = [node_of.get(core) for core in placement.threads]
+        workloads = Workloads(engine, backend, nodes, locked=self._files.locked)
+        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, auto)
+        self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
+        self._link.say(Ok(command.id, now_ns()))
+
+    def _against(self, command: Prepare) -> str | None:
+        """Why this host cannot be prepared so."""
+        if self._driving is not None:
+            return "it was prepared before: start its slave anew to change backend or threads"
+        if reason := self._against_backend(command):
+            return reason
+        if not 0 <= command.threads <= MOST_THREADS:
+            return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
+        if reason := against(command.cpus, self._cores):
+            return reason
+        if command.lease_ns <= 0:
+            return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
+        return None
+
+    def _against_backend(self, command: Prepare) -> str | None:
+        backend, known = command.backend, backends()
+        chosen = command.polled or command.sqpoll
+        if backend == AUTO:
+            return "polled and sqpoll are ways of io_uring's: name it as the backend" if chosen else None
+        if backend in known:
+            return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
+        try:
+            why = f" ({why_not(backend)})"
+        except ValueError:
+            why = ""  # there is none of this name anywhere
+        return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
+
+    async def _say_luns(
+        self, command: ListLuns | LookAtLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
+    ) -> None:
+        """Answer with what a job in the worker thread finds; it may raise CannotMake."""
+        luns: list[Lun] = []
+        try:
+            luns, refusals = await self._work(job)
+        except CannotMake as error:
+            refusals = list(error.refusals)
+        if refusals:
+            self._link.say(Refused(command.id, tuple(refusals)))
+            return
+        for i in range(0, len(luns), MOST_IN_A_LIST):
+            self._link.say(Luns(command.id, tuple(luns[i : i + MOST_IN_A_LIST])))
+        self._link.say(End(command.id))
+
+    async def _measure_clock(self, command: MeasureClock) -> None:
+        if not SHORTEST_CLOCK_NS <= command.duration_ns <= LONGEST_CLOCK_NS:
+            self._refuse(command, f"a clock is measured for a second to an hour, not {command.duration_ns / 1e9:g} s")
+            return
+        try:
+            report = await self._work(lambda: measure(command.id, command.duration_ns))
+        except OSError as error:
+            self._refuse(command, f"the order of its cores cannot be tested: {error.strerror}")
+            return
+        self._link.say(report)
+
+    def _make(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
+        """In the worker thread: the files, through our holds on them. Raises CannotMake, or Cancelled."""
+        files = all_wanted(command.files)
+        self._files.make(files, self._tell, dict(command.used), command.made)
+        return created([(file.path, self._files.held(file.path)) for file in files], self._files.made())
+
+    def _engine_spoke(self, driving: Driving) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(driving.engine.fileno(), 8)
+        if self._exit.done():
+            return
+        between_steps, known = self._link.state is State.IDLE, len(driving.died)
+        driving.poll()
+        if between_steps and len(driving.died) > known:
+            self.end(Exit.FAILED, "; ".join(driving.died))
+
+    def _tell(self, text: str) -> None:
+        """From the worker thread."""
+        self._loop.call_soon_threadsafe(self._remark, text)
+
+    def _remark(self, text: str) -> None:
+        if not self._exit.done():
+            self._link.say(Remark(text))
+
+    def _refuse(self, command: Command, reason: str) -> None:
+        self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))
+
+    def _may(self, command: Command) -> bool:
+        return not self._exit.done() and may_command(self._link.state, command)
+
+    async def _work(self, job: Callable[[], Value]) -> Value:
+        """Have a job that may block done in the worker thread; it goes on there even if nobody waits any more."""
+        self._working = working = self._loop.run_in_executor(self._worker, job)
+        return await asyncio.shield(working)
+
+    # The end.
+
+    def _crashed(self, error: BaseException) -> None:
+        last = traceback.extract_tb(error.__traceback__)[-1:]
+        where = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
+        self.end(Exit.FAILED, f"the slave failed: {type(error).__name__}: {error}{where}")
+        with contextlib.suppress(OSError):
+            traceback.print_exception(error)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What escaped from a callback."""
+        error = context.get("exception")
+        self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
+
+    def _elsewhere(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
+        """Have a job that may hang done in a thread of its own."""
+        return self._loop.run_in_executor(ThreadPoolExecutor(1, "end"), job)
+
+    def _close_engine(self) -> asyncio.Future[list[int]]:
+        """The threads that the kernel holds."""
+        if self._driving is None:
+            return self._elsewhere(list)
+        driving = self._driving
+        self._loop.remove_reader(driving.engine.fileno())
+        driving.close()
+        return self._elsewhere(lambda: driving.engine.close(CLOSE_S))
+
+    async def _clean_up(self, answered: int, words: str) -> None:
+        self._link.close_input()
+        if self._working is not None:
+            await asyncio.wait([self._working], timeout=CLOSE_S)
+        removed, closed = self._elsewhere(self._files.remove), self._close_engine()
+        cleaning: list[asyncio.Future[Any]] = [removed, closed]
+        await asyncio.wait(cleaning, timeout=STUCK_S)
+        if self._driving is not None and closed.done() and not closed.result():  # nothing writes any more
+            written = self._driving.written
+            await asyncio.wait([self._elsewhere(lambda: self._files.settle(written))], timeout=STUCK_S)
+        if self._working is not None and not self._working.done():
+            words += "; its last command is still at work"
+        elif not closed.done():
+            words += "; what it drove is still being closed"
+        elif held := closed.result():
+            words += f"; the kernel holds workload thread {', '.join(map(str, held))}"
+        if not removed.done():
+            words += "; files that it made may be left"
+        if words and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
+            self._link.say(DyingWords(answered, -1, words))
+            self._link.flush(LAST_WORDS_S)
+        self._link.close()

@@ -1,0 +1,207 @@
+"""Discovery: every LUN of this host, with its attributes; then, of those that are wanted, which they are, and what
+stands against writing them.
+
+Rule: two steps. `listed` opens nothing: it says what sysfs, udev and folders tell. Only what was chosen from that is
+looked at, by `looked_at`: opened, read, claimed for a moment. A LUN that does not answer is listed and says so; it
+keeps no other from being listed.
+"""
+
+import glob
+import os
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from ..protocol.messages import Attribute, Lun, Refusal
+from ..protocol.text import unsayable
+from . import extents
+from .block_devices import ROOT, BlockDevice, all_devices
+from .bounded_calls import ANSWER_S, answers, silent
+from .created_files import There, Wanted, there
+from .lun_identity import identity_of
+from .lun_target import NotDrivable, Target, target
+from .mounts import parse_mountinfo
+from .write_gate import Surroundings, judge, remarks, through
+
+Found = TypeVar("Found")
+
+
+def listed(
+    blocks: bool, globs: Sequence[str], paths: Sequence[str] = (), root: Path = ROOT
+) -> tuple[list[Lun], list[Refusal]]:
+    """The LUNs of this host: block devices if asked for, and the files that match; and globs that name none.
+
+    `paths` are block devices that have to be there; one that is not is refused. Nothing is opened.
+    """
+    around = Surroundings(root, parse_mountinfo((root / "proc/self/mountinfo").read_bytes()), {})
+    files, refusals = find_files(globs, around, root)
+    named, missing = find_devices(paths, around, root)
+    luns = [block_lun(device, named.get(device.path, ())) for device in all_devices(root)] if blocks else []
+    return luns + [file_lun(file) for file in files], refusals + missing
+
+
+def looked_at(paths: Sequence[str], files: Sequence[Wanted] = (), root: Path = ROOT) -> tuple[list[Lun], list[Refusal]]:
+    """A look at each of these LUNs, and at those files, to be made, that are there; and what cannot be looked at.
+
+    May block for about ANSWER_S, longer only where many do not answer.
+    """
+    around = Surroundings.read(root)
+    looks: dict[str, Callable[[], list[Lun | Refusal]]] = {path: partial(look_at, path, around, root) for path in paths}
+    looks |= {file.path: partial(look_at_wanted, file, around, root) for file in files}
+    return _sorted_out(looks)
+
+
+def created(
+    files: Sequence[tuple[str, int]], made: Container[str] = (), root: Path = ROOT
+) -> tuple[list[Lun], list[Refusal]]:
+    """A look at each of the files (path, our open file of it) that this process has made or uses."""
+    around = Surroundings.read(root)
+    luns, refusals = _sorted_out({path: partial(look_at, path, around, root, held) for path, held in files})
+    return [replace(lun, ours=True, made=lun.path in made) for lun in luns], refusals
+
+
+def _sorted_out(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
+    """What looks, by their paths, come to."""
+    luns: list[Lun] = []
+    refusals: list[Refusal] = []
+    for path, found in zip(looks, answers(list(looks.values()), ANSWER_S), strict=True):
+        if found is None:
+            luns.append(unanswering(path))
+        elif isinstance(found, OSError):
+            refusals.append(Refusal(path, f"it cannot be looked at: {found.strerror}"))
+        else:
+            luns += [one for one in found if isinstance(one, Lun)]
+            refusals += [one for one in found if isinstance(one, Refusal)]
+    return luns, refusals
+
+
+def look_at_wanted(file: Wanted, around: Surroundings, root: Path = ROOT) -> list[Lun | Refusal]:
+    """A look at a file that is to be made: at what is there already, if that may be used. Raises OSError."""
+    found = there(file)
+    if found is There.NOTHING:
+        return []
+    if isinstance(found, str):
+        return [Refusal(file.path, found)]
+    return [replace(one, ours=found is There.OURS) for one in look_at(file.path, around, root) if isinstance(one, Lun)]
+
+
+def look_at(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) -> list[Lun | Refusal]:
+    """A look at one LUN; `held`: our own hold on it. Raises OSError where it went, or cannot be looked at."""
+    try:
+        lun = target(through(held) if held >= 0 else path, around, root)
+    except NotDrivable as error:
+        return [Refusal(path, str(error))]
+    lun = replace(lun, path=path)
+    found = block_lun(lun.device) if lun.device else file_lun(lun)
+    evidence = lun.evidence(around, held)
+    refusals = judge(evidence)
+    remark = extents.remark(path) if lun.kind == "file" else None
+    told = (*((remark,) if remark else ()), *remarks(evidence))
+    try:
+        identity = identity_of(lun, held, root)
+    except OSError as error:
+        identity = None
+        refusals = refusals or (f"it cannot be told which LUN it is ({error.strerror}): only what can be read may be",)
+    return [replace(found, refusals=refusals, remarks=told, identity=identity)]
+
+
+def find_files(globs: Sequence[str], around: Surroundings, root: Path) -> tuple[list[Target], list[Refusal]]:
+    """The files that match, each once, and what is wrong with patterns."""
+    answers, refusals = answered(globs, lambda pattern: matching(pattern, around, root))
+    files: dict[str, Target] = {}
+    for found, refused in answers.values():
+        files |= {file.path: file for file in found}
+        refusals += refused
+    return list(files.values()), refusals
+
+
+def find_devices(
+    paths: Sequence[str], around: Surroundings, root: Path
+) -> tuple[dict[str, tuple[str, ...]], list[Refusal]]:
+    """(by the path of each block device, those of `paths` that lead to it; what is wrong with the others)."""
+    answers, refusals = answered(paths, lambda path: device_at(path, around, root))
+    named: dict[str, tuple[str, ...]] = {}
+    for path, found in answers.items():
+        if isinstance(found, Refusal):
+            refusals.append(found)
+        else:
+            named[found.path] = (*named.get(found.path, ()), path)
+    return named, refusals
+
+
+def answered(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
+    """What `look` finds at each path, all at once; and a refusal of each that does not answer."""
+    found: dict[str, Found] = {}
+    refusals: list[Refusal] = []
+    for path, one in zip(paths, answers([partial(look, path) for path in paths], ANSWER_S), strict=True):
+        if one is None:
+            said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
+            refusals.append(Refusal(path, said))
+        elif isinstance(one, OSError):
+            refusals.append(Refusal(path, f"it cannot be looked at: {one.strerror}"))
+        else:
+            found[path] = one
+    return found, refusals
+
+
+def device_at(path: str, around: Surroundings, root: Path = ROOT) -> BlockDevice | Refusal:
+    """The block device that a path leads to, by links, too; else what is there instead."""
+    try:
+        found = target(path, around, root)
+    except NotDrivable as error:
+        return Refusal(path, str(error))
+    return found.device or Refusal(path, "it is a file, and no block device: put it under `files`")
+
+
+def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[Target], list[Refusal]]:
+    """The files that match, and a refusal where a plain path is none.
+
+    A pattern that matches nothing is no fault here: another host may have what it names.
+    """
+    full = os.path.abspath(os.path.expanduser(pattern))
+    plain = not glob.has_magic(full)
+    files, refusals = [], []
+    for path in [full] if plain else sorted(glob.glob(full, recursive=True)):
+        if unsayable(path):
+            refusals.append(Refusal(path, "its name is no UTF-8, or has control characters in it: rename it"))
+            continue
+        try:
+            found = target(path, around, root)
+        except NotDrivable as error:
+            if plain:
+                refusals.append(Refusal(path, str(error)))
+            continue
+        if found.kind == "file":
+            files.append(found)
+        elif plain:
+            refusals.append(Refusal(path, f"it is a block device: select it instead, `select: {{path: {path}}}`"))
+    return files, refusals
+
+
+def block_lun(device: BlockDevice, named: tuple[str, ...] = ()) -> Lun:
+    """As it is listed."""
+    return Lun(device.path, "block", device.size, device.block, device.attributes, (), (), named)
+
+
+def file_lun(file: Target) -> Lun:
+    """As it is listed."""
+    attributes: dict[str, Attribute] = {
+        "path": file.path,
+        "name": os.path.basename(file.path),
+        "kind": "file",
+        "size": file.size,
+        "logical_block_size": file.block,
+        "read_only": int(file.read_only),
+        "filesystem": file.filesystem,
+        "mount": file.mount,
+    }
+    present = {name: value for name, value in attributes.items() if value != ""}
+    return Lun(file.path, "file", file.size, file.block, present, (), ())
+
+
+def unanswering(path: str) -> Lun:
+    """A LUN that did not answer in time: nothing is known of it but what was listed."""
+    said = silent(ANSWER_S)
+    return Lun(path, "", 0, 1, {}, (said,), (said,), silent=True)

@@ -1,0 +1,241 @@
+"""Commands that need the engine: instances, edits, steps, the lease.
+
+Rule: steering (continue, cooldown, stop, halt) and the lease act the moment they are heard; the rest is obeyed one
+after the other, by whoever awaits `obey`. Whatever the engine has to say comes through `poll`, and nowhere else.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..protocol.messages import (
+    Command,
+    Continue,
+    Cooldown,
+    CreateWorkloads,
+    DeleteWorkloads,
+    DyingWords,
+    EditWorkloads,
+    Ending,
+    Go,
+    Halt,
+    LookAgain,
+    Ok,
+    Ready,
+    Refusal,
+    Refused,
+    Remark,
+    Stop,
+    word,
+)
+from ..protocol.states import State
+from .backend_choice import IO_URING, choose, remark_on
+from .engine._engine import Engine, now_ns
+from .huge_pages import told
+from .link import Link
+from .step import Step
+from .storage_exports import What
+from .workloads import Workloads
+
+Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
+
+
+class ThreadDied(Exception):
+    """A workload thread could not go on, so an edit will never be taken by all."""
+
+
+class Driving:
+    """Remembers what drives: the engine, its instances, the running step, and how long it may go on unheard."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        workloads: Workloads,
+        link: Link,
+        cores: tuple[int, ...],
+        lease_ns: int,
+        work: Work,
+        auto: bool = False,
+    ) -> None:
+        self.engine = engine
+        self.died: list[str] = []  # sentences about threads that could not go on
+        self._workloads = workloads
+        self._link = link
+        self._cores = cores
+        self._work = work
+        self._step: Step | None = None
+        self._started = False  # the engine was told to go, and has not ended that step
+        self._edited: asyncio.Future[tuple[int, int]] | None = None
+        self._undecided = auto  # with which backend: the first workloads will tell
+        self._large_told = 0  # bytes of large I/O buffers
+        self.lease_ns = lease_ns
+        self._lease_until_ns = 0
+        self.renew_lease(now_ns())
+
+    def against_tags(self, tags: int) -> list[Refusal]:
+        """Whether the system has room for so many I/Os in flight, where it is known how they will be done."""
+        return [] if self._undecided else self._workloads.against_tags(tags)
+
+    @property
+    def written(self) -> set[What]:
+        """LUNs that were ever opened to be written."""
+        return self._workloads.written
+
+    async def obey(self, command: Command) -> None:
+        """Do it, and answer."""
+        if self.died:
+            self._refuse(command, "; ".join(self.died) + ": start this host's slave anew")
+            return
+        if self.steer(command):  # it came while `go` was being obeyed
+            return
+        match command:
+            case CreateWorkloads():
+                await self._create(command)
+            case DeleteWorkloads():
+                self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
+            case EditWorkloads():
+                await self._edit(command)
+            case LookAgain():
+                refusals, remarks = await self._work(self._workloads.look_again)
+                for text in remarks:
+                    self._link.say(Remark(text))
+                self._done(command, refusals)
+            case Go():
+                await self._go(command)
+            case _:
+                self._refuse(command, "a slave does not know this command")
+
+    def steer(self, command: Command) -> bool:
+        """Obey at once what steers a running step, and answer; False if there is none, or it does not steer."""
+        step = self._step
+        if step is None:
+            return False
+        match command:
+            case Continue():
+                self.renew_lease(command.heard_ns)
+                step.place_boundary(command)
+                self._done(command)
+            case Cooldown():
+                self.engine.cooldown(command.subinterval)
+                self._done(command)
+            case Stop():
+                self.engine.stop(command.last)
+                self._link.say(Ending(command.id))
+            case Halt():
+                step.halt()
+                self._link.say(Ending(command.id))
+            case _:
+                return False
+        return True
+
+    def poll(self) -> None:
+        """Pass on everything that the engine has to say."""
+        for thread, words in self.engine.dying_words():
+            self._thread_died(thread, words)
+        if self._edited is not None and not self._edited.done() and (taken := self.engine.edited()) is not None:
+            self._edited.set_result(taken)
+        if self._step is not None:
+            self._step.poll()
+            if self._step.over:
+                self._step, self._started = None, False
+
+    def renew_lease(self, heard_ns: int) -> None:
+        """The controller was there at some time after `heard_ns`: the lease runs from then, whenever its words came.
+
+        But a lease that ran out while a step ran is not renewed: that step is over.
+        """
+        now = now_ns()
+        until_ns = min(heard_ns, now) + self.lease_ns
+        if until_ns > self._lease_until_ns and not (self._started and now >= self._lease_until_ns):
+            self._lease_until_ns = until_ns
+            self.engine.set_lease(until_ns)
+
+    def close(self) -> None:
+        """Expect nothing more of the engine."""
+        if self._step is not None:
+            self._step.close()
+
+    async def _create(self, command: CreateWorkloads) -> None:
+        refusals = await self._work(lambda: self._workloads.create(command.workloads))
+        if not refusals and command.workloads and self._undecided:
+            self._undecided = False
+            choice = await self._work(lambda: choose(command.workloads))
+            self._workloads.use(choice.backend)
+            self._link.say(Remark(f"backend auto is {choice.backend}: {choice.reason}"))
+        if not refusals and command.workloads:
+            self._tell_pages()
+        if not refusals and self._workloads.backend == IO_URING:
+            luns = [workload.lun for workload in command.workloads]
+            if text := await self._work(lambda: remark_on(luns)):
+                self._link.say(Remark(text))
+        self._done(command, refusals)
+
+    def _tell_pages(self) -> None:
+        """Once there are large buffers, and again when there are more."""
+        large = self._workloads.large_buffers
+        if large > self._large_told:
+            self._large_told = large
+            self._link.say(Remark(told(large)))
+
+    async def _edit(self, command: EditWorkloads) -> None:
+        refusals = self._workloads.check_edit(command)
+        if refusals or not command.settings:
+            self._done(command, refusals)
+            return
+        self._edited = asyncio.get_running_loop().create_future()
+        try:
+            self.engine.edit(command.edit, self._workloads.settings_of(command))
+            _, effective_ns = await self._edited
+        except ThreadDied as error:
+            self._refuse(command, f"not every thread took it: {error}")
+            return
+        except OSError as error:
+            self._refuse(command, f"the engine does not take it: {error.strerror}")
+            return
+        finally:
+            self._edited = None
+        self._workloads.edited(command)
+        self._link.say(Ok(command.id, effective_ns))
+
+    async def _go(self, command: Go) -> None:
+        if reason := self._workloads.check_go(command) or self._against_start(command):
+            self._refuse(command, reason)
+            return
+        order = self._workloads.order_of(command)
+        numbers, classes = array("I", order.engine).tobytes(), order.classes(array("I", command.classes.data))
+        self._started = True
+        try:
+            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, numbers, classes))
+        except OSError as error:
+            self._started = False
+            self._refuse(command, f"the engine cannot start: {error.strerror}")
+            return
+        self._workloads.gone()
+        self._link.say(Ready(command.id))
+        self._step = Step(self.engine, self._link, self._cores, command, order)
+        self.poll()
+
+    def _against_start(self, command: Go) -> str | None:
+        now = now_ns()
+        if command.length_ns <= 0:
+            return f"a subinterval of {command.length_ns} ns has no length: choose a longer one"
+        if now >= self._lease_until_ns:
+            return "its lease has run out, since no clock_probe was heard in time: probe it first"
+        if command.start_ns <= now:
+            return f"its start is {(now - command.start_ns) / 1e6:.1f} ms in the past: name a later one"
+        return None
+
+    def _thread_died(self, thread: int, words: str) -> None:
+        text = f"workload thread {thread} could not go on: {words}"
+        self.died.append(text)
+        if self._edited is not None and not self._edited.done():
+            self._edited.set_exception(ThreadDied(text))
+        if self._link.state in (State.RUNNING, State.ENDING):  # in others, these would be the process's last words
+            self._link.say(DyingWords(0, thread, words))
+
+    def _done(self, command: Command, refusals: list[Refusal] | None = None) -> None:
+        self._link.say(Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns()))
+
+    def _refuse(self, command: Command, reason: str) -> None:
+        self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))

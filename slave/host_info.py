@@ -1,0 +1,61 @@
+"""What this machine is: the facts that `hello` states.
+
+Rule: read once, at the start; a fact that the machine does not tell is "" or 0, never a guess. Version and hash come
+from the bundle (its folder is named by its hash, `_bundle.py` in it has the version), since on a test host nothing
+is installed that could be asked.
+"""
+
+import importlib
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from ..protocol.messages import PROTOCOL_VERSION, Hello, Role
+from .engine import _engine
+from .kernel_files import first_line, number_in
+
+
+def hello() -> Hello:
+    """The slave's first words."""
+    version, bundle = identity()
+    machine = os.uname()
+    return Hello(
+        role=Role.SLAVE,
+        protocol=PROTOCOL_VERSION,
+        version=version,
+        bundle=bundle,
+        hostname=machine.nodename,
+        pid=os.getpid(),
+        python=platform.python_version(),
+        kernel=machine.release,
+        libc=libc(),
+        machine=machine.machine,
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+        clock_source=first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        backends=tuple(_engine.backends()),
+        aio_left=aio_left(),
+        io_uring=tuple(_engine.abilities()),
+    )
+
+
+def identity() -> tuple[str, str]:
+    """(version of ivypy, hash of the bundle); the hash is "" where the slave was started from an installation."""
+    try:
+        bundle = importlib.import_module("._bundle", __package__)
+    except ModuleNotFoundError:
+        return importlib.metadata.version("ivypy"), ""
+    return str(bundle.VERSION), Path(__file__).resolve().parents[2].name
+
+
+def libc() -> str:
+    """Such as "glibc 2.36"; "" where the C library has no name for itself (musl)."""
+    try:
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (ValueError, OSError):
+        return ""
+
+
+def aio_left() -> int:
+    """How many more asynchronous I/Os the kernel lets all processes together prepare for (libaio only)."""
+    return max((number_in("/proc/sys/fs/aio-max-nr") or 0) - (number_in("/proc/sys/fs/aio-nr") or 0), 0)

@@ -1,0 +1,33 @@
+"""Huge pages: what the kernel gave this process, for whoever wants to know why one run was faster than another.
+
+Rule: as the kernel tells it (/proc/self/smaps_rollup), not as it was asked.
+"""
+
+from typing import Final
+
+from ..protocol.quantities import of_bytes
+from .kernel_files import Place
+
+HUGE: Final = 2 << 20  # below this, I/O buffers are in ordinary pages
+SMAPS: Final = "/proc/self/smaps_rollup"
+
+
+def told(large: int, place: Place = SMAPS) -> str:
+    """In which pages so many bytes of I/O buffers lie, a sentence."""
+    sizes = sizes_in(place)
+    reserved = min(sizes.get("Private_Hugetlb", 0), large)
+    transparent = min(sizes.get("AnonHugePages", 0), large - reserved)
+    ordinary = large - reserved - transparent
+    parts = [(reserved, "reserved huge pages"), (transparent, "transparent huge pages"), (ordinary, "ordinary pages")]
+    said = ", ".join(f"{of_bytes(size)} in {what}" for size, what in parts if size)
+    return f"I/O buffers of {of_bytes(HUGE)} and more: {said}"
+
+
+def sizes_in(place: Place) -> dict[str, int]:
+    """The sizes in a file of smaps, in bytes; none where it cannot be read."""
+    try:
+        with open(place) as file:
+            words = [line.split() for line in file]
+    except OSError:
+        return {}
+    return {line[0].rstrip(":"): int(line[1]) * 1024 for line in words if len(line) == 3 and line[2] == "kB"}

@@ -1,0 +1,201 @@
+"""Which LUN it is: what tells a device or file from every other that may come to stand at its path.
+
+Rule: only what stays with a LUN counts, over a restart of the machine, too: what its maker or its volume manager
+named it, or which file it is. A partition is known by its disk, its own number there, and where it starts. What nobody
+named is known by which attachment it is since the machine was started; where the kernel does not count these (before
+5.15), by the bytes at its ends. A held LUN is looked at through that hold.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import hashlib
+import os
+import struct
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from ..protocol.agreement import FINGERPRINT, START
+from ..protocol.messages import Identity
+from ..protocol.text import sayable
+from . import udev
+from .block_devices import ROOT, BlockDevice, numbered
+from .block_devices import identity as names_of
+from .kernel_files import first_line, path_in
+from .lun_target import Target
+from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, what_is
+from .write_gate import through
+
+Facts = tuple[tuple[str, str], ...]
+
+END: Final = 64 << 10  # bytes at each end that a fingerprint is of
+LOOP_INFO: Final = struct.Struct("=QQQQQ")  # device, inode, device (of a device), offset, size limit
+STATX: Final = 256  # bytes
+STATX_BTIME: Final = 0x800
+BIRTH: Final = struct.Struct("=qI")  # seconds, nanoseconds
+BIRTH_AT: Final = 80
+
+
+def identity_of(lun: Target, held: int = -1, root: Path = ROOT) -> Identity:
+    """Which LUN it is; `held`: an open file of it. Without one it is opened for a moment, where that is needed.
+
+    May block where the LUN does. Raises OSError where it cannot be opened or read, and has to be, and ESTALE where its
+    path leads to another by now.
+    """
+    if held >= 0:
+        return _identity_through(held, lun, held, root)
+    place = os.open(lun.path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return _identity_through(place, lun, held, root)
+    finally:
+        os.close(place)
+
+
+def _identity_through(place: int, lun: Target, held: int, root: Path) -> Identity:
+    if what_is(os.fstat(place)) != lun.what:
+        raise OSError(errno.ESTALE, "its path became another's")
+    if lun.device is None:
+        return identity_of_file(through(place), lun.size, held, root)
+    return _identity(lun.size, _device(lun.device, through(place), held, root), root)
+
+
+def identity_of_file(path: str, size: int, held: int = -1, root: Path = ROOT) -> Identity:
+    """Which file it is, through links; as `identity_of`."""
+    return _identity(size, _file(path, held), root)
+
+
+def _identity(size: int, facts: Facts, root: Path) -> Identity:
+    """As it may travel, and come back the same."""
+    return Identity(machine(root), size, tuple((name, sayable(value)) for name, value in facts))
+
+
+@cache
+def machine(root: Path = ROOT) -> str:
+    """Which machine this is, however it is called: a hash of its number, and of its board's where that may be read.
+
+    Machines that were cloned may share the one, and seldom the other.
+    """
+    places = ("etc/machine-id", "sys/class/dmi/id/product_uuid")
+    numbers = [first_line(root / place) for place in places]
+    return hashlib.sha256("\n".join(numbers if any(numbers) else [os.uname().nodename]).encode()).hexdigest()[:16]
+
+
+def _device(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
+    disk = device.disk
+    number = tuple(map(int, first_line(disk / "dev").split(":")))
+    known = udev.read((number[0], number[1]), root)
+    names = names_of(disk, known)
+    found = {
+        "wwn": names["wwn"],
+        "serial": names["serial"],
+        "dm uuid": first_line(disk / "dm/uuid"),
+        "md uuid": first_line(disk / "md/uuid") or known.text("MD_UUID"),
+    }
+    facts = tuple((name, str(value)) for name, value in found.items() if value)
+    facts = facts or _backing(device, path, held, root) or _attached(disk, root)
+    return (facts or _ends(path, held)) + _partition(device, root)
+
+
+def _partition(device: BlockDevice, root: Path) -> Facts:
+    if not device.is_partition:
+        return ()
+    uevent = path_in(device.folder / "uevent").splitlines()
+    named = next((line.removeprefix("PARTUUID=") for line in uevent if line.startswith("PARTUUID=")), "")
+    named = named or udev.read(device.number, root).text("ID_PART_ENTRY_UUID")
+    start = ("start", first_line(device.folder / "start"))
+    return (("PARTUUID", named), start) if named else (start,)
+
+
+def _backing(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
+    """Of a loop device: which file is behind it, or which device, and from where on."""
+    backing = path_in(device.disk / "loop/backing_file")
+    if not backing:
+        return ()
+    with _opened(path, held) as fd:
+        info = bytearray(LOOP_INFO64)
+        fcntl.ioctl(fd, LOOP_GET_STATUS64, info, True)
+    number, inode, node, offset, limit = LOOP_INFO.unpack_from(info)
+    below = numbered(node, root) if node else None
+    behind = _behind(below, root) if below is not None else _backing_file(device, backing, number, inode, root)
+    until = (("up to", str(limit)),) if limit else ()
+    return (*behind, ("offset", str(offset)), *until)
+
+
+def _behind(device: BlockDevice, root: Path) -> Facts:
+    """Which device a loop device is over. Its node in /dev tells nothing: it stays while what is behind it changes."""
+    facts = _device(device, device.path, -1, root)
+    return tuple((name if name in (START, FINGERPRINT) else f"{name} below", fact) for name, fact in facts)
+
+
+def _backing_file(device: BlockDevice, backing: str, number: int, inode: int, root: Path) -> Facts:
+    birth = ""
+    with contextlib.suppress(OSError):
+        status = os.stat(backing)
+        # It may have been moved away, and another put in its place.
+        birth = _birth(backing) if (status.st_dev, status.st_ino) == (number, inode) else ""
+    # Without its birth, a file that was removed is not told from another that has its inode by now.
+    more = (("born", birth),) if birth else _attached(device.disk, root)
+    return (("backing file", _named(number, inode)), *more)
+
+
+def _attached(disk: Path, root: Path) -> Facts:
+    """Which attachment of a disk it is, of all since the machine was started."""
+    attachment = first_line(disk / "diskseq")
+    started = first_line(root / "proc/sys/kernel/random/boot_id")
+    if not attachment or not started:
+        return ()
+    connection = first_line(disk / "pid") if disk.name.startswith("nbd") else ""  # a device may be connected anew
+    more = (("connection", connection),) if connection else ()
+    return (("attachment", attachment), *more, (START, started))
+
+
+def _file(path: str, held: int) -> Facts:
+    place = through(held) if held >= 0 else path
+    status = os.stat(place)
+    named = ("file", _named(status.st_dev, status.st_ino))
+    birth = _birth(place)
+    return (named, ("born", birth)) if birth else (named, *_ends(place, held))
+
+
+def _named(device: int, inode: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}:{inode}"
+
+
+def _birth(path: str) -> str:
+    """When a file was made, seconds and nanoseconds; "" where the system does not say."""
+    buffer = ctypes.create_string_buffer(STATX)
+    try:
+        failed = ctypes.CDLL(None, use_errno=True).statx(-100, os.fsencode(path), 0, STATX_BTIME, buffer)
+    except AttributeError:
+        return ""  # the C library does not know it
+    if failed or not int.from_bytes(buffer.raw[:4], "little") & STATX_BTIME:
+        return ""
+    seconds, nanoseconds = BIRTH.unpack_from(buffer.raw, BIRTH_AT)
+    return f"{seconds}.{nanoseconds:09}"
+
+
+@contextlib.contextmanager
+def _opened(path: str, held: int) -> Iterator[int]:
+    if held >= 0:
+        yield held
+        return
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _ends(path: str, held: int) -> Facts:
+    """The first and the last bytes, as they are on the device."""
+    with _opened(path, held) as fd:
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        size = os.lseek(fd, 0, os.SEEK_END)
+        length = min(size, END)
+        ends = os.pread(fd, length, 0) + os.pread(fd, length, size - length)
+    if len(ends) < 2 * length:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    return ((FINGERPRINT, hashlib.sha256(ends).hexdigest()[:16]),)

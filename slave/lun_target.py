@@ -1,0 +1,77 @@
+"""What stands at a path, as something to drive: a block device or a regular file.
+
+Rule: looked at anew each time, since devices come, go and grow; what is neither is refused with a remedy.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from .block_devices import ROOT, BlockDevice, numa_node, numbered
+from .kernel_files import number_in
+from .mounts import mount_of
+from .storage_exports import What, what_is
+from .write_gate import Evidence, Surroundings, of_block, of_file
+
+# O_DIRECT's unit for a file whose filesystem is on no single block device. Larger than some need (NFS needs none),
+# but btrfs, which needs this, would quietly take smaller I/Os through its page cache.
+FILE_BLOCK: Final = 4096
+
+
+class NotDrivable(Exception):
+    """Nothing that can be driven is at that path; the text says what is, and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    path: str
+    kind: str  # "block" or "file"
+    size: int  # bytes
+    block: int  # O_DIRECT's unit, bytes
+    filesystem: str  # of a file: its type; else ""
+    mount: str  # of a file: where that is mounted
+    device: BlockDevice | None  # of a block device
+    what: What
+    node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
+    read_only: bool = False  # of a file: its filesystem is mounted so
+
+    def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
+        """What speaks against writing to it; see the gate."""
+        return of_block(self.device, around, held) if self.device else of_file(self.path, around, held)
+
+
+def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
+    """What is at `path`. Raises NotDrivable."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise NotDrivable(f"there is nothing to drive ({error.strerror}): check the path") from None
+    if stat.S_ISBLK(status.st_mode):
+        device = numbered(status.st_rdev, root)
+        if device is None:
+            raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
+        node = numa_node(device.disk)
+        return Target(path, "block", device.size, device.block, "", "", device, what_is(status), node)
+    if stat.S_ISREG(status.st_mode):
+        if status.st_size == 0:
+            raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
+        mount = mount_of(os.path.realpath(path), around.mounts)
+        filesystem, point, fixed = (mount.filesystem, mount.point, mount.read_only) if mount else ("", "", False)
+        disk = disk_below(status.st_dev, root)
+        block, node = file_block(disk), numa_node(disk)
+        return Target(path, "file", status.st_size, block, filesystem, point, None, what_is(status), node, fixed)
+    what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
+    raise NotDrivable(f"it is {what}")
+
+
+def disk_below(device: int, root: Path = ROOT) -> Path:
+    """The sysfs folder of the disk below the filesystem with this st_dev; one that is not there, where it has none."""
+    folder = (root / "sys/dev/block" / f"{os.major(device)}:{os.minor(device)}").resolve()
+    return folder.parent if (folder / "partition").exists() else folder
+
+
+def file_block(disk: Path) -> int:
+    """O_DIRECT's unit for files of a filesystem on this disk: the disk's logical block size."""
+    return number_in(disk / "queue/logical_block_size") or FILE_BLOCK

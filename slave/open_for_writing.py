@@ -1,0 +1,184 @@
+"""Which processes of this machine have what open for writing, and what is mounted in their mount namespaces.
+
+Rule: what cannot be looked at is counted and told, never taken for nothing. Only what cannot hang is asked: whether an
+open file of a network filesystem, or of one that a process serves (FUSE), is a LUN is asked once a LUN is on the same
+filesystem. Whoever has a disk's character device (SCSI generic, NVMe generic) has the disk. About 20 us for each open
+file, once for many LUNs.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from .kernel_files import first_line
+from .mounts import Mount, mount_of, parse_mountinfo
+from .storage_exports import What, block, number_of, what_is
+
+FIRST_PIDS: Final = 0xEFFFFFFC  # inode of the machine's own pid namespace (PROC_PID_INIT_INO of linux/proc_ns.h)
+NETWORK: Final = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "lustre", "gpfs", "beegfs", "orangefs", "virtiofs", "pvfs2"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A block device or file that a process has open for writing, a block device perhaps by a character device."""
+
+    pid: int
+    program: str  # what that process calls itself
+    place: str  # of the open file: /proc/<pid>/fd/<n>
+    path: str  # as that process sees it
+    what: What | None  # None: on a filesystem that may hang, and not asked
+    size: int = -1  # bytes, of a file
+    filesystem: int = 0  # st_dev of one that may hang
+
+    def ask(self) -> What | None:
+        """What it is; may block as long as its filesystem does. None where it was closed."""
+        try:
+            return what_is(os.stat(self.place))
+        except OSError:
+            return None
+
+
+@dataclass(slots=True)
+class Processes:
+    """What was seen."""
+
+    writing: list[Open] = field(default_factory=list)
+    mounts: dict[int, tuple[Mount, ...]] = field(default_factory=dict)  # by pid: of other mount namespaces
+    denied: int = 0  # processes that may not be looked at
+    hidden: str = ""  # why there may be others that do not even show
+
+    @property
+    def unseen(self) -> str:
+        """What could not be looked at, and the remedy; "" where everything was."""
+        if self.denied:
+            they = "1 process" if self.denied == 1 else f"{self.denied} processes"
+            return f"{they} could not be looked at" + (": run the slave as root" if os.geteuid() else "")
+        return self.hidden
+
+
+def may_hang(mount: Mount) -> bool:
+    """Whether to ask this filesystem is to ask a server, or a process."""
+    return mount.filesystem in NETWORK or mount.filesystem.startswith("fuse")
+
+
+def filesystem_that_may_hang(path: str, mounts: Sequence[Mount]) -> int:
+    """st_dev of the filesystem that a path lies on, where that may hang; else 0."""
+    if not any(map(may_hang, mounts)):
+        return 0
+    mount = mount_of(path, mounts)
+    return os.makedev(*mount.number) if mount is not None and may_hang(mount) else 0
+
+
+def look(root: Path) -> Processes:
+    """Look at every process. Reads only /proc; blocks for nobody."""
+    seen = Processes(hidden=_hidden(root))
+    generic = Generic(root)
+    namespaces = {_namespace(root / "proc/self"): _mounts(root / "proc/self")}
+    for pid in sorted(int(name) for name in os.listdir(root / "proc") if name.isdigit()):
+        try:
+            folder, numbers = _living(root / "proc" / str(pid))
+            namespace = _namespace(folder)
+            if namespace not in namespaces:
+                namespaces[namespace] = seen.mounts[pid] = _mounts(folder)
+            seen.writing += _writing(pid, folder, numbers, namespaces[namespace], generic)
+        except PermissionError:
+            seen.denied += 1
+        except OSError:
+            pass  # it ended
+    return seen
+
+
+def program(folder: Path) -> str:
+    """What the process of this folder in /proc calls itself."""
+    return first_line(folder / "comm") or "ended"
+
+
+def _writing(
+    pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: "Generic"
+) -> Iterator[Open]:
+    """Raises OSError: PermissionError where it may not be looked at."""
+    hanging = any(map(may_hang, mounts))
+    name = ""
+    for number in numbers:
+        place = f"{folder}/fd/{number}"
+        try:
+            if not os.lstat(place).st_mode & stat.S_IWUSR:
+                continue
+            path = os.readlink(place)
+            if not path.startswith("/"):
+                continue  # a socket, a pipe
+            if hanging and (filesystem := filesystem_that_may_hang(path, mounts)):
+                yield Open(pid, program(folder), place, path, None, filesystem=filesystem)
+                continue
+            status = os.stat(place)
+        except PermissionError:
+            raise
+        except OSError:
+            continue  # closed; or its filesystem is gone, so that it is no LUN
+        whats = [what_is(status)] if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode) else []
+        if stat.S_ISCHR(status.st_mode):
+            whats = generic.blocks_of(status.st_rdev)
+        for what in whats:
+            name = name or program(folder)
+            yield Open(pid, name, place, path, what, status.st_size if what[0] == "file" else -1)
+
+
+def _living(folder: Path) -> tuple[Path, list[str]]:
+    """(a process's folder in /proc, its open files' numbers); another thread's where its first one has ended."""
+    numbers = os.listdir(folder / "fd")
+    if not numbers and len(threads := os.listdir(folder / "task")) > 1:
+        folder = folder / "task" / next(thread for thread in threads if thread != folder.name)
+        numbers = os.listdir(folder / "fd")
+    return folder, numbers
+
+
+class Generic:
+    """Remembers which block devices character devices stand for, by sysfs."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: dict[int, list[What]] = {}
+
+    def blocks_of(self, number: int) -> list[What]:
+        """Those of the character device with this st_rdev: of /dev/sg3, of /dev/ng0n1; else none."""
+        if number not in self._known:
+            self._known[number] = [block(found) for folder in self._folders(number) if (found := number_of(folder))]
+        return self._known[number]
+
+    def _folders(self, number: int) -> list[Path]:
+        place = (self._root / f"sys/dev/char/{os.major(number)}:{os.minor(number)}").resolve()
+        match place.parent.name:
+            case "scsi_generic":
+                return list((place / "device/block").glob("*"))
+            case _ if place.name.startswith("ng"):
+                return [self._root / f"sys/block/nvme{place.name.removeprefix('ng')}"]
+        return []
+
+
+def _namespace(folder: Path) -> int:
+    """The inode of a process's mount namespace. Raises OSError; 0 where there is nothing of the kind."""
+    try:
+        return os.stat(folder / "ns/mnt").st_ino
+    except FileNotFoundError:
+        return 0
+
+
+def _mounts(folder: Path) -> tuple[Mount, ...]:
+    return parse_mountinfo((folder / "mountinfo").read_bytes())
+
+
+def _hidden(root: Path) -> str:
+    """Why processes may be there that /proc does not show."""
+    try:
+        if os.stat(root / "proc/self/ns/pid").st_ino != FIRST_PIDS:
+            return "the slave is in a container, and sees no process outside: run it on the machine itself"
+    except OSError:
+        pass  # a kernel without them
+    if not (root / "proc/1").exists():
+        return "/proc hides processes of other users: run the slave as root"
+    return ""

@@ -1,0 +1,85 @@
+"""One workload instance over several threads: `spread`.
+
+Rule: pure. The engine knows parts, each an instance of its own on one thread; everybody else knows the whole. A part
+has its share of the tags, and of the rate in proportion. The first has the instance's own number, so that an instance
+on one thread is what it would be without any of this; further ones are numbered from FIRST_FURTHER on.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..protocol.counters import Count
+from ..protocol.parameters import MAX, Iosequencer, Parameters
+from .thread_assignment import shares
+
+FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
+
+HIGHEST: Final = frozenset({Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS})  # of the parts; others add
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    number: int  # the engine's
+    thread: int
+    ceiling: int  # tags
+
+
+def threads_wanted(parameters: Parameters) -> int:
+    """A sequential stream is one order of addresses, so one thread drives it."""
+    return 1 if parameters.iosequencer is Iosequencer.SEQUENTIAL else parameters.spread
+
+
+def split(parameters: Parameters, parts: int) -> list[Parameters]:
+    """What each part is told. One that has no tag, since there are fewer than parts, is paused."""
+    if parts == 1:
+        return [parameters]
+    made = []
+    for tags in shares(parameters.maxtags, parts):
+        iops = parameters.iops if parameters.iops == MAX else float(parameters.iops) * tags / parameters.maxtags
+        made.append(replace(parameters, maxtags=max(tags, 1), iops=iops if tags else 0.0))
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A step's instances, and the engine's order behind it: their first parts, then all further ones."""
+
+    instances: int
+    engine: tuple[int, ...]  # numbers
+    owners: tuple[int, ...]  # of each further part: its instance's place
+    number_of: Mapping[int, int]  # a further part's number -> its instance's
+
+    @classmethod
+    def of(cls, numbers: Sequence[int], parts: Mapping[int, Sequence[Part]]) -> "Order":
+        further = [(part.number, place) for place, number in enumerate(numbers) for part in parts[number][1:]]
+        return cls(
+            instances=len(numbers),
+            engine=(*numbers, *(part for part, _ in further)),
+            owners=tuple(place for _, place in further),
+            number_of={part: numbers[place] for part, place in further},
+        )
+
+    def classes(self, of: Sequence[int]) -> bytes:
+        """Merge classes of the engine's order, from those of the instances."""
+        return array("I", [*of, *(of[place] for place in self.owners)]).tobytes()
+
+    def counts(self, collected: bytes) -> bytes:
+        """A row per instance, from the engine's rows."""
+        if not self.owners:
+            return collected
+        rows, width = array("q", collected), len(Count)
+        for n, place in enumerate(self.owners, self.instances):
+            for column in Count:
+                into, further = place * width + column, rows[n * width + column]
+                rows[into] = max(rows[into], further) if column in HIGHEST else rows[into] + further
+        return rows[: self.instances * width].tobytes()
+
+    def faults(self, collected: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+        """(number, errno, count) by instance."""
+        found: dict[tuple[int, int], int] = {}
+        for number, error, count in collected:
+            key = self.number_of.get(number, number), error
+            found[key] = found.get(key, 0) + count
+        return [(number, error, count) for (number, error), count in found.items()]

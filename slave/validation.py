@@ -1,0 +1,80 @@
+"""What is wrong with a workload instance that is to be created, or with an edit of one.
+
+Rule: pure; a sentence with its remedy for each fault, all of them at once. Nothing here trusts that the controller has
+checked before.
+"""
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from ..protocol.geometry import extent, misfits, within
+from ..protocol.messages import WorkloadToCreate
+from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
+from .lun_target import Target
+
+
+def of_workload(workload: WorkloadToCreate, lun: Target) -> list[str]:
+    """What speaks against creating this instance on that LUN."""
+    parameters = workload.parameters
+    found = faults(parameters)
+    most = PARAMETERS["maxtags"].high or 0
+    if not parameters.maxtags <= workload.ceiling <= most:
+        found.append(
+            f"its ceiling of {workload.ceiling} tags is not within maxtags ({parameters.maxtags}) and {most:g}"
+        )
+    largest = PARAMETERS["blocksize"].high or 0
+    if not parameters.blocksize <= workload.blocksize_ceiling <= largest:
+        found.append(
+            f"its ceiling of {workload.blocksize_ceiling} bytes is not within blocksize ({parameters.blocksize}) and"
+            f" {largest:.10g}"
+        )
+    if parameters.fraction_read < 1:
+        found += _of_writing(parameters, workload, lun, "`destroy: true` in the plan, and its token")
+    if not found:
+        found += _of_geometry(parameters, lun)
+    return found
+
+
+def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: Target, remedy: str) -> list[str]:
+    """Whether what it would write was agreed to, all of it."""
+    if workload.consent is None:
+        return [f"it would write, and nobody agreed to that: {remedy}"]
+    start, end = extent(parameters.range, lun.size)
+    if within((start, end), workload.consent.extents):
+        return []
+    agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in workload.consent.extents) or "nothing"
+    return [f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed}: choose a range within"]
+
+
+def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: Target) -> list[str]:
+    """What speaks against changing an instance's parameters while it exists."""
+    changed = [f.name for f in fields(Parameters) if getattr(before, f.name) != getattr(after, f.name)]
+    fixed = [name for name in changed if name not in LIVE]
+    found = faults(after)
+    if fixed:
+        names, live = ", ".join(fixed), ", ".join(sorted(LIVE))
+        found.append(f"{names} cannot change while the instance exists (only {live} can): delete it and create it anew")
+    for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
+        if getattr(after, name) > most:
+            found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it anew")
+    if after.fraction_read < 1:
+        found += _of_writing(after, workload, lun, "its LUN is opened read-only")
+    return found or _of_geometry(after, lun)
+
+
+def _of_geometry(parameters: Parameters, lun: Target) -> list[str]:
+    return misfits(parameters, lun.path, lun.kind, lun.size, lun.block)
+
+
+def of_order(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:
+    """Why a `go` cannot name these instances and merge classes; None if it can."""
+    if len(order) != len(classes):
+        return f"{len(order)} instances have {len(classes)} merge classes: name one class for each"
+    if len(set(order)) < len(order):
+        return "an instance stands twice in its order: name each once"
+    unknown = sorted(set(order) - set(existing))
+    if unknown:
+        return f"there are no instances {', '.join(map(str, unknown[:10]))}: create them first"
+    if len(set(classes)) != max(classes, default=-1) + 1:
+        return "its merge classes are not 0, 1, 2 ... without a gap: number them so"
+    return None

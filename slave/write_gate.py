@@ -1,0 +1,382 @@
+"""The gate: what must not be written, whatever plan and user say.
+
+Rule: what is signed, held or in use is never written, nor what has blocks in common with it: a disk and its partitions,
+a volume and what it is made of. First the evidence is gathered (`of_block`, `of_file`), then judged: a pure function
+from evidence to sentences, each with its remedy. What cannot be read cannot be cleared, so it is refused. The
+controller shows these sentences before a run; the slave gathers and judges anew before it opens a LUN for writing,
+since a device may have been mounted in between. It holds the LUN first (`hold`), so that nobody mounts it behind the
+look, and looks at and opens what it holds (`through`), whatever its path may name by then.
+"""
+
+import errno
+import fcntl
+import os
+import signal
+import stat
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final, Self
+
+from . import signatures
+from .block_devices import ROOT, BlockDevice
+from .kernel_files import first_line, number_in
+from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
+from .open_for_writing import Open, Processes, filesystem_that_may_hang, look, program
+from .shared_blocks import held_below, overlaps_of
+from .storage_exports import Served, Use, What, at, block, served, what_is
+
+# Two slaves on one machine may look at a device in the same instant, and each look is an exclusive claim.
+CLAIM_TRIES: Final = 4
+CLAIM_PAUSE_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What of this machine's storage is in use; read once for many LUNs."""
+
+    root: Path
+    mounts: tuple[Mount, ...]  # of this mount namespace
+    uses: Mapping[What, tuple[Use, ...]]  # of each block device and file that is in use
+    unasked: Mapping[int, tuple[Served, ...]] = field(default_factory=dict)  # on filesystems that may hang, by these
+    ours: frozenset[What] = frozenset()  # what this process has open for writing
+    twins: Mapping[int, tuple[What, ...]] = field(default_factory=dict)  # of files in use, by inode; see `uses_of`
+    plain: frozenset[int] = frozenset()  # filesystems, by st_dev, whose files are no other filesystem's
+    unseen: str = ""  # why processes may have something open for writing that is not among the uses
+
+    @classmethod
+    def read(cls, root: Path = ROOT, openers: bool = True) -> Self:
+        """Look at this machine. `openers`: and at what its processes have open; not needed where nothing is written."""
+        mounts = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
+        seen = look(root) if openers else Processes()
+        uses: defaultdict[What, list[Use]] = defaultdict(list)
+        unasked: defaultdict[int, list[Served]] = defaultdict(list)
+        for what, use in _mounted(root, mounts, seen.mounts):
+            uses[what].append(use)
+        for entry in parse_swaps((root / "proc/swaps").read_bytes()):
+            if (found := at(root, entry)) is not None:
+                uses[found].append(Use("is in use as swap", f"swapoff {entry}"))
+        for one in served(root):
+            if filesystem := filesystem_that_may_hang(one.path, mounts):
+                unasked[filesystem].append(one)
+            elif (found := one.what()) is not None:
+                uses[found].append(one.use)
+        ours: set[What] = set()
+        for opened in seen.writing:
+            if opened.pid == os.getpid():
+                ours.update(() if opened.what is None else (opened.what,))
+            elif opened.what is not None:
+                uses[opened.what].append(_of_open(opened))
+            else:
+                unasked[opened.filesystem].append(Served(opened.path, _of_open(opened), opened.ask))
+        return cls(
+            root,
+            mounts,
+            {what: tuple(dict.fromkeys(found)) for what, found in uses.items()},
+            {filesystem: tuple(found) for filesystem, found in unasked.items()},
+            frozenset(ours),
+            *_twins(uses, [mount for own in (mounts, *seen.mounts.values()) for mount in own]),
+            seen.unseen,
+        )
+
+    def uses_of(self, what: What, size: int = -1) -> tuple[Use, ...]:
+        """Everything that uses a block device, or a file of `size` bytes; may block as long as its filesystem does.
+
+        An overlay's file is one of a filesystem below it, with the same inode number, and nothing tells which one.
+        """
+        found = [*self.uses.get(what, ())]
+        kind, filesystem, inode = what
+        if kind == "file":
+            found += [one.use for one in self.unasked.get(filesystem, ()) if one.what() == what]
+            for twin in self.twins.get(inode, ()):
+                if twin != what and not {filesystem, twin[1]} <= self.plain:
+                    found += [use for use in self.uses[twin] if use.size in (-1, size)]
+        return tuple(dict.fromkeys(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks against writing to a LUN; by default nothing does."""
+
+    path: str
+    uses: tuple[tuple[str, Use], ...] = ()  # (what is used, as a sentence's subject: "it", "/dev/sdb1 on it"; how)
+    partitions: tuple[str, ...] = ()
+    holders: tuple[str, ...] = ()
+    names: int = 1  # of a file: hard links
+    read_only: str = ""  # what is: "the device", or the filesystem's mount point
+    claimed: bool = False  # someone has it opened exclusively
+    open_elsewhere: bool = False  # of a file: the kernel says that it is open for writing
+    signatures: tuple[str, ...] = ()
+    unreadable: str = ""  # why its first or last bytes cannot be read
+    unseen: str = ""  # why someone may have it open for writing all the same
+
+
+def judge(seen: Evidence) -> tuple[str, ...]:
+    """Why it must not be written, a sentence with its remedy each; empty if nothing stands against it."""
+    path = seen.path
+    found = [f"{subject} {use.said}: {use.remedy}" for subject, use in seen.uses]
+    if seen.partitions:
+        names = ", ".join(seen.partitions)
+        found.append(f"it has partitions ({names}): wipefs -a {path} and blockdev --rereadpt {path}, if none is wanted")
+    if seen.holders:
+        names = ", ".join(seen.holders)
+        found.append(
+            f"{names} is built upon it: take it out of that volume, array or map first, or name {names} itself"
+        )
+    if seen.names > 1:
+        found.append(f"it is one file under {seen.names} names: copy it, so that no other name loses its contents")
+    if seen.read_only == path:
+        found.append(f"it is read-only: blockdev --setrw {path}")
+    elif seen.read_only:
+        found.append(f"{seen.read_only} is mounted read-only: mount -o remount,rw {seen.read_only}")
+    if not (seen.uses or seen.holders):
+        if seen.claimed:
+            found.append(f"another program has opened it exclusively: find it with fuser -v {path}, and end it")
+        elif seen.open_elsewhere:
+            found.append(f"another program has it open for writing: find it with fuser -v {path} as root, and end it")
+    for name in seen.signatures:
+        found.append(f"it has the signature of {name}: wipefs -a {path}, if its contents are not wanted")
+    if seen.unreadable:
+        found.append(f"it cannot be told what it holds ({seen.unreadable}): only what can be read may be written")
+    return tuple(map(_readable, found))
+
+
+def remarks(seen: Evidence) -> tuple[str, ...]:
+    """What could not be looked at, for whoever is about to agree to writing."""
+    if not seen.unseen or judge(seen):
+        return ()
+    return (f"whether a program has it open for writing is not known: {seen.unseen}",)
+
+
+def of_block(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
+    """Look at a block device. Opens it read-only for a moment; may block where the device does.
+
+    `held`: our own hold on it, if there is one; it is looked at through that, and its claim speaks against nothing.
+    """
+    ends, unreadable = read_ends(through(held) if held >= 0 else device.path)
+    seen = in_use(device, around)
+    return replace(
+        seen,
+        uses=(*seen.uses, *_found_below(device, around.root)),
+        read_only=device.path if first_line(device.folder / "ro") == "1" else "",
+        claimed=held < 0 and is_claimed(device.path),
+        signatures=signatures.found(ends) if ends else (),
+        unreadable=unreadable,
+    )
+
+
+def in_use(device: BlockDevice, around: Surroundings) -> Evidence:
+    """What uses a block device, or another that has blocks in common with it. Opens and reads none of them."""
+    overlaps = tuple(overlaps_of(device, around.root))
+    within = {overlap.what for overlap in overlaps}  # what is served to the LUN itself is no use by another
+    uses = [
+        (overlap.subject, use)
+        for overlap in overlaps
+        for use in (*around.uses_of(overlap.what), *held_below(overlap, within))
+        if use.user not in within and not _serves(use.pid, device, around.root)
+    ]
+    return Evidence(
+        device.path,
+        uses=tuple(dict.fromkeys(uses)),
+        partitions=device.partitions,
+        holders=device.holders,
+        unseen=around.unseen,
+    )
+
+
+def of_file(path: str, around: Surroundings, held: int = -1) -> Evidence:
+    """Look at a regular file, through links, or at that which is `held`. Raises OSError where it is not there."""
+    real = os.path.realpath(through(held) if held >= 0 else path)
+    status = os.fstat(held) if held >= 0 else os.stat(real)
+    what = what_is(status)
+    mount = mount_of(real, around.mounts)
+    ends, unreadable = read_ends(through(held) if held >= 0 else real)
+    written = None if what in around.ours else is_written(through(held) if held >= 0 else real)
+    return Evidence(
+        path,
+        uses=tuple(("it", use) for use in around.uses_of(what, status.st_size)),
+        names=status.st_nlink,
+        read_only=mount.point if mount and mount.read_only else "",
+        open_elsewhere=bool(written),
+        signatures=signatures.found(ends) if ends else (),
+        unreadable=unreadable,
+        unseen=around.unseen if written is None else "",
+    )
+
+
+def hold(path: str, locked: frozenset[What] = frozenset()) -> int:
+    """An open file of the block device or regular file at `path`, which nobody else can hold until it is closed.
+
+    Of a block device it is a claim, of a file a lock; `locked`: files that this process has a lock of already. Raises
+    OSError: EBUSY where someone else has a claim or lock, ENOTBLK where it is neither device nor file; that is not
+    opened, since opening alone makes some things act (a watchdog, a tape).
+    """
+    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        status = os.fstat(place)
+        if stat.S_ISBLK(status.st_mode):
+            return claim(through(place))
+        if stat.S_ISREG(status.st_mode):
+            held = os.open(through(place), os.O_RDONLY | os.O_CLOEXEC)
+            if what_is(status) in locked or lock(held):
+                return held
+            os.close(held)
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        raise OSError(errno.ENOTBLK, os.strerror(errno.ENOTBLK))
+    finally:
+        os.close(place)
+
+
+def lock(fd: int) -> bool:
+    """Whether the file is ours alone from now on. Where the filesystem knows no locks, it has to be taken as that."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def is_written(path: str) -> bool | None:
+    """Whether anyone, the kernel too, has a file open or mapped for writing; None where that cannot be asked.
+
+    By a lease, which the kernel grants for reading only while there is no such one (fcntl(2), F_SETLEASE), to a file's
+    owner and to root, on the filesystems of the machine itself.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)  # else who opens it in this moment would end us by SIGIO
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return False
+
+
+def through(held: int) -> str:
+    """The path that opens anew what this descriptor holds, and nothing else."""
+    return f"/proc/self/fd/{held}"
+
+
+def claim(path: str) -> int:
+    """An open file that keeps everyone else from mounting the block device or claiming it too, until it is closed.
+
+    Raises OSError, EBUSY where someone else has a claim.
+    """
+    for _ in range(CLAIM_TRIES - 1):
+        try:
+            return os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(CLAIM_PAUSE_S)
+    return os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
+
+
+def is_claimed(path: str) -> bool:
+    """Whether someone has a block device opened exclusively. What cannot be opened at all shows when it is read."""
+    try:
+        os.close(claim(path))
+    except OSError as error:
+        return error.errno == errno.EBUSY
+    return False
+
+
+def read_ends(path: str) -> tuple[signatures.Ends | None, str]:
+    """(the bytes of a device or file that signatures are in, why they could not be read)."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        return None, str(error.strerror)
+    try:
+        # What another machine wrote to a shared device does not show in this one's page cache.
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        size = os.lseek(fd, 0, os.SEEK_END)
+        length = min(size, signatures.READ)
+        inside = [at for at in signatures.FURTHER if at + signatures.BLOCK <= size]
+        further = tuple((at, _pread(fd, signatures.BLOCK, at)) for at in inside)
+        return signatures.Ends(_pread(fd, length, 0), _pread(fd, length, size - length), size, further), ""
+    except OSError as error:
+        return None, str(error.strerror)
+    finally:
+        os.close(fd)
+
+
+def _readable(sentence: str) -> str:
+    """A byte of a path that is no UTF-8 as `\\xff`: sentences travel, and are printed."""
+    return os.fsencode(sentence).decode("utf-8", "backslashreplace")
+
+
+def _pread(fd: int, length: int, offset: int) -> bytes:
+    data = os.pread(fd, length, offset)
+    if len(data) < length:
+        raise OSError(errno.EIO, f"{len(data)} of {length} bytes at {offset} could be read")
+    return data
+
+
+def _mounted(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]) -> Iterator[tuple[What, Use]]:
+    """The block devices that are mounted, here and in other mount namespaces: those of the process `others` names."""
+    sources = {mount.source for mount in mounts if mount.source.startswith("/dev/")}
+    devices = {source: at(root, source) for source in sources}
+    known = {mount.number for mount in mounts}
+    for mount in mounts:
+        use = Use(f"is mounted at {mount.point}", f"umount {mount.point}")
+        yield block(os.makedev(*mount.number)), use
+        # btrfs has a number of its own making in mountinfo; there the source says which device it is.
+        if (device := devices.get(mount.source)) is not None and device[0] == "block":
+            yield device, use
+    for pid, theirs in others.items():
+        for mount in theirs:
+            if mount.number not in known:
+                where = f"in the mount namespace of process {pid} ({program(root / 'proc' / str(pid))})"
+                yield (
+                    block(os.makedev(*mount.number)),
+                    Use(f"is mounted at {mount.point} {where}", f"nsenter -m -t {pid} umount {mount.point}"),
+                )
+
+
+def _of_open(one: Open) -> Use:
+    who = f"process {one.pid} ({one.program})"
+    return Use(f"is open for writing by {who}", "end that program", pid=one.pid, size=one.size)
+
+
+def _twins(uses: Iterable[What], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[What, ...]], frozenset[int]]:
+    """(files by inode number, filesystems that are not made of others); both empty where there is no overlay."""
+    if not any(mount.filesystem == "overlay" for mount in mounts):
+        return {}, frozenset()
+    files: defaultdict[int, list[What]] = defaultdict(list)
+    for what in uses:
+        if what[0] == "file":
+            files[what[2]].append(what)
+    plain = frozenset(os.makedev(*mount.number) for mount in mounts if mount.filesystem != "overlay")
+    return {inode: tuple(found) for inode, found in files.items()}, plain
+
+
+def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:
+    """What a claim, and the first and last bytes, say of that which a loop device is over. Opens it, read-only."""
+    for overlap in overlaps_of(device, root):
+        path = overlap.path
+        if not path or at(root, path) != overlap.what:
+            continue  # it has no name
+        if overlap.folder is not None and is_claimed(path):
+            yield overlap.subject, Use("is opened exclusively by another program", f"find it with fuser -v {path}")
+        ends, _ = read_ends(path) if overlap.partly else (None, "")
+        for name in signatures.found(ends) if ends else ():
+            if name not in signatures.TABLES:  # partitions are made to be written one by one
+                yield overlap.subject, Use(f"has the signature of {name}", f"wipefs -a {path}, if it is not wanted")
+
+
+def _serves(pid: int, device: BlockDevice, root: Path) -> bool:
+    """Whether a process that has the device open is the one that makes it: nbd's client."""
+    client = number_in(device.disk / "pid") if pid else None
+    return client is not None and (client == pid or (root / f"proc/{pid}/task/{client}").exists())

@@ -1,0 +1,38 @@
+"""The command's first moment: quick, and quiet when it is interrupted."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.runs import COMMAND
+
+SLOW_IMPORT = """\
+import time
+print("importing", flush=True)
+time.sleep(60)
+"""
+
+
+def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text(SLOW_IMPORT)
+    process = subprocess.Popen(
+        [COMMAND, "run", "plan.yaml"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )
+    assert process.stdout is not None and process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "")
+
+
+def test_help_brings_none_of_what_commands_need() -> None:
+    code = "import sys; from ivypy.master import cli; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"numpy", "pydantic", "yaml", "asyncssh", "asyncio", "psutil", "rich", "importlib.metadata", "scipy"}
+    assert heavy.isdisjoint(done.stdout.split())
+    assert "ivypy.protocol.messages" not in done.stdout.split()

@@ -1,0 +1,142 @@
+"""`ivypy steady` on finished data: when it would have stopped, of a run folder, fio's JSON and a CSV column."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ivypy.master.cli.commands import cli
+from ivypy.master.errors import PlanError
+from ivypy.master.verdicts import ExitCode
+from tests.run.test_control import controlled
+from tests.support.simulated.plants import over_time
+from tests.support.simulated.slave import steady
+
+FIO = Path(__file__).parents[1] / "control" / "fio"
+
+
+def said(*words: object) -> Result:
+    return CliRunner().invoke(cli, ["steady", *map(str, words)], standalone_mode=False, catch_exceptions=False)
+
+
+def numbers(tmp_path: Path, *values: object) -> Path:
+    path = tmp_path / "numbers.csv"
+    path.write_text("second,overall_iops\n" + "".join(f"{i},{value}\n" for i, value in enumerate(values)))
+    return path
+
+
+def test_a_column_that_settles(tmp_path: Path) -> None:
+    path = numbers(tmp_path, 2000, 1500, 1200, 1000, 1001, 1000, 999)
+    done = said(path, "--window", "3s")
+    assert done.return_value == ExitCode.OK
+    assert done.output == (
+        f"{path}: steady after 6 s: deviation of overall_iops within 2%: 0.06664% from 3 s on, mean 1000.33\n"
+    )
+
+
+def test_a_blank_value_and_the_ramp_are_in_no_window(tmp_path: Path) -> None:
+    path = numbers(tmp_path, 1000, 1000, 1000, "", 1000, 1000, 1000)
+    assert "steady after 7 s" in said(path, "--window", "3s", "--ramp", "1s").output
+
+
+def test_a_column_that_never_does(tmp_path: Path) -> None:
+    done = said(numbers(tmp_path, *range(100, 1000, 100)), "--window", "3s", "--criterion", "iops_slope")
+    assert done.return_value == ExitCode.NOT_REACHED
+    assert "not steady in 9 s: slope of overall_iops within 2%/s over 3 values" in done.output
+
+
+def test_fios_json(tmp_path: Path) -> None:
+    path = tmp_path / "fio.json"
+    path.write_bytes(gzip.decompress((FIO / "new-iops.json.gz").read_bytes()))
+    done = said(path, "--window", "5s", "--limit", "5%", "--json")
+    assert done.return_value == ExitCode.OK
+    block = json.loads(done.output)
+    theirs = json.loads(path.read_text())["jobs"][0]["steadystate"]
+    assert block["attained"] == 1 and block["data"]["overall_iops"] == theirs["data"]["iops"]
+    assert block["max_deviation"] == pytest.approx(theirs["max_deviation"], abs=1)
+
+
+@pytest.mark.slow
+def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
+    plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))
+    outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s }", plant)
+    (stopped,) = outcome.rows("step0000.it/windows.csv")
+    end_s = (int(stopped["last_subinterval"]) + 1) * 5
+    done = said(outcome.folder, "--window", "20s", "--ramp", "5s")
+    assert f"step0000.it all=all: steady after {end_s} s" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--window", "1s"], "window is 1 subinterval; it must be at least two"),
+        (["--metric", "iops"], "it has no column iops; it has second, overall_iops"),
+        (["--limit", "5ms"], "'5ms' is not a number of I/Os per second"),
+        (["--criterion", "latency", "--latency", "p98"], "there is no metric overall_service_us_p98"),
+        (["--window", "5"], "'5' has no unit; write 5s for seconds"),
+    ],
+)
+def test_what_cannot_be_asked_is_told(tmp_path: Path, words: list[str], says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        said(numbers(tmp_path, 1, 2, 3), *words)
+
+
+def test_a_file_that_is_no_series_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="no run folder"):
+        said(tmp_path)
+    with pytest.raises(PlanError, match="not read"):
+        said(tmp_path / "none.csv")
+
+
+BAD: list[tuple[str, str, str]] = [  # a file's name and text, and what is said of it
+    ("long.csv", "second,overall_iops\n0,5\n1,5,7\n", "line 3: it has more values than the header has columns"),
+    ("blank.csv", "length_s,overall_iops\n1,5\n,5\n", "column length_s: it must be above 0 in every row"),
+    ("text.csv", "length_s,overall_iops\n1,5\nx,5\n", "column length_s: could not convert string to float: 'x'"),
+    ("inf.csv", "overall_iops\n5\ninf\n", "column overall_iops: inf is not a measured value"),
+    ("list.json", '{"jobs": [5]}', "not read: it is JSON, but not as fio writes it"),
+    ("other.json", '{"name": 5}', "not read: it is JSON, but not as fio writes it"),
+    ("text.json", '{"jobs": [{"jobname": "a", "steadystate": {"data": {"iops": 5}}}]}', "not as fio writes it"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "says"), BAD)
+def test_a_file_that_is_no_series_is_told(tmp_path: Path, name: str, text: str, says: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(PlanError) as told:
+        said(path, "--window", "2s")
+    assert str(told.value).startswith(f"{path}: ") and says in str(told.value)
+
+
+def test_a_file_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"no\.csv: not read: No such file or directory$"):
+        said(tmp_path / "no.csv")
+
+
+def test_an_interval_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="--interval 0s: between two rows there is some time"):
+        said(numbers(tmp_path, 1, 2, 3), "--interval", "0s")
+
+
+def test_a_spreadsheets_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.csv"
+    path.write_text("overall_iops,x\n" + "1000,\n" * 5, encoding="utf-8-sig")
+    assert "steady after 3 s" in said(path, "--window", "3s").output
+
+
+def test_not_a_number_is_a_blank(tmp_path: Path) -> None:
+    assert "steady after 5 s" in said(numbers(tmp_path, 1000, "nan", 1000, 1000, 1000), "--window", "3s").output
+
+
+def test_a_null_of_fio_is_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "fio.json"
+    data = {"iops": [1000, None, 1000, 1000, 1000]}
+    path.write_text(json.dumps({"jobs": [{"jobname": "a", "steadystate": {"data": data}}]}))
+    assert "steady after 5 s" in said(path, "--window", "3s").output
+
+
+def test_snia_says_its_own_limits(tmp_path: Path) -> None:
+    output = said(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
+    assert "snia of overall_iops: excursion at most 20%, its slope 10% of the mean: 0%" in output

@@ -1,0 +1,142 @@
+"""What control sees of a merged subinterval is what the CSV's columns say."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.criteria import Criterion, Rule
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.focus import value_of
+from ivypy.master.control.measure import Goal, Measure
+from ivypy.master.control.observation import Interval, Load
+from ivypy.master.control.observe import FOCUS_METRICS, faults, focus_on, loads, observed, samples
+from ivypy.master.control.pid import Range, pid
+from ivypy.master.control.probe import Question
+from ivypy.master.control.search import Find
+from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.control.staircase import Staircase, Stairs
+from ivypy.master.control.steady import Steady
+from ivypy.master.control.steer import Steered
+from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.metrics import METRICS, column
+from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
+from tests.support.rollup import instance, merged, merger_of, rollups_by
+from tests.support.rollup_results import HostData
+
+ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+NOWHERE = np.zeros(len(ROLLUPS.rows), bool)  # nothing falls behind
+
+
+@cache
+def figures(response: bool = True) -> Figures:
+    """Two hosts of different speed, each with random reads and sequential writes."""
+    random = np.random.default_rng(1)
+
+    def host(scale: float) -> HostData:
+        times = {
+            (0, series): [int(ns) for ns in random.exponential(scale, 3000)]
+            for first in (SERVICE, RESPONSE)
+            for series in (first + Kind.RANDOM_READ, first + Kind.SEQUENTIAL_WRITE)
+        }
+        return HostData(
+            1,
+            1,
+            times,
+            {
+                (0, Count.DUE): 6100,
+                (0, Count.COMPLETED): 6000,
+                (0, Count.BACKLOG): 70,
+                (0, Count.IN_FLIGHT): 20,
+                (0, Count.ERRORS): 6,
+                (0, Count.DROPPED): 4,
+            },
+        )
+
+    found = merged(merger_of(ROLLUPS), {"h1": host(1e5), "h2": host(4e5)})
+    return Figures(found.merged, np.full(3, response))
+
+
+@pytest.mark.parametrize("metric", FOCUS_METRICS)
+def test_every_focus_metric_is_its_column(metric: str) -> None:
+    shown = figures()
+    for rollup in ("all", "host"):
+        focus = focus_on(metric, rollup)
+        instances = ROLLUPS.type(rollup).instances
+        found = samples(shown, focus, instances)
+        assert list(found) == [one.name for one in instances]
+        for one in instances:
+            expected = float(column(shown, metric)[one.row])
+            value = value_of([found[one.name]], focus.fraction)
+            if np.isnan(expected):
+                assert value in (None, 0.0)
+            else:
+                assert value == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_response_time_that_is_not_shown_is_blank() -> None:
+    for metric in ("overall_response_us_mean", "overall_response_us_p99"):
+        focus = focus_on(metric)
+        found = samples(figures(response=False), focus, ROLLUPS.type("all").instances)
+        assert value_of([found["all"]], focus.fraction) is None
+
+
+def test_loads_are_counted_per_instance() -> None:
+    shown = figures()
+    assert loads(shown, ROLLUPS.type("host").instances, NOWHERE) == dict.fromkeys(
+        ("h1", "h2"), Load(6100, 6000, 70, 20, 10)
+    )
+    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": Load(12200, 12000, 140, 40, 20)}
+    assert Load(6100, 6000, 70, 20, 10).growth == Load(6100, 6000, 70, 20, 10).owed
+
+
+def test_a_state_is_shown_what_it_looks_at() -> None:
+    """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
+    p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
+    measure = Measure(Goal(p99))
+    control = pid(cpu, 50, {"all": Range(1, 2)})
+    states: list[State] = [
+        Fixed(0, 1),
+        measure,
+        Steady(Criterion(Rule.DEVIATION, p99, 2)),
+        Steered(control, measure),
+        Steered(AutoPid(p99, 1000, ("h1", "h2")), Fixed(0, 1)),
+        Staircase(Stairs(1, 1), measure),
+        Find(Question(p99, 1000)),
+        Watched(Steered(control, measure), (Threshold(p99, 1000),)),
+    ]
+    for state in states:
+        found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)
+        assert set(found) == set(state.focuses)
+        closed = Interval(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
+        decide(state, closed)
+    assert states[0].focuses == ()
+    assert set(states[-1].focuses) == {p99, cpu}
+
+
+def test_every_focus_metric_is_a_metric() -> None:
+    assert set(FOCUS_METRICS) <= set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "rollup", "controls", "fault"),
+    [
+        ("overall_response_us_p99", "host", True, ""),
+        ("overall_iops", "all", False, ""),
+        ("overall_iops", "all", True, "is what is being set"),
+        ("overall_respons_us_p99", "all", False, "did you mean overall_response_us_p99?"),
+        ("overall_service_us_max", "all", False, "only rates, means, percentiles and CPU"),
+        ("cpu_busy_percent", "hosts", False, "did you mean host?"),
+        ("xyzzy", "all", False, "there is no metric xyzzy"),
+    ],
+)
+def test_what_cannot_be_looked_at_says_why(metric: str, rollup: str, controls: bool, fault: str) -> None:
+    found = faults(metric, rollup, ["all", "host"], controls)
+    assert fault in found[0] if fault else not found
+
+
+def test_an_unknown_metric_has_no_focus() -> None:
+    with pytest.raises(KeyError):
+        focus_on("overall_service_us_max")

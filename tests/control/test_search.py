@@ -1,0 +1,366 @@
+"""Search: the next load as a function of the answers, and whole searches on plants whose answer is known."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from ivypy.master.control.bracket import Bracket, Limits, bracket, expected, next_load
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.focus import Sample
+from ivypy.master.control.observation import Interval, Load
+from ivypy.master.control.probe import Answer, Probe, Question
+from ivypy.master.control.search import Find
+from ivypy.master.verdicts import Reason
+from tests.support.control_plants import (
+    LATENCY,
+    Curve,
+    Plant,
+    Trace,
+    linear,
+    load_for,
+    mmc,
+    noise,
+    outstanding,
+    simulate,
+)
+
+CAPACITY = 1000.0
+LIMITS = Limits(CAPACITY)
+M = mmc(1, 1000)
+
+
+def probe(iops: float, answer: str, value: float | None = None, kept_up: bool = True) -> Probe:
+    return Probe(iops, iops, Answer(answer), value, value * 0.01 if value else None, "all", kept_up, 0, 9)
+
+
+def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
+    found = bracket(probes)
+    return found.passed.iops if found.passed else None, found.failed.iops if found.failed else None
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected_ends"),
+    [
+        ([], (None, None)),
+        ([(100, "pass")], (100, None)),
+        ([(100, "pass"), (200, "fail"), (150, "pass")], (150, 200)),
+        ([(100, "pass"), (200, "fail"), (150, "unclear")], (100, 200)),
+        ([(100, "fail"), (200, "pass")], (200, None)),  # the later answer strikes out the earlier
+        ([(200, "pass"), (100, "fail")], (None, 100)),
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "pass")], (200, 300)),
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "unclear")], (100, 300)),  # it did not come again
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (200, "unclear, above")], (100, 200)),  # it nearly did
+        ([(100, "pass"), (200, "fail"), (300, "fail"), (100, "unclear, above")], (None, 200)),
+    ],
+)
+def test_a_later_answer_strikes_out_what_contradicts_it(
+    answers: list[tuple[float, str]], expected_ends: tuple[float | None, float | None]
+) -> None:
+    probes = []
+    for iops, answer in answers:
+        word, _, above = answer.partition(", ")
+        probes.append(replace(probe(iops, word), above=bool(above) or word == "fail"))
+    assert ends(probes) == expected_ends
+
+
+def test_the_expected_load_is_exact_for_a_queue() -> None:
+    truth = load_for(M, 4000, CAPACITY)
+    probes = [probe(500, "pass", M(500)), probe(900, "fail", M(900))]
+    assert expected(probes, 4000, CAPACITY) == pytest.approx(truth, rel=1e-6)
+    assert expected(probes[:1], 4000, CAPACITY) == pytest.approx(truth, rel=1e-6)  # max counts as infinite
+    assert expected(probes[1:], 4000, CAPACITY) is None
+
+
+@pytest.mark.parametrize(
+    ("passed", "failed"),
+    [
+        (probe(400, "pass", 0.0), probe(900, "fail", 9.0)),  # CPU of an idle host
+        (replace(probe(400, "pass", 3.0), half_width=0.0), replace(probe(900, "fail", 9.0), half_width=0.0)),
+    ],
+)
+def test_a_bracket_that_has_no_curve_is_halved(passed: Probe, failed: Probe) -> None:
+    """A value of 0, or one without any noise, has no place on a line through 1 / metric."""
+    assert expected([passed, failed], 5, CAPACITY) == pytest.approx(600)
+
+
+def test_a_search_whose_highest_pass_is_zero_ends_with_its_bracket() -> None:
+    """An idle host is busy 0.0 % up to 300 IOPS and 90 % above: a step that no curve describes."""
+    trace, found = search(lambda iops: 0.0 if iops <= 300 else 90.0, CAPACITY, 50.0)
+    assert found.passed and found.failed and found.passed.value == 0.0
+    assert found.passed.iops <= 300 < found.failed.iops
+    assert "0 (pass)" not in trace.decisions[-1].say and " IOPS, between " in trace.decisions[-1].say
+
+
+def test_the_expected_load_stays_in_the_bracket() -> None:
+    wild = [probe(500, "pass", 3999.0), probe(600, "unclear", 5000.0), probe(520, "fail", 4001.0)]
+    load = expected(wild, 4000, CAPACITY)
+    assert load is not None and 500 <= load <= 520
+
+
+class TestNextLoad:
+    def test_it_begins_in_the_middle(self) -> None:
+        assert next_load([], 4000, LIMITS) == 500
+
+    def test_a_bracket_narrow_enough_has_its_fail_asked_again_and_is_done(self) -> None:
+        probes = [probe(500, "pass", 3900.0), probe(505, "fail", 4100.0)]
+        assert next_load(probes, 4000, LIMITS) == 505
+        assert next_load([*probes, probe(505, "fail", 4100.0)], 4000, LIMITS) is None
+
+    def test_a_fail_that_passes_when_asked_again_opens_the_search_upward(self) -> None:
+        probes = [probe(500, "pass", 2000.0), probe(505, "fail", 9000.0), probe(505, "pass", 2020.0)]
+        load = next_load(probes, 4000, LIMITS)
+        assert load is not None and load > 505
+
+    def test_it_stays_inside_the_bracket(self) -> None:
+        probes = [probe(500, "pass", 2000.0), probe(900, "fail", 10000.0)]
+        for answer in ("pass", "fail", "unclear"):
+            load = next_load([*probes, probe(700, answer, 4000.0)], 4000, LIMITS)
+            assert load is not None and 500 < load < 900
+
+    def test_all_fail_goes_down_to_the_lowest_and_ends(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "fail", 9000.0))
+        assert probes[-1].iops == pytest.approx(20)
+        assert len(probes) <= 5
+
+    def test_a_lowest_load_that_is_never_clear_is_asked_twice_at_most(self) -> None:
+        probes: list[Probe] = [probe(500, "fail", 9000.0)]
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "unclear"))
+        assert [one.iops for one in probes].count(20) == 2
+
+    def test_no_load_is_asked_that_could_not_answer(self) -> None:
+        """A percentile of too few I/Os is blank."""
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, replace(LIMITS, lowest=150.0))) is not None:
+            probes.append(probe(load, "fail", 9000.0))
+        assert min(one.iops for one in probes) == 150
+
+    def test_all_pass_goes_up_to_the_highest_and_ends(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, LIMITS)) is not None:
+            probes.append(probe(load, "pass", 1000.0))
+        assert probes[-1].iops == pytest.approx(980)
+        assert len(probes) <= 5
+
+    def test_it_never_asks_more_often_than_allowed(self) -> None:
+        probes: list[Probe] = []
+        while (load := next_load(probes, 4000, replace(LIMITS, most=9))) is not None:
+            probes.append(probe(load, "unclear", 4000.0))
+        assert len(probes) == 8  # and the run at max
+
+
+def search(curve: Curve, capacity: float, target: float, seed: int = 1, sd: float = 0.01) -> tuple[Trace, Bracket]:
+    trace = simulate(Plant(curve, capacity, noise(seed, sd, 0.3)), Find(Question(LATENCY, target)), 3000)
+    assert isinstance(trace.state, Find)
+    return trace, trace.state.result()[1]
+
+
+@pytest.mark.parametrize(
+    ("curve", "capacity", "target"),
+    [(M, 1000.0, 4000.0), (mmc(4, 1000), 4000.0, 2000.0), (linear(10, 0.2), 8000.0, 800.0)],
+)
+def test_the_bracket_holds_the_truth(curve: Curve, capacity: float, target: float) -> None:
+    truth = load_for(curve, target, capacity)
+    for seed in range(5):
+        trace, found = search(curve, capacity, target, seed)
+        assert found.passed and found.failed
+        assert found.passed.iops <= truth <= found.failed.iops
+        (measured,) = trace.decisions[-1].measured
+        assert (measured.first, measured.last) == (found.passed.first, found.passed.last)
+        assert len({trace.loads[number] for number in range(measured.first, measured.last + 1)}) == 1
+
+
+def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
+    trace, _ = search(M, 1000, 40_000)
+    rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
+    assert [row["probe"] for row in rows] == list(range(1, len(rows) + 1))
+    assert len(rows) <= 11
+    plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
+    fails = sum(row["kept_up"] is False for row in rows)
+    assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
+
+
+def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
+    """The metric passes at any load: only that the load is not kept up with says where the capacity is."""
+    plant = disturbed_at_max(1000, 1500, 5)
+    plant.tags, plant.curve = 1e6, lambda iops: 500.0
+    state: State = Find(Question(LATENCY, 1e12))
+    trace = simulate(plant, state, 1000)
+    rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
+    assert {row["kept_up"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
+    assert {row["kept_up"] for row in rows if float(row["total_iops"]) < 1000} <= {True}  # type: ignore[arg-type]
+    assert any(row["kept_up"] is False for row in rows)
+    fails = {int(row["last_subinterval"]) for row in rows if row["kept_up"] is False}  # type: ignore[arg-type]
+    drained = [trace.loads[number + 1] for number in fails if number + 1 < len(trace.loads)]
+    assert set(drained) == {0.0}
+    assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}
+
+
+def test_a_backlog_that_never_drains_ends_the_search() -> None:
+    """A device that hangs at the first probe: nothing completes any more."""
+    state: State = Find(Question(LATENCY, 1000), capacity=None)
+    decision, number = opening(state), 0
+    while not decision.done:
+        hung = number > 4
+        load = Load(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
+        samples = {LATENCY: {"all": Sample(0.0, 0.0) if hung else Sample(5e6, 5000)}}
+        interval = Interval(
+            number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},
+            outstanding=outstanding(load),
+        )  # fmt: skip
+        state, decision = decide(state, interval)
+        number += 1
+        assert number < 200
+    assert "still owed" in decision.measured[0].findings[0].detail
+
+
+def test_a_target_that_fails_at_the_lowest_load_is_said() -> None:
+    trace, _ = search(M, 1000, 1000)
+    (finding,) = trace.decisions[-1].measured[0].findings
+    assert finding.reason is Reason.SEARCH_UNBOUNDED
+    assert "fails already at the lowest load" in finding.detail
+
+
+def test_a_target_that_never_fails_is_said() -> None:
+    trace, _ = search(linear(10, 0.01), 1000, 1000)
+    (measured,) = trace.decisions[-1].measured
+    assert measured.findings[0].reason is Reason.SEARCH_UNBOUNDED
+    assert "never fails up to" in measured.findings[0].detail
+    assert measured.first <= measured.last
+
+
+def disturbed_at_max(capacity: float, seen: float, until: int) -> Plant:
+    """A plant that does only a part of its IOPS in the first subintervals, while the search looks at max."""
+
+    def capacity_at(number: int) -> float:
+        return seen if number < until else capacity
+
+    return Plant(M, capacity, noise(1, 0.01, 0), capacity_at=capacity_at)
+
+
+@pytest.mark.parametrize("seen", [100.0, 300.0, 500.0])
+def test_a_disturbed_run_at_max_does_not_end_the_search(seen: float) -> None:
+    """All loads below what was seen pass; so max is measured again, and the search goes on above."""
+    truth = load_for(M, 4000, CAPACITY)
+    trace = simulate(disturbed_at_max(CAPACITY, seen, 5), Find(Question(LATENCY, 4000)), 3000)
+    assert isinstance(trace.state, Find)
+    wanted, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+    assert wanted == pytest.approx(truth, rel=0.03)
+    assert len(trace.state.probes) + trace.state.maxima <= 12
+
+
+def test_a_run_at_max_that_saw_too_much_does_not_end_the_search_downward() -> None:
+    """A cache let through ten times the IOPS at first: 2 % of that fails, and the search goes on below."""
+    truth = load_for(M, 1120, CAPACITY)
+    trace = simulate(disturbed_at_max(CAPACITY, 10_000.0, 5), Find(Question(LATENCY, 1120)), 5000)
+    assert isinstance(trace.state, Find)
+    _, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+
+
+def test_probes_that_were_spent_are_not_a_target_that_never_fails() -> None:
+    """Seeds at which the last fail, asked again, was unclear: the bracket stands, or its lack is said as it is."""
+    for seed in (1026, 1032, 1035):
+        trace = simulate(Plant(M, CAPACITY, noise(seed, 0.02, 0.8)), Find(Question(LATENCY, 4000)), 5000)
+        assert isinstance(trace.state, Find)
+        found = trace.state.result()[1]
+        assert found.passed and found.failed and found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
+
+
+def test_what_is_unclear_to_the_end_is_said_so() -> None:
+    state = Find(
+        Question(LATENCY, 4000),
+        capacity=1000.0,
+        most=3,
+        probes=(probe(500, "pass", 2000.0), probe(700, "unclear", 3990.0)),
+    )
+    measured, _ = state._result(99)
+    (finding,) = measured.findings
+    assert finding.reason is Reason.SEARCH_UNBOUNDED and "unclear above, and the probes were spent" in finding.detail
+
+
+def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:
+    trace, _ = search(linear(10, 0.01), 1000, 1000)
+    assert trace.loads[-3:] == [None] * 3 and "confirmed" in trace.decisions[-1].measured[0].findings[0].detail
+
+
+def bumpy(iops: float) -> float:
+    """Not monotone: slow at low loads, as where a device sleeps between I/Os."""
+    return M(iops) + (3000.0 if iops < 150 else 0.0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_plant_that_is_slow_at_low_loads_has_the_bracket_above_them(seed: int) -> None:
+    _, found = search(bumpy, CAPACITY, 4000, seed)
+    assert found.passed and found.failed
+    assert found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.8), (0.3, 0.0), (0.3, 0.8)])
+def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: float, rho: float) -> None:
+    """However noisy, it ends in its probes, and what it states holds."""
+    truth, holds = load_for(M, 4000, CAPACITY), 0
+    for seed in range(1000, 1010):
+        trace = simulate(Plant(M, CAPACITY, noise(seed, sd, rho)), Find(Question(LATENCY, 4000)), 5000)
+        assert isinstance(trace.state, Find) and trace.decisions[-1].done
+        found = trace.state.result()[1]
+        low = found.passed.iops if found.passed else 0.0
+        high = found.failed.iops if found.failed else CAPACITY
+        holds += low <= truth <= high
+    assert holds >= 8
+
+
+def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
+    """One stall made a probe unclear with an enormous width; beyond it the bracket is halved."""
+    probes = [
+        probe(628, "pass", 8454.0), replace(probe(697, "unclear", 60_000.0), half_width=98_000.0),
+        probe(829, "fail", 19_000.0),
+    ]  # fmt: skip
+    load = next_load(probes, 10_000, Limits(985, 0.05))
+    assert load == pytest.approx((697 * 829) ** 0.5)
+
+
+def test_noise_that_hides_the_resolution_widens_the_bracket_and_says_so() -> None:
+    trace, found = search(linear(200, 0.02), 8000, 260, sd=0.05)
+    assert found.width is not None and found.width > 0.02
+    assert trace.decisions[-1].measured[0].findings[0].reason is Reason.SEARCH_UNRESOLVED
+
+
+def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
+    """A brown-out from subinterval 20 to 60 makes every load fail; asked again, the lowest fail passes."""
+    truth = load_for(M, 4000, 1000)
+    plant = Plant(M, 1000, noise(1, 0.01, 0), factor=lambda number: 3.0 if 20 <= number < 60 else 1.0)
+    trace = simulate(plant, Find(Question(LATENCY, 4000)), 3000)
+    assert isinstance(trace.state, Find)
+    wanted, found = trace.state.result()
+    assert found.passed and found.failed
+    assert found.passed.iops <= truth <= found.failed.iops
+    assert wanted == pytest.approx(truth, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("search", "fault"),
+    [
+        (Find(Question(LATENCY, 0)), "target is 0 us"),
+        (Find(Question(LATENCY, 1), resolution=0), "resolution is 0"),
+        (Find(Question(LATENCY, 1), most=3), "probes is 3"),
+        (Find(Question(LATENCY, 1)), ""),
+    ],
+)
+def test_impossible_searches_say_why(search: Find, fault: str) -> None:
+    assert fault in search.faults()[0] if fault else not search.faults()
+
+
+def test_a_probe_says_its_load_its_present_value_and_its_target() -> None:
+    trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(Question(LATENCY, 2500.0)), 10)
+    says = [decision.say for decision in trace.decisions if "probe 1 " in decision.say]
+    assert len(says) >= 3
+    told = r"search: probe 1 at \S+ IOPS, overall_response_us_mean of all \S+ \w+ so far, target 2\.5 ms"
+    assert all(re.fullmatch(told, said) for said in says[1:]), says

@@ -1,0 +1,142 @@
+"""Thresholds: what fails a step, what only alerts, and when a step is given up."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.control.batch_means import MOST, Batches
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.focus import Focus, Sample, dense
+from ivypy.master.control.observation import Interval
+from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.verdicts import Reason
+from tests.support.control_plants import checked
+
+FOCUS = Focus("overall_response_us_mean")
+
+
+def drive(state: State, values: Callable[[int], dict[str, float | None]], most: int = 100) -> list[Decision]:
+    phase, decisions = opening(state).next_phase, []
+    seen: list[Interval] = []
+    for number in range(most):
+        samples = {
+            FOCUS: {
+                name: Sample(0.0, 0.0) if value is None else Sample(value * 1000, 1000)
+                for name, value in values(number).items()
+            }
+        }
+        seen.append(Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        state, decision = decide(state, seen[-1])
+        decisions.append(checked(decision, seen))
+        phase = decision.next_phase
+        if decision.done:
+            break
+    return decisions
+
+
+def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -> Watched:
+    return Watched(Fixed(2, measurement), (Threshold(FOCUS, at_most, **more),))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])
+def test_the_measurements_own_value_decides(value: float, missed: bool) -> None:
+    (measured,) = drive(watched(), lambda number: {"all": value})[-1].measured
+    assert [finding.reason for finding in measured.findings] == ([Reason.SLO_MISSED] if missed else [])
+
+
+def test_the_warmup_does_not_count() -> None:
+    decisions = drive(watched(), lambda number: {"all": 5000.0 if number < 2 else 50.0})
+    assert not decisions[-1].measured[0].findings
+    assert not any(decision.alerts for decision in decisions)
+
+
+def test_one_bad_subinterval_alerts_and_does_not_fail() -> None:
+    decisions = drive(watched(), lambda number: {"all": 500.0 if number == 10 else 50.0})
+    assert not decisions[-1].measured[0].findings
+    (alert,) = [alert for decision in decisions for alert in decision.alerts]
+    assert (alert.subinterval, alert.instance, alert.value) == (10, "all", 500.0)
+
+
+def test_alerts_are_limited_in_rate() -> None:
+    decisions = drive(watched(every_s=30), lambda number: {"all": 500.0})
+    alerts = [alert.subinterval for decision in decisions for alert in decision.alerts]
+    assert alerts == [2, 8, 14, 20]
+
+
+def test_each_instance_that_missed_is_named() -> None:
+    decisions = drive(watched(), lambda number: {"host=a": 50.0, "host=b": 150.0, "host=c": 160.0})
+    details = [finding.detail for finding in decisions[-1].measured[0].findings]
+    assert len(details) == 2
+    assert "at most 100 us: 150 us of host=b" in details[0]
+
+
+def test_a_blank_metric_does_not_meet_its_threshold() -> None:
+    (measured,) = drive(watched(), lambda number: {"all": None})[-1].measured
+    assert "blank" in measured.findings[0].detail
+
+
+def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
+    noise = np.random.default_rng(1).standard_normal(100)
+
+    def slow(number: int) -> dict[str, float | None]:
+        return {"all": 200.0 + float(noise[number])}
+
+    decisions = drive(watched(abort_early=True), slow)
+    assert len(decisions) < 12
+    (measured,) = decisions[-1].measured
+    assert measured.first == 2
+    assert "given up early" in measured.findings[0].detail
+    assert len(drive(watched(), slow)) == 22
+
+
+def test_a_step_near_its_threshold_is_not_given_up() -> None:
+    noise = np.random.default_rng(1).standard_normal(100)
+    decisions = drive(watched(abort_early=True), lambda number: {"all": 100.0 + 10 * float(noise[number])})
+    assert len(decisions) == 22
+
+
+def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() -> None:
+    """5 % above, with noise of 20 %: it takes hundreds of subintervals to be sure of it, put together by then."""
+    noise = np.random.default_rng(2).standard_normal(2000)
+    decisions = drive(
+        watched(abort_early=True, measurement=2000),
+        lambda number: {"a": 50.0, "b": 105.0 + 20 * float(noise[number])},
+        2000,
+    )
+    (measured,) = decisions[-1].measured
+    assert 2 * MOST < len(decisions) < 1000 and measured.first == 2
+    assert " of b, given up early" in measured.findings[0].detail
+
+
+def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
+    state: State = watched(at_most=100, abort_early=True, measurement=10_000)
+    phase = opening(state).next_phase
+    for number in range(3000):
+        samples = {FOCUS: {"a": Sample(90.0 * 1000, 1000), "b": Sample(50.0 * 1000, 1000)}}
+        state, decision = decide(state, Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        phase = decision.next_phase
+    assert isinstance(state, Watched)
+    (batches,) = state.hopes.batches
+    assert len(batches.whole) < MOST and state.hopes.subintervals == 2998
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=300), st.data())
+def test_batches_hold_what_was_added(histograms: list[list[int]], data: st.DataObject) -> None:
+    samples = []
+    for counts in histograms:
+        low = data.draw(st.integers(0, 20))
+        samples.append(Sample(float(sum(counts)), 2.0, np.array(counts, np.uint64), low))
+    batches = Batches()
+    for sample in samples:
+        batches = batches.added({"a": sample})
+    assert len(batches.whole) < MOST and len(batches.whole) * batches.size + batches.in_part == len(samples)
+    in_batches = [*batches.of("a"), *([batches.part["a"]] if batches.in_part else [])]
+    for held in (in_batches, [batches.total["a"]]):
+        assert (dense(held).sum(axis=0) == dense(samples).sum(axis=0)).all()
+        assert sum(one.amount for one in held) == sum(one.amount for one in samples)
+        assert sum(one.per for one in held) == 2.0 * len(samples)

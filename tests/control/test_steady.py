@@ -1,0 +1,353 @@
+"""Steady state: the criteria as arithmetic, fio's own decisions, and the stages of a step that waits for one."""
+
+import gzip
+import json
+from collections.abc import Sequence
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from ivypy.master.control.criteria import (
+    Criterion,
+    Rule,
+    Score,
+    criterion_named,
+    drift_bound,
+    fio_block,
+    score,
+)
+from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.observation import Interval
+from ivypy.master.control.offline import Series, first_attained
+from ivypy.master.control.phase import Phase
+from ivypy.master.control.steady import OnLeave, Steady
+from ivypy.master.verdicts import Reason
+
+FIO = Path(__file__).parent / "fio"
+FOCUS = Focus("overall_iops")
+
+
+def of_seconds(criterion: Criterion, values: list[float]) -> Score:
+    """The score of values that were taken each second."""
+    n = len(values)
+    return score(criterion, np.arange(n, dtype=np.float64) + 0.5, np.ones(n), np.array(values, dtype=np.float64))
+
+
+def fio_steadystate(name: str) -> dict[str, Any]:
+    text = gzip.decompress((FIO / f"{name}.json.gz").read_bytes()).decode()
+    found = json.loads(text[text.index("{") :])["jobs"][0]["steadystate"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "criterion", "column"),
+    [
+        ("v333-iops", "iops", "iops"),
+        ("v333-never", "iops", "iops"),
+        ("v333-iops_slope", "iops_slope", "iops"),
+        ("new-iops", "iops", "iops"),
+        ("new-bw_slope_abs", "bw_slope", "bw"),
+        ("new-lat", "latency", "lat_ns"),
+    ],
+)
+def test_fios_verdict_deviation_and_slope(name: str, criterion: str, column: str) -> None:
+    """From the values that fio printed. One-second samples hide what is wrong in them (see the reference's 5.4)."""
+    theirs = fio_steadystate(name)
+    limit = theirs["ss"].split(":")[1]
+    wanted = criterion_named(criterion, theirs["duration"], float(limit.rstrip("%")), limit.endswith("%"))
+    ours = of_seconds(wanted, theirs["data"][column])
+    assert int(ours.attained) == theirs["attained"]
+    assert ours.value == pytest.approx(float(theirs["criterion"].rstrip("%")), rel=1e-4, abs=1e-6)
+    if wanted.rule is Rule.DEVIATION:
+        assert ours.deviation == pytest.approx(theirs["max_deviation"], rel=1e-4, abs=0.05)
+    else:
+        assert ours.slope == pytest.approx(theirs["slope"], rel=1e-4)
+
+
+def test_fios_scaling_fault_is_not_copied() -> None:
+    """fio 3.35 and later: a stall makes an interval of 1,974 ms; it multiplies where it should divide.
+
+    Its debug lines say 18,672 and then 49,953 IOPS for an engine that did 20,000 (see control/fio/stall-debug.txt).
+    The true count was 18,672 * 1000 / 1974 in 1,974 ms: 4,792 IOPS.
+    """
+    lines = gzip.decompress((FIO / "stall-debug.txt.gz").read_bytes()).decode().splitlines()
+    checks = [line for line in lines if "rate_msec" in line]
+    milliseconds = np.array([float(line.split("rate_msec: ")[1].split(",")[0]) for line in checks])
+    shown = np.array([float(line.split("iops: ")[1].split(",")[0]) for line in checks])
+    done = shown / (milliseconds / 1000)  # what fio multiplied, undone
+    rates = done / (milliseconds / 1000)
+    assert rates[4] == pytest.approx(4792, abs=1)
+    lengths = milliseconds[:5] / 1000
+    ours = score(criterion_named("iops", 5, 0.001), np.cumsum(lengths) - lengths / 2, lengths, rates[:5])
+    assert ours.mean == pytest.approx(done[:5].sum() / lengths.sum())
+    assert not ours.attained
+
+
+def test_a_window_of_more_than_1024_samples_has_a_true_slope() -> None:
+    """fio 3.35 and later overflow 32 bits there and see a slope of 0."""
+    values = 40_000 + 0.00152 * np.arange(1030)
+    ours = of_seconds(criterion_named("iops_slope", 1030, 1e-7, False), list(values))
+    assert ours.slope == pytest.approx(0.00152, rel=1e-6)
+    assert not ours.attained
+
+
+def test_a_limit_of_zero_is_met_by_values_that_do_not_vary() -> None:
+    assert of_seconds(criterion_named("iops", 5, 0.0), [100.0] * 5).attained
+    assert not of_seconds(criterion_named("iops", 5, 0.0), [100.0] * 4 + [100.1]).attained
+
+
+def test_a_mean_below_one_has_a_relative_slope() -> None:
+    """fio divides by the whole part of the mean."""
+    got = of_seconds(criterion_named("iops_slope", 5, 1.0), [0.5, 0.5, 0.5, 0.5, 0.5])
+    assert got.attained and got.value == 0
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=50), st.floats(0.25, 60))
+def test_a_slope_is_per_second_at_any_length(values: list[float], length_s: float) -> None:
+    n = len(values)
+    times = (np.arange(n, dtype=np.float64) + 0.5) * length_s
+    got = score(criterion_named("iops_slope", n, 1.0), times, np.full(n, length_s), np.array(values))
+    assert got.slope == pytest.approx(stats.linregress(times, values).slope, rel=1e-6, abs=1e-7 * max(values))
+    assert got.mean == pytest.approx(np.mean(values))
+    off = np.abs(np.array(values) - np.mean(values)).max()
+    assert got.deviation == pytest.approx(off, abs=1e-9 * max(values))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "attained", "why"),
+    [
+        ([100, 100, 100, 100, 100], True, "still"),
+        ([98, 91, 100, 109, 99], True, "excursion 18.1, rise 8.05"),
+        ([100, 80, 101, 100, 100], False, "excursion 21.8"),
+        ([94, 97, 100, 103, 106], False, "excursion 12, rise 12"),
+        ([100, 90, 109, 90, 100], True, "excursion 19.4, no rise"),
+    ],
+)
+def test_snia(rounds: list[float], attained: bool, why: str) -> None:
+    values = [value for value in rounds for _ in range(3)]
+    assert of_seconds(Criterion(Rule.SNIA, FOCUS, 15), values).attained is attained, why
+
+
+def test_the_drift_bound_is_the_one_sided_bound_of_the_slope() -> None:
+    times = np.arange(8.0)
+    values = np.array([3.0, 1, 4, 1, 5, 9, 2, 6])
+    theirs = stats.linregress(times, values)
+    expected = abs(theirs.slope) + stats.t.ppf(0.999, 6) * theirs.stderr
+    assert drift_bound(times, values) >= expected * (1 - 1e-9)  # more where residuals are correlated
+    assert drift_bound(times[:4], values[:4]) == float("inf")
+
+
+def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> None:
+    rising = [100 + 0.4 * n for n in range(18)]
+    criterion = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0)
+    careful = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True)
+    assert of_seconds(criterion, rising).attained
+    assert not of_seconds(careful, rising).attained
+    still = [100 + 0.1 * (-1) ** n for n in range(18)]
+    assert of_seconds(careful, still).attained
+    assert not of_seconds(careful, still[:17]).attained  # three windows are asked
+
+
+class TestFinishedData:
+    def first(self, values: list[float | None], **more: Any) -> tuple[int, int, float] | None:
+        starts = [float(second) for second in range(len(values))]
+        got = first_attained(criterion_named("iops", 3, 1.0), Series(starts, [1.0] * len(values), values), **more)
+        return (got.first, got.last, got.second) if got else None
+
+    def test_the_first_second_at_which_it_would_have_stopped(self) -> None:
+        assert self.first([10.0, 50.0, 90.0, 100.0, 100.0, 100.0, 100.0]) == (3, 5, 6.0)
+
+    def test_never(self) -> None:
+        assert self.first([1.0, 2.0, 4.0, 8.0]) is None
+        assert self.first([100.0, 100.0]) is None
+
+    def test_the_ramp_is_not_looked_at(self) -> None:
+        assert self.first([100.0] * 6, ramp_s=2.5) == (3, 5, 6.0)
+
+    def test_no_window_holds_a_blank_value_or_a_break(self) -> None:
+        assert self.first([100.0, None, 100.0, 100.0, 100.0]) == (2, 4, 5.0)
+        assert self.first([100.0, 100.0, 100.0, 100.0, 100.0], breaks=(2,)) == (2, 4, 5.0)
+
+    def test_by_t_it_stops_where_a_running_step_would(self) -> None:
+        values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
+        criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+        got = first_attained(criterion, Series([float(n) for n in range(200)], [1.0] * 200, values))
+        decisions = drive(Steady(criterion), one(values))
+        assert got is not None
+        assert got.last == len(decisions) - 1
+
+
+def drive(state: State, values: list[dict[str, float]], **marks: tuple[int, ...]) -> list[Decision]:
+    """Decisions over one-second subintervals, until done or the values end."""
+    phase, decisions = opening(state).next_phase, []
+    for number, instances in enumerate(values):
+        samples = {FOCUS: {name: Sample(value, 1.0) for name, value in instances.items()}}
+        same, edited = number not in marks.get("changed", ()), number in marks.get("edited", ())
+        state, decision = decide(state, Interval(number, float(number), 1.0, phase, same, edited, samples))
+        decisions.append(decision)
+        phase = decision.next_phase
+        if decision.done:
+            break
+    return decisions
+
+
+def one(values: Sequence[float]) -> list[dict[str, float]]:
+    return [{"all": value} for value in values]
+
+
+def steady(window: int = 4, **more: Any) -> Steady:
+    return Steady(Criterion(Rule.DEVIATION, FOCUS, window, 1.0), **more)
+
+
+def stages(decisions: list[Decision]) -> str:
+    return " ".join(str(decision.rows[0].cells["stage"]) for decision in decisions)
+
+
+class TestStages:
+    def test_without_hold_the_attained_window_is_the_measurement(self) -> None:
+        decisions = drive(steady(), one([10, 50, 100, 100, 100, 100, 100]))
+        (measured,) = decisions[-1].measured
+        assert (measured.first, measured.last, measured.findings) == (2, 5, ())
+
+    def test_with_hold_the_window_behind_it_is(self) -> None:
+        decisions = drive(steady(hold=4), one([10, 50] + [100] * 20))
+        (measured,) = decisions[-1].measured
+        assert (measured.first, measured.last, measured.findings) == (6, 9, ())
+        assert stages(decisions).split()[-5:] == ["attained", "holding", "holding", "holding", "holding"]
+
+    def test_lost_while_holding_it_starts_again_and_says_so(self) -> None:
+        decisions = drive(steady(hold=4), one([100] * 6 + [50] + [100] * 20))
+        assert "lost" in stages(decisions)
+        (measured,) = decisions[-1].measured
+        assert (measured.first, measured.last) == (11, 14)
+        assert [finding.reason for finding in measured.findings] == [Reason.STEADY_RESTARTED]
+
+    def test_on_leave_note_goes_on(self) -> None:
+        decisions = drive(steady(hold=6, on_leave=OnLeave.NOTE), one([100] * 6 + [50] + [100] * 20))
+        (measured,) = decisions[-1].measured
+        assert (measured.first, measured.last) == (4, 9)
+        assert [finding.reason for finding in measured.findings] == [Reason.STEADY_LEFT]
+
+    def test_on_leave_stop_stops(self) -> None:
+        decisions = drive(steady(hold=6, on_leave=OnLeave.STOP), one([100] * 6 + [50] + [100] * 20))
+        assert len(decisions) == 7
+        (measured,) = decisions[-1].measured
+        assert [finding.reason for finding in measured.findings] == [Reason.STEADY_LOST]
+
+    def test_a_timeout_says_what_stands_and_where(self) -> None:
+        decisions = drive(steady(timeout_s=10), one([float(10 * n + 10) for n in range(30)]))
+        assert len(decisions) == 10
+        (finding,) = decisions[-1].measured[0].findings
+        assert finding.reason is Reason.STEADY_NOT_REACHED
+        assert finding.detail == "deviation of overall_iops within 1%; all is at 17.65%"
+
+    def test_every_instance_must_be_steady(self) -> None:
+        values = [{"host=a": 100.0, "host=b": 10.0 * n if n < 8 else 100.0} for n in range(30)]
+        decisions = drive(steady(), values)
+        assert decisions[-1].measured[0].first >= 8
+        assert decisions[5].rows[0].cells["worst_instance"] == "host=b"
+
+    @pytest.mark.parametrize(("marks", "first"), [({"edited": (2,)}, 3), ({"changed": (2,)}, 2)])
+    def test_an_edit_or_a_change_of_hosts_starts_the_window_again(self, marks: Any, first: int) -> None:
+        decisions = drive(steady(), one([100] * 20), **marks)
+        assert decisions[-1].measured[0].first == first
+
+    def test_the_ramp_is_warmup(self) -> None:
+        state = steady(warmup=3)
+        assert opening(state).next_phase is Phase.WARMUP
+        decisions = drive(state, one([100] * 20))
+        assert [decision.next_phase for decision in decisions[:3]] == [Phase.WARMUP, Phase.WARMUP, Phase.RUN]
+        assert decisions[-1].measured[0].first == 3
+
+    def test_by_t_it_is_measures_rule(self) -> None:
+        values = list(1000 + np.random.default_rng(1).standard_normal(200))
+        decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 2.0)), one(values))
+        assert 20 <= len(decisions) < 40
+
+    def test_what_t_does_not_know_yet_is_null_in_json(self) -> None:
+        """While nothing completes, a half-width is no share of the value."""
+        decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20), one([0.0] * 20))
+        blocks = [decision.steady for decision in decisions if decision.steady is not None]
+        assert blocks and all((block["criterion"], block["attained"]) == (None, 0) for block in blocks)
+        json.dumps(blocks, allow_nan=False)
+        assert "inf" not in decisions[-1].measured[0].findings[0].detail
+
+    @pytest.mark.parametrize(
+        ("rule", "ios", "why"),
+        [
+            (Rule.DEVIATION, 300, "in a subinterval, 300 of the 1000 that it needs; lengthen subinterval"),
+            (Rule.T, 30, "in the window"),
+        ],
+    )
+    def test_a_percentile_that_is_blank_is_never_steady_and_says_why(self, rule: Rule, ios: int, why: str) -> None:
+        focus = Focus("overall_service_us_p99", fraction=0.99)
+        current: State = Steady(Criterion(rule, focus, 4), timeout_s=20)
+        said = []
+        for number in range(20):
+            few, many = (Sample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
+            samples = {focus: {"host=a": many, "host=b": few}}
+            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+            said.append(decision.say)
+        blank = f"overall_service_us_p99 of host=b is blank: fewer than 10 I/Os beyond it {why}"
+        assert said[2] == f"seeking: 3 of {4 if rule is Rule.DEVIATION else 12} subintervals for a window"
+        assert said[12] == f"seeking: {blank}"
+        (finding,) = decision.measured[0].findings
+        assert (finding.reason, finding.detail) == (Reason.STEADY_NOT_REACHED, blank)
+        assert decision.steady is None
+
+    def test_a_metric_that_is_not_there_says_so(self) -> None:
+        focus = Focus("write_service_us_p99", fraction=0.99)
+        current: State = Steady(Criterion(Rule.DEVIATION, focus, 2))
+        for number in range(3):
+            samples = {focus: {"all": Sample(0, 0, None)}}
+            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+        assert decision.say == "seeking: write_service_us_p99 of all is blank: none was seen in a subinterval"
+
+    def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:
+        correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
+        decisions = drive(Steady(Criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24), correlated)
+        (finding,) = decisions[-1].measured[0].findings
+        assert finding.detail.endswith(" of 20 effective samples")
+        careful = Steady(Criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14)
+        said = [decision.say for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
+        assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
+        assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
+
+
+def test_an_infinite_score_is_null_in_the_json_block() -> None:
+    criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+    block = fio_block(criterion, Score(inf, False, 100.0, inf, 0.0), 5, {"overall_iops": [100.0] * 5})
+    assert (block["criterion"], block["max_deviation"]) == (None, None)
+    json.dumps(block, allow_nan=False)
+
+
+def test_the_json_block_reads_like_fios() -> None:
+    theirs = fio_steadystate("v333-iops")
+    criterion = criterion_named("iops", 5, 5.0)
+    ours = fio_block(criterion, of_seconds(criterion, theirs["data"]["iops"]), 5, {"iops": theirs["data"]["iops"]})
+    assert set(theirs) == set(ours)
+    assert ours["criterion"] == theirs["criterion"]
+    assert ours["attained"] == theirs["attained"]
+
+
+@pytest.mark.parametrize(
+    ("criterion", "fault"),
+    [
+        (Criterion(Rule.DEVIATION, FOCUS, 1), "at least two"),
+        (Criterion(Rule.SNIA, FOCUS, 12), "multiple of five"),
+        (Criterion(Rule.SLOPE, FOCUS, 6, -1), "limit is -1"),
+        (Criterion(Rule.T, FOCUS, 6, 0), "above 0"),
+        (Criterion(Rule.DEVIATION, FOCUS, 2, 0), ""),
+    ],
+)
+def test_impossible_criteria_say_why(criterion: Criterion, fault: str) -> None:
+    assert fault in criterion.faults()[0] if fault else not criterion.faults()

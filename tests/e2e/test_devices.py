@@ -1,0 +1,171 @@
+"""`ivypy devices` and `ivypy run` on block devices: nothing is overwritten but what was agreed to, list by list."""
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.devices import FaultFs
+from tests.support.runs import Finished, ivypy, only_late, run, start, written
+from tests.support.slave_devices import loop_device, mounted, need
+from tests.support.slave_devices import run as sh
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: disks
+threads: 1
+lease: 5s
+{destroy}
+luns: {{ select: {{ path: [ {paths} ] }} }}
+workloads: {{ w: {{ iosequencer: random_steady, iops: 400, maxtags: 8, fraction_read: {reads}, blocksize: 4KiB }} }}
+rollups: [ lun ]
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: 2s }}
+steps: [ go: one ]
+"""
+
+
+def a_plan(tmp_path: Path, *paths: str, reads: str = "50%", destroy: bool = True) -> Path:
+    said = "destroy: true" if destroy else ""
+    name = "-".join(Path(path).name for path in paths) + f"{destroy}.yaml"
+    return written(tmp_path, PLAN.format(paths=", ".join(paths), reads=reads, destroy=said), name)
+
+
+def digest(device: str) -> str:
+    return hashlib.sha256(Path(device).read_bytes()).hexdigest()
+
+
+def token(plan: Path) -> str:
+    done = ivypy("devices", str(plan))
+    assert done.returncode == 0, done.stderr
+    found = re.search(r"--destroy ([0-9a-f]{12})", done.stdout)
+    assert found, done.stdout
+    return found[1]
+
+
+def test_a_loop_device_is_overwritten_only_with_its_token(tmp_path: Path, shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as device, loop_device(shm) as other:
+        plan = a_plan(tmp_path, device)
+        before = digest(device)
+        assert run(plan, tmp_path / "no token").code == 4
+        assert run(plan, tmp_path / "wrong", "--destroy", token(a_plan(tmp_path, other))).code == 4
+        assert run(a_plan(tmp_path, device, destroy=False), tmp_path / "unsaid").code == 2
+        assert digest(device) == before, "nothing was written without consent"
+        untouched = digest(other)
+        done = run(plan, tmp_path / "agreed", "--destroy", token(plan))
+        assert agreed(done) and digest(device) != before and digest(other) == untouched
+        first_block = Path(device).read_bytes()[:4096]
+        assert first_block == bytes(4096), "block 0 is never touched"
+
+
+def agreed(done: Finished) -> bool:
+    assert done.code in (0, 8), done.out + done.err
+    return all(only_late(row["reasons"]) for row in done.rows("summary.lun.csv"))
+
+
+def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as one, loop_device(shm, 64 << 20) as two:
+        plan = a_plan(tmp_path, one, two, reads="100%", destroy=False)
+        page = ivypy("devices", str(plan)).stdout
+        assert "Nothing is overwritten." in page and one in page and two in page
+        before = digest(one), digest(two)
+        done = run(plan, tmp_path / "runs")
+        assert agreed(done) and (digest(one), digest(two)) == before
+        luns = done.rows("summary.lun.csv")
+        assert sorted(row["lun"].split(":")[1] for row in luns) == sorted([one, two])
+        assert all(float(row["overall_iops"]) == pytest.approx(400, rel=0.02) for row in luns)
+
+
+def test_a_mounted_or_signed_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
+    need("losetup", "mkfs.ext4")
+    with loop_device(shm) as device:
+        sh("mkfs.ext4", "-q", device)
+        before = digest(device)
+        plan = a_plan(tmp_path, device)
+        page = ivypy("devices", str(plan)).stdout
+        assert "refused, whatever the plan says" in page and "ext4" in page
+        done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
+        assert done.code == 4 and "ext4" in done.err and digest(device) == before
+
+
+def test_a_device_below_a_mounted_loop_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
+    need("losetup", "mkfs.ext4")
+    with loop_device(shm) as device:
+        upper = sh("losetup", "-f", "--show", "-o", str(1 << 20), device).strip()
+        try:
+            sh("mkfs.ext4", "-q", upper)
+            with mounted(upper, shm / "point", "-o", "ro"):
+                before = digest(device)
+                plan = a_plan(tmp_path, device)
+                said = f"it is what {upper} is made of"
+                page = ivypy("devices", str(plan)).stdout
+                assert said in page and "--destroy" not in page
+                done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
+                assert done.code == 4 and said in done.err and digest(device) == before
+        finally:
+            sh("losetup", "-d", upper)
+
+
+def ended_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def test_of_two_runs_that_start_together_one_writes(tmp_path: Path, shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as device:
+        plan = a_plan(tmp_path, device, reads="0%")
+        agreed_to = token(plan)
+        runs = [start(plan, tmp_path / name, "--destroy", agreed_to) for name in ("one", "two")]
+        ended = [Finished(*ended_of(one), tmp_path) for one in runs]
+        barred = [f"{device} is not written" in one.err or f"{device} must not be written" in one.err for one in ended]
+        assert sorted(barred) == [False, True], ended
+        assert [one.code in (0, 8) for one in ended] == [not one for one in barred], ended
+
+
+def test_zram_is_driven(tmp_path: Path) -> None:
+    control = Path("/sys/class/zram-control")
+    if not control.exists():
+        pytest.skip("this machine lacks zram")
+    number = (control / "hot_add").read_text().strip()
+    try:
+        Path(f"/sys/block/zram{number}/disksize").write_text("64M")
+        plan = a_plan(tmp_path, f"/dev/zram{number}")
+        done = run(plan, tmp_path / "runs", "--destroy", token(plan))
+        assert agreed(done)
+    finally:
+        Path(f"/sys/block/zram{number}/reset").write_text("1")
+        (control / "hot_remove").write_text(number)
+
+
+def test_a_stall_in_the_last_second_does_not_hide(tmp_path: Path, faulty_lun: FaultFs) -> None:
+    """The device hangs while the last measured subinterval runs: nothing late completes, and the step says so."""
+    plan = a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False)
+    plan.write_text(plan.read_text().replace("measure: 2s", "measure: 4s"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "measured 7 of 8" in line:  # the eighth and last is running
+            break
+    faulty_lun.hang()
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        faulty_lun.resume()
+    assert process.returncode == 8, "".join(lines) + out + err
+    assert "stall_at_end" in out, out
+
+
+def test_errors_of_a_device_are_counted_and_in_no_latency(tmp_path: Path, faulty_lun: FaultFs) -> None:
+    faulty_lun.tell(read_ppm=100_000)
+    done = run(a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False), tmp_path / "runs")
+    (row,) = done.rows("summary.all.csv")
+    assert done.code == 8 and "io_errors" in row["reasons"] and "EIO" in row["reasons"], row["reasons"]
+    done_and_failed = int(row["overall_service_count"]) + int(row["errors"])
+    assert int(row["errors"]) == pytest.approx(done_and_failed * 0.1, rel=0.3)

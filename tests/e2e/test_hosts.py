@@ -1,0 +1,125 @@
+"""`ivypy run` over real sshds in network namespaces, with this machine beside them."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab import Lab
+from tests.support.runs import hosts_yaml, only_late, presence, run, start, written
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: lab
+threads: 1
+hosts:
+{hosts}
+luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
+workloads:
+  w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
+rollups: [ host ]
+defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
+steps: [ go: one ]
+"""
+
+
+def a_plan(tmp_path: Path, hosts: str, measure: str = "5s") -> Path:
+    return written(tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=measure))
+
+
+def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False) -> Path:
+    specs = [host.spec() for host in lab.hosts]
+    lines = hosts_yaml(specs) + ("\n  - local" if local else "")
+    return a_plan(tmp_path, lines, measure)
+
+
+def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
+    done = run(per_host(tmp_path, lab, local=True), tmp_path / "runs")
+    assert done.code in (0, 8), done.out + done.err
+    (whole,) = done.rows("summary.all.csv")
+    parts = done.rows("summary.host.csv")
+    assert len(parts) == 4 and presence(whole) == "4/4" and only_late(whole["reasons"])
+    for column in ("due", "overall_service_count", "read_service_count"):
+        assert float(whole[column]) == sum(float(part[column]) for part in parts)
+    assert float(whole["overall_iops"]) == pytest.approx(4 * 2 * 200, rel=0.01)
+    hostnames = {row["host"]: row["hostname"] for row in done.rows("hosts.csv")}
+    assert hostnames.keys() == {*(host.name for host in lab.hosts), "local"}
+    skews = [abs(float(row["boundary_skew_us"])) for row in done.rows("step0000.one/clock.csv")]
+    assert max(skews) < 20_000, "boundaries are in step within the clocks' bounds"
+    for host in lab.hosts:
+        assert '"type":"hello"' in (done.folder / "log" / f"{host.name}.log").read_text()
+
+
+def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: Lab) -> None:
+    spec = namespaces.hosts[0].command_spec(name="inside")
+    done = run(a_plan(tmp_path, hosts_yaml([spec]), "2s"), tmp_path / "runs")
+    assert only_late(done.rows("summary.all.csv")[0]["reasons"]), done.out + done.err
+    assert done.rows("hosts.csv")[0]["launcher"] == "command"
+
+
+def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
+    good, wrong_key, nobody = (host.spec() for host in lab.hosts)
+    stranger = tmp_path / "stranger"
+    os.system(f"ssh-keygen -q -t ed25519 -N '' -f {stranger}")
+    lines = hosts_yaml([good]) + "\n" + hosts_yaml([wrong_key]).replace(str(wrong_key.identity), str(stranger))
+    lines += "\n" + hosts_yaml([nobody]).replace(f"port: {nobody.port or 22}", "port: 9")
+    done = run(a_plan(tmp_path, lines), tmp_path / "runs")
+    assert done.code == 3 and len(done.err.strip().splitlines()) == 2, done.err
+    assert wrong_key.name in done.err and nobody.name in done.err and "refuses" in done.err
+
+
+def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path, namespaces: Lab) -> None:
+    process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
+    assert process.stdout is not None
+    out = []
+    for line in process.stdout:
+        out.append(line)
+        if " run " in line:
+            break
+    with namespaces.hosts[1].unplugged():
+        rest, err = process.communicate(timeout=60)
+    assert process.returncode in (7, 8), "".join(out) + rest + err
+    (folder,) = (tmp_path / "runs").iterdir()
+    (step,) = json.loads((folder / "run.json").read_text())["steps"]
+    gone = namespaces.hosts[1].name
+    said = [reason for reason in step["reasons"] if reason.startswith(("host_late", "host_lost"))]
+    assert len(said) == 2 and all(gone in reason for reason in said)
+    assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
+
+
+def test_a_host_that_went_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
+    plan = per_host(tmp_path, lab, "3s")
+    plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    lab.hosts[1].sshds[0].kill_sessions()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (7, 8), out + err
+    (folder,) = (tmp_path / "runs").iterdir()
+    one, two = json.loads((folder / "run.json").read_text())["steps"]
+    assert "host_lost" in "".join(one["reasons"]) and "host_lost" not in "".join(two["reasons"]), out
+    assert "it is connected again, and takes part from the next step on" in out
+
+
+def test_a_frozen_controller_is_no_lease(tmp_path: Path, namespaces: Lab) -> None:
+    """SIGSTOP for longer than the lease: the hosts stop by themselves, and say so when the controller wakes."""
+    plan = per_host(tmp_path, namespaces, "30s")
+    plan.write_text(plan.read_text().replace("threads: 1", "threads: 1\nlease: 3s"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(5)
+    os.kill(process.pid, signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert "its lease ran out" in out, out + err
+    assert process.returncode in (7, 8)

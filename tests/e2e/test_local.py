@@ -1,0 +1,194 @@
+"""`ivypy run` on this machine: a real slave, a real engine, a real file, a real Ctrl-C."""
+
+import csv
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.runs import ROOT, ivypy, presence, run, start, written
+
+pytestmark = pytest.mark.slow
+
+QUICK = ("-D", "size=16MiB", "-D", "subinterval=0.5s", "-D", "warmup=0.5s", "-D", "measure=3s")
+
+PLAN = """\
+name: local
+threads: 1
+luns: {{ create: {{ path: {path}, size: 16MiB }} }}
+workloads: {{ w: {{ iosequencer: random_independent, iops: 500, maxtags: 8, fraction_read: 50% }} }}
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
+steps: [ go: one ]
+"""
+
+
+def a_plan(tmp_path: Path, measure: str = "3s") -> Path:
+    return written(tmp_path, PLAN.format(path=tmp_path / "data", measure=measure))
+
+
+def slaves_of(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def test_the_first_plan_runs_to_a_result(tmp_path: Path) -> None:
+    done = run(ROOT / "configs" / "first.yaml", tmp_path / "runs", *QUICK, "-D", f"path={tmp_path / 'data'}")
+    assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
+    assert [row["name"] for row in done.rows("summary.all.csv")] == ["max", "half", "half_mixed"]
+    assert str(done.folder) in done.out
+    assert done.out.index("local: created 1 file") < done.out.index("step 0 of 0..2"), "told when it was so"
+    assert not (tmp_path / "data").exists(), "what the plan created is removed"
+    first, half, _ = done.rows("summary.all.csv")
+    assert float(first["overall_iops"]) > 0 and first["overall_response_us_mean"] == ""
+    assert float(half["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
+
+
+def test_rows_add_up(tmp_path: Path) -> None:
+    done = run(a_plan(tmp_path), tmp_path / "runs")
+    rows = done.rows("step0000.one/all/all.csv")
+    measured = [row for row in rows if row["phase"] == "run"]
+    (summary,) = done.rows("summary.all.csv")
+    for column in ("overall_service_count", "read_service_count", "write_service_count", "due"):
+        assert sum(float(row[column]) for row in measured) == float(summary[column])
+    assert float(summary["overall_service_us_max"]) == max(float(row["overall_service_us_max"]) for row in measured)
+    buckets = done.rows("step0000.one/all/all.histogram.csv")
+    counted = sum(int(b["count"]) for b in buckets if (b["category"], b["time"]) == ("overall", "service"))
+    assert counted == int(summary["overall_service_count"])
+
+
+def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
+    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    slaves = slaves_of(process.pid)
+    assert slaves
+    pressed = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130, out + err
+    assert time.monotonic() - pressed < 5
+    assert "shortened (" in out and not any(slave.is_running() for slave in slaves)
+    (folder,) = (tmp_path / "runs").iterdir()
+    for path in folder.rglob("*.csv"):
+        text = path.read_text()
+        assert text.endswith("\n")
+        assert len({len(row) for row in csv.reader(text.splitlines())}) == 1, path
+    assert not (tmp_path / "data").exists()
+
+
+def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
+    plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
+    process = start(plan, tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "creating 1 file" in line:
+            break
+    pressed = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 130, out + err
+    assert time.monotonic() - pressed < 5
+    assert not (tmp_path / "data").exists()
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
+
+
+def test_a_slave_that_was_put_aside_for_a_moment_costs_one_step(tmp_path: Path) -> None:
+    """SIGSTOP over one barrier: the next step, which needs new instances, has the host again."""
+    text = PLAN.format(path=tmp_path / "data", measure="3s").replace(
+        "[ go: one ]", "[ go: { name: one, loop: { seed: [1, 2] } } ]"
+    )
+    process = start(written(tmp_path, text), tmp_path / "runs")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if " run " in line:
+            break
+    (slave,) = slaves_of(process.pid)
+    slave.suspend()
+    time.sleep(1.2)
+    slave.resume()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode in (7, 8), out + err
+    (folder,) = (tmp_path / "runs").iterdir()
+    first, second = json.loads((folder / "run.json").read_text())["steps"]
+    cut = {reason.split(" (")[0] for reason in first["reasons"] if "every host was late or lost" in reason}
+    assert cut in ({"shortened"}, {"interrupted"}), first
+    assert not any(reason.startswith("host_lost") for reason in second["reasons"]), "it takes part again"
+    with open(folder / "step0001.one+seed=2" / "all" / "all.csv", newline="") as file:
+        assert presence(next(csv.DictReader(file))) == "1/1"
+
+
+def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
+    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    assert process.stdout is not None
+    shown = 0
+    for line in process.stdout:
+        shown += " run " in line
+        if shown == 3:  # up to two rows that were shown may still wait for the writer
+            break
+    slaves = slaves_of(process.pid)
+    process.kill()
+    process.communicate()
+    gone, alive = psutil.wait_procs(slaves, timeout=10)
+    assert gone and not alive
+    (folder,) = (tmp_path / "runs").iterdir()
+    with open(folder / "step0000.one" / "all" / "all.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) >= 2 and all(row["overall_iops"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    "changed, code, says",
+    [
+        (("iops: 500", "iopz: 500"), 2, "did you mean 'iops'"),
+        (("16MiB", "1KiB"), 2, "choose a smaller blocksize or a larger LUN"),
+        (
+            (
+                "luns: {{ create: {{ path: {path}, size: 16MiB }} }}",
+                "destroy: true\nluns: {{ files: [ /nowhere/* ] }}",
+            ),
+            3,
+            "local: no LUN is selected",
+        ),
+        (("{path}", "/proc/ivypy-data"), 3, "/proc"),
+        (("luns:", "cpus: 0,4090\nluns:"), 3, "local: prepare: core 4090 is not there, or not for this process"),
+        (("luns:", "cpus: 4-0\nluns:"), 2, "the smaller number stands first"),
+    ],
+)
+def test_bad_input_is_told_with_its_place(tmp_path: Path, changed: tuple[str, str], code: int, says: str) -> None:
+    text = PLAN.replace(*changed).format(path=tmp_path / "data", measure="1s")
+    done = run(written(tmp_path, text), tmp_path / "runs")
+    assert (done.code, says in done.err) == (code, True), done.out + done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_file_that_is_there_is_not_overwritten_without_consent(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"x" * (16 << 20))
+    text = PLAN.replace("create: {{ path: {path}, size: 16MiB }}", "files: [ {path} ]")
+    plan = written(tmp_path, text.format(path=precious, measure="1s"))
+    done = run(plan, tmp_path / "runs")
+    assert done.code in (2, 4) and "destroy: true" in done.err, done.err
+    assert precious.read_bytes() == b"x" * (16 << 20)
+
+
+@pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("--version",), ("columns",), ("schema",)])
+def test_what_needs_no_plan_answers(words: tuple[str, ...]) -> None:
+    done = ivypy(*words)
+    assert done.returncode == 0 and done.stdout and not done.stderr
+
+
+def test_a_mistyped_command_is_told_the_right_one() -> None:
+    done = ivypy("rnu")
+    assert done.returncode == 2 and "Did you mean 'run'?" in done.stderr.replace("\n", " ")
+
+
+def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
+    for command in ("check", "run", "devices"):
+        done = ivypy(command, str(tmp_path / "no.yaml"))
+        assert done.returncode == 2 and "no.yaml" in done.stderr and "Traceback" not in done.stderr

@@ -1,0 +1,162 @@
+"""Runs whose hosts are driven by real processes beside the controller: what ends whom."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.runs import Finished, only_late, presence, written
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: processes
+threads: 1
+backend: "null"
+lease: 2s
+hosts:
+  - { name: a, launcher: local }
+  - { name: b, launcher: local }
+  - { name: c, launcher: local }
+luns: { create: { path: "PATH/{host}", size: 1MiB } }
+workloads: { w: { iops: 200, maxtags: 8, fraction_read: 50% } }
+rollups: [ host ]
+defaults: { subinterval: 0.5s, warmup: 0.5s, measure: MEASURE }
+steps: [ go: one ]
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+from ivypy.master.live.choose_view import Ui, watcher
+from ivypy.master.plan.load import load
+from ivypy.master.run.signals import run_until_pressed
+from ivypy.master.run.run import Options, run_plan
+
+plan, options = load(Path(sys.argv[1]), {}), Options(Path(sys.argv[2]), None, (), processes=2)
+sys.exit(run_until_pressed(lambda presses: run_plan(plan, options, watcher(Ui.LINES), presses)))
+"""
+
+
+class Going:
+    """A run under way: `a` and `b` driven by one process, `c` by another."""
+
+    def __init__(self, process: "subprocess.Popen[str]", root: Path) -> None:
+        self.process, self.root = process, root
+        self.of = psutil.Process(process.pid)
+        assert process.stdout is not None
+        for line in process.stdout:
+            if " run " in line:
+                break
+        self.drivers = sorted(self.of.children(), key=lambda one: len(one.children()), reverse=True)
+        self.slaves = [driver.children() for driver in self.drivers]
+
+    def ended(self) -> Finished:
+        out, err = self.process.communicate(timeout=30)
+        return Finished(self.process.returncode, out, err, self.root)
+
+
+@contextmanager
+def going(tmp_path: Path, measure: str, steps: str = "go: one") -> Iterator[Going]:
+    text = PLAN.replace("PATH", str(tmp_path)).replace("MEASURE", measure).replace("go: one", steps)
+    plan = written(tmp_path, text)
+    words = [sys.executable, "-c", PROGRAM, str(plan), str(tmp_path / "runs")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    try:
+        one = Going(process, tmp_path / "runs")
+        assert [len(slaves) for slaves in one.slaves] == [2, 1]
+        yield one
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def within(seconds: float, happened: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + seconds
+    while not happened() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return happened()
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
+
+
+def test_a_run_with_driver_processes_is_a_run(tmp_path: Path) -> None:
+    with going(tmp_path, "2s") as run:
+        done = run.ended()
+    assert done.code in (0, 8), done.out + done.err
+    (whole,) = done.rows("summary.all.csv")
+    parts = done.rows("summary.host.csv")
+    assert presence(whole) == "3/3" and len(parts) == 3 and only_late(whole["reasons"]), whole["reasons"]
+    for column in ("due", "overall_service_count", "read_service_count"):
+        assert float(whole[column]) == sum(float(part[column]) for part in parts)
+    logs = [(done.folder / "log" / f"{host}.log").read_text() for host in "abc"]
+    assert all('"type":"go"' in log and '"type":"result"' in log for log in logs)
+
+
+def test_a_driver_process_that_is_killed_costs_its_hosts_alone(tmp_path: Path) -> None:
+    with going(tmp_path, "3s") as run:
+        run.drivers[0].kill()
+        assert within(5, lambda: gone(run.slaves[0])) and not gone(run.slaves[1])
+        done = run.ended()
+    assert done.code in (7, 8), done.out + done.err  # 8: the machine was busy, too
+    lost = {row["host"]: row["text"] for row in done.rows("events.csv") if row["kind"] == "lost"}
+    assert lost == dict.fromkeys("ab", "its driver process ended: it was killed by SIGKILL")
+    (whole,) = done.rows("summary.all.csv")
+    assert whole["verdict"] != "valid" and presence(done.rows("step0000.one/all/all.csv")[-1]) == "1/3"
+
+
+def test_a_signal_to_all_is_the_controllers_to_answer(tmp_path: Path) -> None:
+    with going(tmp_path, "60s") as run:
+        for one in run.drivers:
+            one.send_signal(signal.SIGINT)
+            one.send_signal(signal.SIGTERM)
+        os.killpg(run.process.pid, signal.SIGINT)
+        done = run.ended()
+        assert done.code == 130, done.out + done.err
+        assert gone([*run.drivers, *run.slaves[0], *run.slaves[1]])
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
+def test_no_host_outlives_its_controller(tmp_path: Path, how: signal.Signals) -> None:
+    """A frozen one is gone after the lease, here 2 s."""
+    with going(tmp_path, "60s") as run:
+        run.process.send_signal(how)
+        assert within(10, lambda: gone([*run.drivers, *run.slaves[0], *run.slaves[1]]))
+
+
+def test_a_frozen_driver_process_costs_its_hosts_alone(tmp_path: Path) -> None:
+    with going(tmp_path, "3s") as run:
+        run.drivers[0].suspend()
+        done = run.ended()
+        assert gone([*run.drivers, *run.slaves[0], *run.slaves[1]])
+    assert done.code in (7, 8), done.out + done.err
+    lost = {row["host"]: row["text"] for row in done.rows("events.csv") if row["kind"] == "lost"}
+    assert set(lost) == set("ab") and all("driver process" in words for words in lost.values()), lost
+    assert presence(done.rows("step0000.one/all/all.csv")[-1]) == "1/3"
+
+
+def test_hosts_of_a_driver_process_that_is_gone_come_back_driven_by_the_controller(tmp_path: Path) -> None:
+    with going(tmp_path, "5s", "go: one, go: two") as run:
+        run.drivers[0].kill()
+        assert within(20, lambda: len(run.of.children()) == 3), "two slaves, and a driver process"
+        done = run.ended()
+    assert {row["host"] for row in done.rows("events.csv") if row["kind"] == "rejoined"} == {"a", "b"}
+    assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"
+
+
+def test_a_host_of_a_driver_process_comes_back_driven_by_it(tmp_path: Path) -> None:
+    with going(tmp_path, "5s", "go: one, go: two") as run:
+        run.slaves[0][0].kill()
+        assert within(20, lambda: len(run.drivers[0].children()) == 2 and gone(run.slaves[0][:1]))
+        done = run.ended()
+    assert len([row for row in done.rows("events.csv") if row["kind"] == "rejoined"]) == 1
+    assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"
+    assert not [path for path in tmp_path.iterdir() if path.is_file() and path.suffix != ".yaml"], "files are left"

@@ -1,0 +1,98 @@
+"""The core without Python, under sanitizers: whole lives on real backends, and a backend that fails in every way."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.engine import BACKENDS, SQPOLL, run
+
+pytestmark = pytest.mark.slow
+
+SCENARIOS = [
+    "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
+    "refused",  # the submit call refuses one I/O
+    "taken_in_parts",  # the kernel takes less than was offered
+    "again_from_the_call",  # the submit call says EAGAIN for a while
+    "again",  # I/Os come back with EAGAIN while the queue is full: they keep their times, and the cap comes down
+    "always_again",  # a device that says EAGAIN whatever its queue
+    "full_queue",  # never more in flight than nr_requests
+    "other_queues",  # of different hardware queues each thread has all,
+    "same_queue",  # of one and the same a part
+    "not_pinned",  # a thread that may submit to any of them is taken to submit to that of the others,
+    "one_not_pinned",  # whichever that is
+    "kernel_thread",  # (of sqpoll's, too)
+    "filled_by_others",  # who finds them full with nothing in flight asks again without waiting
+    "resized",  # the block size changes while I/Os are in flight: none is short, the queue never over-full
+    "hung",  # of two LUNs on a thread, one hangs at 256 tags: the other keeps its rate
+    "came_back",  # more I/Os came back after the step than one look at the ring finds: none is missing
+    "died",  # a thread cannot go on: it says why, and the step ends
+    "stray_behind",  # an address goes wrong, behind what was agreed to: the thread dies, and no write goes there,
+    "stray_before",  # before it,
+    "stray_elsewhere",  # in another one,
+    "stray_far",  # or beyond all bounds;
+    "stray_direction",  # nor does a write go that should have been a read
+    "lease_while_deaf",  # the lease ends while the thread is frozen: nothing is submitted afterwards
+    "stuck_thread",  # a thread hangs in the submit call for several subintervals: nothing is lost
+    "held_thread",  # a thread never comes back: the step ends all the same
+    "late_by_turns",  # each of two threads is late at one boundary: every result is of its own subinterval
+    "stalled_even",  # what fell due in a long stall is counted in the subinterval in which it did,
+    "stalled_exponential",  # with exponential gaps, too,
+    "edited_while_stalled",  # and although an edit was made meanwhile
+    "lease_in_submit",  # the kernel takes a batch in parts, and the lease ends between them
+    "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
+    "slowed_down",  # what waits for storage is not
+    "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
+]
+
+HANGS = [
+    "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
+    "hung_go",  # a thread hangs while `go` prepares it: a halt acts, close keeps its limit
+    "slow_errand",  # and `go` gives it up
+    "slow_delete",  # a thread does not let go of an instance: it stays, until it does
+    "slow_exit",  # nor of what it drives when it is to end
+]
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    with open(path, "wb") as file:
+        file.truncate(16 << 20)
+    return path
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
+def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
+    run("faults", scenario, image, sanitizer=sanitizer)
+
+
+@pytest.mark.parametrize("scenario", HANGS)
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
+def test_what_hangs_outside_of_io_keeps_nobody_who_steers_or_ends(scenario: str, sanitizer: str, image: Path) -> None:
+    run("hangs", scenario, image, sanitizer=sanitizer)
+
+
+@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+@pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
+def test_edits_swaps_and_every_ending_at_once(backend: str, sanitizer: str, image: Path) -> None:
+    """Every result adds up: due = submitted + dropped + backlog, submitted = completed + errors + in flight."""
+    run("life", backend, image, 40, sanitizer=sanitizer)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
+def test_no_memory_is_read_before_it_is_written(backend: str, image: Path) -> None:
+    """Fairly scheduled: valgrind lets no other thread run while one waits in io_uring's system call."""
+    if shutil.which("valgrind") is None:
+        pytest.skip("this machine lacks valgrind")
+    run(
+        "life",
+        backend,
+        image,
+        20,
+        sanitizer="plain",
+        wrapper=["valgrind", "--fair-sched=try", "-q", "--error-exitcode=9", "--leak-check=full"],
+    )

@@ -1,0 +1,277 @@
+"""The engine on real devices with real faults; fio beside it where it can be compared."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, ThreadCount
+from ivypy.protocol.histogram import lower_edge, upper_edge
+from ivypy.slave.engine._engine import now_ns
+from tests.support.devices import FaultFs, Throttle
+from tests.support.engine import MS, REAL, SQPOLL, Drive, S, drive, fields
+from tests.support.fio import fio
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+def aio(request: pytest.FixtureRequest) -> Iterator[Drive]:
+    """To be asked for after devices, so that it is closed before they are undone."""
+    yield from drive(request.param)
+
+
+# What takes long, with one of them always, and with the others in the long tier.
+ONE_AND_LONG = pytest.mark.parametrize(
+    "aio", [way if way == "libaio" else pytest.param(way, marks=pytest.mark.long) for way in REAL], indirect=True
+)
+
+
+def merged(step: Drive, series: int) -> dict[int, int]:
+    """The histogram of a series over all results and classes."""
+    total: dict[int, int] = {}
+    for result in step.results:
+        for of_class in result.histograms:
+            for bucket, count in of_class[series].items():
+                total[bucket] = total.get(bucket, 0) + count
+    return total
+
+
+def percentile(histogram: dict[int, int], share: float) -> float:
+    """The middle of the bucket that holds it, in nanoseconds."""
+    wanted, seen = share * sum(histogram.values()), 0
+    for bucket in sorted(histogram):
+        seen += histogram[bucket]
+        if seen >= wanted:
+            return (lower_edge(bucket) + upper_edge(bucket)) / 2
+    raise AssertionError("an empty histogram")
+
+
+def mean(step: Drive, series: int) -> float:
+    return sum(r.series(series, Moment.SUM) for r in step.results) / sum(r.series(series) for r in step.results)
+
+
+def run(step: Drive, seconds: float) -> float:
+    """Runs instance 0 for so long: its IOPS."""
+    step.go([0], int(seconds * S / 4))
+    step.engine.stop(3)
+    step.finish()
+    return step.total(Count.COMPLETED) / sum(result.raw.length_ns for result in step.results) * S
+
+
+@ONE_AND_LONG
+def test_a_paced_file_falls_due_exactly_and_is_submitted_in_time(aio: Drive, tmp_path: Path) -> None:
+    path = tmp_path / "image"
+    path.write_bytes(os.urandom(64 << 20))
+    aio.create(0, aio.lun(path), iops=5000.0, maxtags=16)
+    run(aio, 20)
+    assert abs(aio.total(Count.DUE) / 100_000 - 1) < 0.001
+    assert aio.results[-1].total(Count.BACKLOG) <= 50  # what fell due in its last 10 ms
+    assert percentile(merged(aio, LATENESS), 0.5) < 15_000
+
+
+def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: FaultFs, aio: Drive) -> None:
+    aio.create(0, aio.lun(faulty_lun.device), iops=1000.0, maxtags=8)
+    aio.go([0], S)
+    aio.until(2)
+    faulty_lun.hang()
+    time.sleep(2)
+    faulty_lun.resume()
+    aio.engine.stop(7)
+    aio.finish()
+    response, service = merged(aio, RESPONSE), merged(aio, SERVICE)
+    assert aio.total(Count.DUE) == 8000
+    assert sum(response.values()) == aio.total(Count.COMPLETED)
+    assert (
+        aio.total(Count.COMPLETED) + aio.results[-1].total(Count.BACKLOG) + aio.results[-1].total(Count.IN_FLIGHT)
+        == 8000
+    )
+    assert percentile(response, 0.99) >= 1.9 * S
+    assert 1 <= sum(count for bucket, count in service.items() if lower_edge(bucket) > S) <= 8
+    assert sum(count for bucket, count in response.items() if lower_edge(bucket) > S) >= 900
+
+
+def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
+    faulty_lun: FaultFs, loop_lun: str, aio: Drive
+) -> None:
+    aio.create(0, aio.lun(faulty_lun.device), iops=20_000.0, maxtags=256)
+    aio.create(1, aio.lun(loop_lun), iops=2000.0, maxtags=16)
+    aio.go([0, 1], 500 * MS)
+    aio.until(1)
+    faulty_lun.hang()
+    try:
+        aio.until(8)
+    finally:
+        faulty_lun.resume()
+    hung = aio.results[3:8]
+    assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > 2 * S
+    assert all(result.counts[0, Count.COMPLETED] == 0 for result in hung)
+    assert all(result.counts[0, Count.IN_FLIGHT] <= 128 for result in hung)  # nr_requests of a loop device
+    assert all(result.counts[0, Count.OLDEST_OWED_NS] > S // 2 for result in hung)
+    assert sum(int(result.counts[1, Count.DUE]) for result in hung) == 5000
+    # On a busy machine it may begin or end with some that are owed.
+    assert abs(sum(int(result.counts[1, Count.COMPLETED]) for result in hung) - 5000) < 500
+    aio.engine.halt()
+    assert aio.finish().uncaught == 0
+
+
+def test_a_lun_hung_at_the_end_is_left_behind_in_bounded_time(faulty_lun: FaultFs, loop_lun: str, aio: Drive) -> None:
+    aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=4)
+    aio.create(1, aio.lun(loop_lun), iops=500.0)
+    aio.go([0, 1], 500 * MS)
+    aio.until(1)
+    faulty_lun.hang()
+    try:
+        aio.until(2)
+        asked = now_ns()
+        aio.engine.halt()
+        end = aio.finish(30)
+        assert 9 * S < now_ns() - asked < 13 * S
+        assert (end.uncaught, end.reason) == (4, "commanded")
+        assert end.oldest_uncaught_ns > 10 * S
+        with pytest.raises(OSError, match="4 I/Os of the instance have not come back"):
+            aio.engine.delete(0)
+        aio.go([1], 500 * MS)  # the rest goes on
+        aio.engine.stop(1)
+        assert aio.finish().uncaught == 0
+        assert aio.total(Count.COMPLETED) >= 490
+    finally:
+        faulty_lun.resume()
+
+
+def test_errors_are_counted_by_errno_and_enter_no_latency(faulty_lun: FaultFs, aio: Drive) -> None:
+    faulty_lun.tell(read_ppm=50_000)
+    aio.create(0, aio.lun(faulty_lun.device), iops=2000.0, maxtags=8)
+    run(aio, 4)
+    errors = aio.total(Count.ERRORS)
+    assert 250 < errors < 550
+    assert {(number, code) for result in aio.results for number, code, _ in result.raw.faults} == {(0, errno.EIO)}
+    assert sum(count for result in aio.results for _, _, count in result.raw.faults) == errors
+    assert sum(merged(aio, SERVICE).values()) == aio.total(Count.COMPLETED) <= 8000 - errors
+    assert aio.total(Count.SHORT) == 0
+
+
+def test_a_device_torn_out_fails_at_once_and_does_not_take_the_core(faulty_lun: FaultFs, aio: Drive) -> None:
+    aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=8)
+    aio.go([0], 500 * MS)
+    aio.until(1)
+    faulty_lun.process.kill()
+    aio.until(3)
+    aio.engine.halt()
+    aio.finish()
+    dead = aio.results[2]
+    assert dead.total(Count.COMPLETED) == 0
+    assert 0 < dead.total(Count.ERRORS) <= 500 * 8  # at most all tags once a millisecond
+    assert dead.thread(ThreadCount.CPU_TIME) < 300 * MS
+
+
+def test_block_0_is_never_written_and_the_last_one_is(loop_lun: str, aio: Drive) -> None:
+    aio.create(
+        0, aio.lun(loop_lun, writable=True), iosequencer="sequential", fraction_read=0.0, iops=-1.0, blocksize=1 << 20
+    )
+    run(aio, 4)
+    assert aio.total(Count.COMPLETED) > 255
+    with open(loop_lun, "rb") as file:
+        assert file.read(1 << 20) == bytes(1 << 20)
+        file.seek(-4096, os.SEEK_END)
+        assert file.read() != bytes(4096)
+
+
+def test_a_full_queue_does_not_block_submission(faulty_lun: FaultFs, aio: Drive) -> None:
+    limit = int(Path(f"/sys/block/{Path(faulty_lun.device).name}/queue/nr_requests").read_text())
+    faulty_lun.tell(read_us=50_000)
+    aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=4 * limit)
+    run(aio, 4)
+    assert max(result.total(Count.IN_FLIGHT) for result in aio.results) <= limit
+    assert aio.total(Count.QUEUE_LIMITED) > 0
+    assert max(result.thread(ThreadCount.HARVEST_GAP_MAX) for result in aio.results) < 40 * MS
+    assert aio.total(Count.ERRORS) == 0
+
+
+def test_a_process_that_thaws_after_its_lease_submits_nothing(loop_lun: str) -> None:
+    """Seen in the device's own counters, which count what it was given."""
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from tests.support.engine import Drive, Engine
+step = Drive(Engine("libaio", [-1]))
+step.create(0, step.lun({loop_lun!r}), 0, iops=2000.0)
+step.go([0], 100_000_000, lease_s=1.5)
+step.until(3)
+print("running", flush=True)
+print(step.finish().reason, flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "running\n"
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(2)
+    counted = Path(f"/sys/block/{Path(loop_lun).name}/stat").read_text()
+    child.send_signal(signal.SIGCONT)
+    assert child.communicate(timeout=20)[0] == "lease\n"
+    assert int(counted.split()[0]) > 300
+    assert Path(f"/sys/block/{Path(loop_lun).name}/stat").read_text() == counted
+
+
+def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[float, ...]], within: float) -> None:
+    """Ours and fio's in turn, three times. The middle of each figure must be within the given share of fio's; where
+    either's own figures are further apart than that, the machine has too much else to do to tell: skip."""
+    pairs = [(theirs(), ours()) for _ in range(3)]
+    for figures in zip(*[zip(*pair, strict=True) for pair in pairs], strict=True):
+        them, us = (sorted(of_one) for of_one in zip(*figures, strict=True))
+        if max(them[-1] / them[0], us[-1] / us[0]) - 1 >= within:
+            pytest.skip(f"the machine is too busy: fio's {them}, ours {us}")
+        assert abs(us[1] / them[1] - 1) < within, f"fio's {them}, ours {us}"
+
+
+@pytest.mark.long
+@ONE_AND_LONG
+def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Drive) -> None:
+    """At least 20 s: the throttle dispenses in bursts of 100 ms."""
+    launcher = ["sh", "-c", f'echo $$ > {throttled_lun.folder}/cgroup.procs; exec "$@"', "sh"]
+    theirs = fio(throttled_lun.device, 20, "--iodepth=8", launcher=launcher)
+    throttled_lun.join(os.getpid())
+    aio.create(0, aio.lun(throttled_lun.device), iops=-1.0, maxtags=8)
+    ours = run(aio, 20)
+    assert abs(ours / theirs.iops - 1) < 0.01, f"{ours} of ours, {theirs.iops} of fio's, of 1000"
+
+
+@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.long), 16])
+@ONE_AND_LONG
+def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:
+    """5 ms in a FUSE below a loop device: mean and p99."""
+    faulty_lun.tell(read_us=5000)
+    aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=depth)
+
+    def ours() -> tuple[float, ...]:
+        run(aio, 3)
+        return mean(aio, SERVICE), percentile(merged(aio, SERVICE), 0.99)
+
+    beside(lambda: fio(faulty_lun.device, 3, f"--iodepth={depth}").latency, ours, 0.02)
+
+
+def moved(device: str) -> int:
+    """Bytes that the kernel has read from and written to a device."""
+    figures = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()
+    return 512 * (int(figures[2]) + int(figures[6]))
+
+
+def test_bytes_are_those_that_the_kernel_counts_while_block_size_and_range_change(loop_lun: str, aio: Drive) -> None:
+    lun = aio.lun(loop_lun, writable=True)
+    before = moved(loop_lun)
+    aio.create(0, lun, ceilings=(8, 262144), iops=-1.0, maxtags=8, fraction_read=0.5)
+    aio.go([0], 50 * MS)
+    for number, size in enumerate([65536, 512, 262144, 4096, 131072], 1):
+        aio.until(2 * number - 1)
+        aio.edit(number, [(0, fields(iops=-1.0, maxtags=1 + number, fraction_read=0.5, blocksize=size,
+                                     range=(number << 20, 64 << 20)))])  # fmt: skip
+    aio.engine.stop(12)
+    end = aio.finish()
+    assert aio.total(Count.ERRORS) == 0
+    assert 0 <= moved(loop_lun) - before - aio.total(Count.BYTES) <= end.caught * 131072

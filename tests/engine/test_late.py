@@ -1,0 +1,87 @@
+"""Late harvests: what a thread without a core finds late is counted, whether it slept or worked."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, ThreadCount
+from ivypy.slave.engine._engine import Engine
+from tests.support.engine import MS, REAL, Drive, S
+from tests.support.hogs import wanted_core
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    path.write_bytes(os.urandom(16 << 20))  # what was never written is read without the disk
+    return path
+
+
+def beside(image: Path, backend: str, tags: int, hogs: int, iops: float = -1.0) -> Drive:
+    """On a core that so many others want, for two seconds."""
+    core = max(os.sched_getaffinity(0))
+    engine = Engine(backend, [core])
+    try:
+        step = Drive(engine)
+        step.create(0, step.lun(image), iops=iops, maxtags=tags)
+        with wanted_core(core, hogs):
+            step.go([0], 500 * MS)
+            engine.stop(3)
+            step.finish()
+    finally:
+        assert engine.close(15.0) == []
+    return step
+
+
+def service_ns(step: Drive) -> int:
+    return sum(result.series(SERVICE, Moment.SUM) for result in step.results)
+
+
+def found_late_ns(step: Drive) -> int:
+    """By how much completions were looked for late, in all."""
+    return sum(result.thread(ThreadCount.HARVEST_LATE_SUM) for result in step.results)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tags", [1, 8])
+@pytest.mark.parametrize("backend", REAL)
+def test_what_waits_for_a_thread_without_a_core_is_counted(backend: str, tags: int, image: Path) -> None:
+    """Beside others a thread has a part of its core; by what the I/Os in flight take longer, they are found late."""
+    alone, wanted = beside(image, backend, tags, 0), beside(image, backend, tags, 3)
+    (alone_ns, _), (each_ns, late_ns) = (
+        (service_ns(step) / step.total(Count.COMPLETED), found_late_ns(step) / step.total(Count.COMPLETED))
+        for step in (alone, wanted)
+    )
+    assert 0.4 * (each_ns - alone_ns) <= late_ns <= each_ns
+
+
+@pytest.mark.slow
+def test_so_it_is_of_what_takes_no_time_itself(image: Path) -> None:
+    assert found_late_ns(beside(image, "null", 32, 3)) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", REAL)
+def test_what_waits_for_a_tag_that_was_found_late_is_late(backend: str, image: Path) -> None:
+    """At a rate that one tag bears easily, nothing but the generator makes an I/O wait for it."""
+    alone = beside(image, backend, 1, 0)
+    iops = 0.4 * alone.total(Count.COMPLETED) / sum(result.raw.length_ns for result in alone.results) * S
+    step = beside(image, backend, 1, 3, iops)
+    waited_ns = sum(result.series(RESPONSE, Moment.SUM) for result in step.results) - service_ns(step)
+    late_ns = sum(result.series(LATENESS, Moment.SUM) for result in step.results)
+    assert 0.8 * waited_ns <= late_ns <= 1.1 * waited_ns
+
+
+def test_a_sleep_that_finds_nothing_is_not_late(image: Path) -> None:
+    engine = Engine("null", [-1])
+    try:
+        step = Drive(engine)
+        step.create(0, step.lun(image), iops=0.0)
+        step.go([0], 50 * MS)
+        engine.stop(1)
+        step.finish()
+    finally:
+        assert engine.close(15.0) == []
+    assert all(result.thread(ThreadCount.HARVEST_LATE_SUM) == 0 for result in step.results)
+    assert all(result.thread(ThreadCount.HARVEST_LATE_P99) == 0 for result in step.results)

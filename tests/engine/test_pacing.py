@@ -1,0 +1,206 @@
+"""Due times: even, exponential, across edits, and with a backlog; and the addresses that go with them."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.support.engine import S, run
+
+pytestmark = pytest.mark.slow
+
+HOUR = 3600 * S
+
+
+def talk(gaps: str, *commands: str) -> list[list[int]]:
+    """What a pacer answers to each command."""
+    lines = run("pacing", gaps, told="\n".join(commands) + "\n").splitlines()
+    assert len(lines) == len(commands)
+    return [list(map(int, line.split())) for line in lines]
+
+
+@pytest.mark.parametrize("iops", [1.0, 3.0, 7000.0, 5000.1, 333333.3, 1e9])
+def test_even_gaps_do_not_drift_in_an_hour(iops: float) -> None:
+    _, first, (count, backlog, since, dropped), (due, fraction) = talk(
+        "even", f"start 5 {iops} {S}", "next", f"due {S + HOUR}", "next"
+    )
+    start = Fraction(first[0]) + Fraction(first[1], 2**64)
+    exact = start + count * Fraction(S) / Fraction(iops)
+    assert abs(Fraction(due) + Fraction(fraction, 2**64) - exact) < Fraction(1, 1000)  # ns
+    assert (backlog, since, dropped) == (count, first[0], 0)
+    assert abs(count - 3600 * iops) <= 1 + 3600 * iops * 1e-12
+
+
+@pytest.mark.parametrize("drift_ppm", [0, 200, -35])
+@pytest.mark.parametrize("length_ns", [5 * S, S, 999_999_937, 100_000_001])
+def test_boundaries_do_not_drift_by_a_nanosecond_in_a_day(length_ns: int, drift_ppm: float) -> None:
+    assert int(run("day", length_ns, drift_ppm)) == 24 * HOUR // length_ns
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("iops", [100.0, 300_000.0])
+def test_gaps_of_random_independent_are_exponential(iops: float, seed: int) -> None:
+    count = 20_000
+    horizon = S + int(2 * count / iops * S)
+    *_, taken = talk("exponential", f"start {seed} {iops} {S}", f"due {horizon}", f"take {count}")
+    gaps = np.diff(np.array([S, *taken], dtype=np.float64))
+    assert stats.kstest(gaps, stats.expon(scale=S / iops).cdf).pvalue > 0.01
+    assert abs(gaps.mean() * iops / S - 1) < 4 / count**0.5
+    assert abs(np.corrcoef(gaps[:-1], gaps[1:])[0, 1]) < 4 / count**0.5
+
+
+def test_first_due_times_are_staggered_over_a_gap() -> None:
+    firsts = [talk("even", f"start {seed} 1000 {S}", "next")[1][0] - S for seed in range(0, 400, 20)]
+    assert stats.kstest(np.array(firsts) / 1e6, "uniform").pvalue > 0.01
+
+
+def test_a_backlog_is_owed_at_the_due_times_that_it_had() -> None:
+    """What is taken late is what would have been taken in time."""
+    for gaps in ("even", "exponential"):
+        _, (count, *_), in_time = talk(gaps, f"start 9 1000 {S}", f"due {3 * S}", "take 1000")
+        commands = [f"start 9 1000 {S}"]
+        commands += [f"due {S + n * S // 1000}" for n in range(2000)]  # counted one by one, not all at once
+        late = talk(gaps, *commands, "take 1000")[-1]
+        assert count >= 1000
+        assert late == in_time
+
+
+def test_an_edit_leaves_what_is_overdue_and_times_anew_what_is_not() -> None:
+    edit = 2 * S
+    _, (before, *_), _, (after, backlog, since, _), taken = talk(
+        "even", f"start 1 1000 {S}", f"due {edit}", f"retime 4000 {edit}", f"due {3 * S}", "take 5000"
+    )
+    assert (before, after, backlog) == (1000, 4000, 5000)
+    assert since == taken[0] < S + 1_000_000
+    assert {b - a for a, b in pairwise(taken[:1000])} == {1_000_000}
+    assert {b - a for a, b in pairwise(taken[1000:])} == {250_000}
+    assert edit <= taken[1000] <= edit + 250_000
+
+
+def test_the_count_is_the_integral_of_the_rate_however_often_it_changes() -> None:
+    commands, at, expected = [f"start 3 10 {S}"], S, 0.0
+    for n in range(300):
+        rate = 1 + n % 17
+        commands += [f"retime {rate} {at}"]
+        at += S // 20  # most gaps are longer than the time between two edits
+        expected += rate / 20
+        commands += [f"due {at}"]
+    answers = talk("even", *commands)
+    total = sum(answer[0] for answer in answers if len(answer) == 4)
+    assert abs(total - expected) <= 1
+
+
+def test_exponential_gaps_stay_exponential_across_edits() -> None:
+    commands, at = [f"start 3 100 {S}"], S
+    for _ in range(400):
+        at += S // 40
+        commands += [f"due {at}", f"retime 100 {at}"]  # the same rate: nothing may change
+    plain = talk("exponential", f"start 3 100 {S}", f"due {at}")[1][0]
+    count = sum(answer[0] for answer in talk("exponential", *commands) if len(answer) == 4)
+    assert abs(count - plain) <= 1
+
+
+def test_a_pause_owes_nothing_new_and_ends_with_a_fresh_stagger() -> None:
+    _, _, _, (paused, backlog, *_), nothing, _, (due, _) = talk(
+        "even",
+        f"start 1 1000 {S}",
+        f"due {2 * S}",
+        f"retime 0 {2 * S}",
+        f"due {9 * S}",
+        "next",
+        f"retime 1000 {9 * S}",
+        "next",
+    )
+    assert (paused, backlog) == (0, 1000)
+    assert nothing[0] == 2**64 - 1
+    assert 9 * S <= due <= 9 * S + 1_000_000
+
+
+def test_a_ring_full_of_edits_gives_up_the_oldest_and_counts_it() -> None:
+    commands = [f"start 1 1000 {S}"]
+    for n in range(1, 41):  # the ring has 32 places
+        commands += [f"due {S + n * S}", f"retime {1000 + n} {S + n * S}"]
+    last = talk("even", *commands, f"due {42 * S}")[-1]
+    _, backlog, since, dropped = last
+    owed = sum(1000 + n for n in range(41))
+    assert backlog + dropped in (owed - 1, owed, owed + 1)
+    assert dropped >= 9 * 1000
+    assert since >= S + 9 * S
+
+
+def test_what_is_given_up_is_counted() -> None:
+    assert talk("even", f"start 1 1000 {S}", f"due {2 * S}", "stop", f"due {9 * S}")[2:] == [[1000], [0, 0, 0, 0]]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(["even", "exponential"]),
+    st.lists(st.tuples(st.integers(1, 10**9), st.sampled_from([0, 1, 50, 3000, 10**6])), max_size=30),
+)
+def test_nothing_owed_is_forgotten(gaps: str, turns: list[tuple[int, int]]) -> None:
+    """Due = backlog + dropped while nothing is taken, whatever the edits; and due times never go back."""
+    at = S
+    commands = [f"start 4 200 {S}"]
+    for step, rate in turns:
+        at += step
+        commands += [f"due {at}", f"retime {rate} {at}"]
+    answers = talk(gaps, *commands)
+    counted = [answer for answer in answers if len(answer) == 4]
+    if counted:
+        _, backlog, _, dropped = counted[-1]
+        assert sum(answer[0] for answer in counted) == backlog + dropped
+        if backlog:
+            times = talk(gaps, *commands, f"take {min(backlog, 2000)}")[-1]
+            assert times == sorted(times)
+            assert times[-1] < at
+
+
+def ios(*words: object) -> list[tuple[int, bool]]:
+    lines = run("addresses", *words).splitlines()
+    return [(int(offset), writes == "1") for offset, writes in (line.split() for line in lines)]
+
+
+def test_sequential_ascends_through_every_whole_block_and_wraps() -> None:
+    offsets = [offset for offset, _ in ios("sequential", 4096, 0, 0, 5 * 4096 + 100, 0, 1, 12)]
+    assert offsets == [n % 5 * 4096 for n in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "size", "device", "blocks"),
+    [
+        (0, 0, 8 * 8192, 0, range(0, 8)),
+        (0, 0, 8 * 8192, 1, range(1, 8)),  # block 0 of a device is never driven
+        (0, 3 * 8192, 8 * 8192, 1, range(1, 3)),
+        (8192, 3 * 8192, 8 * 8192, 1, range(1, 3)),
+        (100, 3 * 8192 + 100, 8 * 8192, 0, range(1, 3)),  # whole blocks only
+        (0, 0, 8 * 8192 + 4096, 0, range(0, 8)),
+        (7 * 8192, 8 * 8192, 8 * 8192, 1, range(7, 8)),
+    ],
+)
+def test_random_reaches_every_block_of_the_range_and_no_other(
+    start: int, end: int, size: int, device: int, blocks: range
+) -> None:
+    counts = Counter(offset for offset, _ in ios("random", 8192, start, end, size, device, 1, 4000))
+    assert sorted(counts) == [block * 8192 for block in blocks]
+    if len(blocks) > 1:
+        assert stats.chisquare(list(counts.values())).pvalue > 0.001
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "size", "device"),
+    [(0, 0, 4096, 0), (0, 8192, 65536, 1), (4096, 8192, 65536, 0), (0, 99999, 65536, 0)],
+)
+def test_a_range_without_a_whole_block_is_refused(start: int, end: int, size: int, device: int) -> None:
+    assert run("addresses", "random", 8192, start, end, size, device, 1, 1) == "no block\n"
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
+def test_the_share_of_reads_is_kept(fraction: float) -> None:
+    count = 20_000
+    reads = sum(not writes for _, writes in ios("random", 4096, 0, 0, 1 << 30, 0, fraction, count))
+    assert abs(reads - fraction * count) <= 4 * (count * fraction * (1 - fraction)) ** 0.5

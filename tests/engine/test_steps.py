@@ -1,0 +1,601 @@
+"""Steps through the binding, as the slave commands them: on the null backend, and with the others on a file."""
+
+import subprocess
+import sys
+import zlib
+from array import array
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
+from ivypy.slave.engine._engine import Engine, Fields, now_ns
+from tests.support.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
+
+pytestmark = pytest.mark.slow
+
+SIZE = 16 << 20
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    path = tmp_path / "image"
+    path.write_bytes(bytes(SIZE))
+    return path
+
+
+@pytest.fixture(params=["null", *REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+def step(request: pytest.FixtureRequest) -> Iterator[Drive]:
+    yield from drive(request.param)
+
+
+@pytest.fixture
+def null() -> Iterator[Drive]:
+    yield from drive("null")
+
+
+@pytest.fixture(params=[*REAL, *(pytest.param(backend, marks=pytest.mark.long) for backend in SQPOLL)])
+def real(request: pytest.FixtureRequest) -> Iterator[Drive]:
+    yield from drive(request.param)
+
+
+def check_sums(step: Drive) -> None:
+    """What must hold of any step, whatever happened in it."""
+    backlog = in_flight = 0
+    for result in step.results:
+        assert all(result.counts[:, Count.BACKLOG] >= 0)
+        backlog += result.total(Count.DUE) - result.total(Count.SUBMITTED) - result.total(Count.DROPPED)
+        in_flight += result.total(Count.SUBMITTED) - result.total(Count.COMPLETED) - result.total(Count.ERRORS)
+        assert result.total(Count.BACKLOG) == backlog
+        assert result.total(Count.IN_FLIGHT) == in_flight
+        services = [SERVICE + kind for kind in range(KINDS)]
+        assert sum(result.series(n) for n in services) == result.total(Count.COMPLETED)
+        assert sum(result.series(n, Moment.BYTES) for n in services) == result.total(Count.BYTES)
+        check_histograms(result)
+    assert [result.raw.last for result in step.results] == [False] * (len(step.results) - 1) + [True]
+    starts = [result.raw.start_ns for result in step.results]
+    ends = [result.raw.start_ns + result.raw.length_ns for result in step.results]
+    assert starts == [step.start_ns, *ends[:-1]]
+    assert step.end is not None and step.end.caught == in_flight
+
+
+def check_histograms(result: Result) -> None:
+    """A histogram and the moments beside it are of the same I/Os."""
+    for of_class, moments in zip(result.histograms, result.moments.tolist(), strict=True):
+        for buckets, m in zip(of_class, moments, strict=True):
+            assert sum(buckets.values()) == m[Moment.COUNT]
+            if not buckets:
+                assert (m[Moment.MIN], m[Moment.MAX], m[Moment.SUM]) == (2**64 - 1, 0, 0)
+                continue
+            assert min(buckets) == bucket_of(m[Moment.MIN])
+            assert max(buckets) == bucket_of(m[Moment.MAX])
+            low = sum(n * lower_edge(b) for b, n in buckets.items())
+            high = sum(n * upper_edge(b) for b, n in buckets.items())
+            assert low <= m[Moment.SUM] < high
+
+
+def test_as_fast_as_it_goes(step: Drive, image: Path) -> None:
+    step.create(0, step.lun(image), iops=-1.0, maxtags=8)
+    step.go([0], 100 * MS)
+    step.engine.stop(2)
+    end = step.finish()
+    check_sums(step)
+    assert (end.reason, end.uncaught, end.dropped) == ("commanded", 0, 0)
+    assert step.total(Count.COMPLETED) > 1000
+    assert step.total(Count.DUE) == step.total(Count.SUBMITTED)
+    assert all(result.series(RESPONSE + kind) == 0 for result in step.results for kind in Kind)
+    assert all(result.series(LATENESS) == 0 for result in step.results)
+
+
+def test_what_falls_due_is_the_rate_times_the_length(step: Drive, image: Path) -> None:
+    lun = step.lun(image)
+    for number, iops in enumerate([1000.0, 333.0, 10.0, 0.0]):
+        step.create(number, lun, iops=iops)
+    step.go(range(4), 100 * MS)
+    step.engine.stop(4)
+    step.finish()
+    check_sums(step)
+    due = sum(result.counts[:, Count.DUE] for result in step.results)
+    for count, expected in zip(due.tolist(), [500, 166.5, 5, 0], strict=True):  # type: ignore[union-attr]
+        assert abs(count - expected) <= 1
+    responses, services = (
+        sum(r.series(of, Moment.SUM) for r in step.results) for of in (RESPONSE, SERVICE)
+    )  # random reads are kind 0
+    assert responses > services > 0
+
+
+def test_rows_come_in_the_order_and_classes_of_go(null: Drive, image: Path) -> None:
+    lun = null.lun(image, writable=True)
+    for number, (blocksize, reads, sequencer) in enumerate(
+        [
+            (4096, 1.0, "random_steady"),
+            (8192, 0.0, "random_independent"),
+            (16384, 0.0, "sequential"),
+            (512, 1.0, "sequential"),
+        ]
+    ):
+        null.create(number, lun, blocksize=blocksize, fraction_read=reads, iosequencer=sequencer)
+    null.go([2, 0, 3, 1], 100 * MS, classes=[1, 0, 1, 2])
+    null.engine.stop(0)
+    null.finish()
+    check_sums(null)
+    (result,) = null.results
+    sizes = result.counts[:, Count.BYTES] // result.counts[:, Count.COMPLETED]
+    assert sizes.tolist() == [16384, 4096, 512, 8192]
+    counted = [[n for n in range(2 * KINDS) if row[n]] for row in result.moments[:, :, Moment.COUNT].tolist()]
+    assert counted == [
+        [Kind.RANDOM_READ, RESPONSE + Kind.RANDOM_READ],
+        [
+            Kind.SEQUENTIAL_READ,
+            Kind.SEQUENTIAL_WRITE,
+            RESPONSE + Kind.SEQUENTIAL_READ,
+            RESPONSE + Kind.SEQUENTIAL_WRITE,
+        ],
+        [Kind.RANDOM_WRITE, RESPONSE + Kind.RANDOM_WRITE],
+    ]
+
+
+def test_instances_that_go_does_not_name_stay_idle(null: Drive, image: Path) -> None:
+    lun = null.lun(image)
+    null.create(0, lun)
+    null.create(7, lun, iops=-1.0)
+    null.go([0], 50 * MS)
+    null.engine.stop(1)
+    null.finish()
+    check_sums(null)
+    assert 90 <= null.total(Count.DUE) <= 110
+
+
+def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Drive, image: Path) -> None:
+    lun = step.lun(image, writable=True)
+    step.create(0, lun)
+    step.create(1, lun)
+    step.go([0, 1], 200 * MS)
+    step.until(1)
+    posted = now_ns()
+    taken = step.edit(1, [(0, fields(iops=4000.0, fraction_read=0.0))])
+    assert 0 <= taken - posted < 500 * MS  # 10 ms on an idle machine
+    step.until(3)
+    with pytest.raises(OSError, match="cannot be edited"):
+        step.engine.edit(2, [(0, fields(seed=2))])
+    step.engine.stop(3)
+    step.finish()
+    check_sums(step)
+    assert [result.counts[0, Count.EDIT] for result in step.results] == [0, 1, 1, 1]
+    assert [result.counts[1, Count.EDIT] for result in step.results] == [0, 0, 0, 0]
+    assert [round(result.counts[0, Count.DUE] / 100) for result in step.results[2:]] == [8, 8]
+    assert [round(result.counts[1, Count.DUE] / 20) for result in step.results] == [10, 10, 10, 10]
+    begin, end = step.start_ns + 200 * MS, step.start_ns + 400 * MS
+    least = (taken - begin) * 1000 / S + (end - taken) * 4000 / S  # a thread put aside says it later than it acts
+    assert least - 2 <= step.results[1].counts[0, Count.DUE] <= (end - begin) * 4000 / S + 2
+    after = [(row.series(SERVICE + Kind.RANDOM_WRITE), row.counts[0, Count.COMPLETED]) for row in step.results[2:]]
+    assert all(writes == completed for writes, completed in after) and any(writes for writes, _ in after)
+
+
+def test_bytes_are_counted_by_each_ios_own_size_across_a_change(step: Drive, image: Path) -> None:
+    """In mid-subinterval, with I/Os in flight, down and up: what a result counts as bytes is what was moved."""
+    sizes = [4096, 65536, 16384, 512 * 8, 65536]
+    step.create(0, step.lun(image, writable=True), ceilings=(8, 65536), iops=-1.0, maxtags=8, fraction_read=0.5)
+    step.go([0], 100 * MS)
+    for number, size in enumerate(sizes[1:], 1):
+        step.until(2 * number - 1)
+        step.edit(number, [(0, fields(iops=-1.0, maxtags=8, fraction_read=0.5, blocksize=size))])
+    step.until(8)
+    step.engine.stop(10)
+    step.finish()
+    check_sums(step)
+    assert step.total(Count.ERRORS) == step.total(Count.SHORT) == 0
+    before = 0
+    for result in step.results:
+        number = result.total(Count.EDIT)
+        present = {sizes[n] for n in range(before, number + 1)}
+        mean = result.total(Count.BYTES) / result.total(Count.COMPLETED)
+        assert min(present) <= mean <= max(present)
+        before = number
+    assert step.results[-1].total(Count.BYTES) == 65536 * step.results[-1].total(Count.COMPLETED)
+
+
+def test_a_range_and_tags_follow_an_edit_at_once(real: Drive, image: Path) -> None:
+    """What an instance writes before and behind an edit lies where it was sent."""
+    half = SIZE // 2
+    lun = real.lun(image, writable=True)
+    first: dict[str, Any] = {"fraction_read": 0.0, "iops": -1.0, "maxtags": 1, "range": (0, 65536)}
+    then = first | {"range": (half + 100, half + 65536), "maxtags": 16, "blocksize": 16384}
+    real.create(0, lun, ceilings=(16, 16384), **first)
+    real.go([0], 100 * MS)
+    real.until(1)
+    real.edit(1, [(0, fields(**then))])
+    real.until(3)
+    assert max(result.total(Count.IN_FLIGHT) for result in real.results) <= 16
+    with pytest.raises(OSError, match="maxtags is not in 1 to the ceiling"):
+        real.engine.edit(2, [(0, fields(**(then | {"maxtags": 17})))])
+    real.edit(2, [(0, fields(**(then | {"maxtags": 2})))])  # down: drains
+    real.until(5)
+    assert real.results[-1].total(Count.IN_FLIGHT) <= 2
+    real.engine.stop(5)
+    real.finish()
+    check_sums(real)
+    written = image.read_bytes()
+    touched = {at for at in range(0, SIZE, 4096) if any(written[at : at + 4096])}
+    assert touched == {*range(0, 65536, 4096), *range(half + 16384, half + 65536, 4096)}
+
+
+SEQUENCERS = ("random_steady", "random_independent", "sequential")
+
+Extents = tuple[tuple[int, int], ...]
+
+
+def random_extents(random: Random) -> Extents:
+    """Three extents of the image, apart; none is smaller than 60 KiB."""
+    ends = iter(sorted(random.sample(range(1, SIZE >> 16), 6)))
+    return tuple(
+        (start << 16, (end << 16) - random.choice((0, 512, 4096))) for start, end in zip(ends, ends, strict=True)
+    )
+
+
+def random_setting(random: Random, sequencer: str, extents: Extents) -> Fields:
+    """Half of the ranges lie in an extent, from its very beginning and to its very end among others."""
+    blocksize = random.choice((4096, 8192, 16384))
+    start = random.randrange(0, SIZE - (1 << 20), 512)
+    span = random.choice([(0, 0), *[(start, start + random.randrange(2 * blocksize, 1 << 20, 512))] * 3])
+    if random.random() < 0.5:
+        start, end = random.choice(extents)
+        span = (start + 512 * random.choice((0, 0, 5)), end - 512 * random.choice((0, 0, 7)))
+    return fields(
+        iosequencer=sequencer,
+        iops=-1.0,
+        maxtags=8,
+        range=span,
+        blocksize=blocksize,
+        fraction_read=random.choice((0.0, 0.0, 0.5, 1.0)),
+    )
+
+
+def allowed(setting: Fields, extents: Extents) -> bool:
+    first, behind = setting["range"] if setting["range"] != (0, 0) else (0, SIZE)
+    return setting["fraction_read"] == 1 or any(start <= first and behind <= end for start, end in extents)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_written_outside_of_what_was_agreed_to(real: Drive, image: Path, seed: int) -> None:
+    """Whatever ranges, block sizes and directions instances are sent to while they run flat out: the engine takes what
+    stays within their extents, and nothing else; and no byte of the file outside of these changes."""
+    random = Random(seed)
+    agreed = [random_extents(random) for _ in SEQUENCERS]
+    lun = real.lun(image, writable=True)
+    for number, sequencer in enumerate(SEQUENCERS):
+        first: dict[str, Any] = {
+            "iosequencer": sequencer,
+            "fraction_read": 0.0,
+            "iops": -1.0,
+            "range": agreed[number][0],
+        }
+        real.create(number, lun, ceilings=(8, 16384), extents=agreed[number], **first)
+    real.go(range(len(SEQUENCERS)), 20 * MS)
+    taken = refused = 0
+    while min(taken, refused) < 20:
+        number = random.randrange(len(SEQUENCERS))
+        setting = random_setting(random, SEQUENCERS[number], agreed[number])
+        if allowed(setting, agreed[number]):
+            taken += 1
+            real.edit(taken, [(number, setting)])
+            real.until(len(real.results) + 1)
+            continue
+        refused += 1
+        with pytest.raises(OSError, match="not lie within what was agreed to"):
+            real.engine.edit(taken + 1, [(number, setting)])
+    real.engine.halt()
+    assert real.finish().reason == "commanded"
+    check_sums(real)
+    outside = np.ones(SIZE, bool)
+    for start, end in (extent for extents in agreed for extent in extents):
+        outside[start:end] = False
+    written = np.frombuffer(image.read_bytes(), np.uint8) != 0
+    assert written.sum() > 1 << 20
+    assert not (written & outside).any()
+
+
+def test_a_sequential_stream_goes_on_where_it_was_when_its_blocks_change() -> None:
+    """All of a range is covered without a gap: the next block begins where the last I/O ended, or just behind."""
+    assert run("addresses", "moved").split() == [
+        *("0", "4096", "8192"),  # of 4 KiB
+        *("16384", "24576", "32768"),  # of 8 KiB from 12288 on, whole ones
+        *("40960", "41472"),  # of 512
+        *("49152", "57344", "49152"),  # of 8 KiB, of the range from 48 KiB to 64 KiB
+        *("49152",),  # of 16 KiB
+    ]
+
+
+def test_from_max_to_a_number_and_back_in_mid_run(step: Drive, image: Path) -> None:
+    step.create(0, step.lun(image), iops=-1.0, maxtags=2)
+    step.go([0], 100 * MS)
+    step.until(1)
+    step.edit(1, [(0, fields(iops=500.0, maxtags=2))])
+    step.until(3)
+    step.edit(2, [(0, fields(iops=-1.0, maxtags=2))])
+    step.until(5)
+    step.edit(3, [(0, fields(iops=0.0, maxtags=2))])
+    step.until(7)
+    step.engine.stop(8)
+    step.finish()
+    check_sums(step)
+    first, _, paced, _, fast, _, paused = (result.total(Count.DUE) for result in step.results[:7])
+    assert paced == 50
+    assert min(first, fast) > 2 * paced
+    assert paused == 0
+    assert step.results[2].series(RESPONSE) > 0 == step.results[4].series(RESPONSE)
+
+
+def test_edits_between_steps_hold_for_the_next(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image))
+    null.edit(5, [(0, fields(iops=2000.0))])
+    null.go([0], 100 * MS)
+    null.engine.stop(0)
+    null.finish()
+    assert null.results[0].total(Count.EDIT) == 5
+    assert null.results[0].total(Count.DUE) == 200
+
+
+def test_a_cooldown_lets_nothing_fall_due_and_gives_up_what_is_owed(step: Drive, image: Path) -> None:
+    lun = step.lun(image)
+    step.create(0, lun, iops=1e9, maxtags=1)  # owes ever more
+    step.create(1, lun)
+    step.go([0, 1], 100 * MS)
+    step.engine.cooldown(2)
+    step.engine.stop(3)
+    end = step.finish()
+    check_sums(step)
+    assert [result.total(Count.DUE) > 0 for result in step.results] == [True, True, False, False]
+    assert step.results[1].total(Count.BACKLOG) > 10**6
+    assert step.results[1].counts[0, Count.OLDEST_OWED_NS] > 50 * MS
+    assert step.results[2].counts[0, Count.DROPPED] == step.results[1].counts[0, Count.BACKLOG]
+    assert step.results[2].total(Count.BACKLOG) == 0
+    assert end.dropped == 0
+
+
+def test_a_step_begins_with_an_empty_backlog(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image), iops=1e9, maxtags=1)
+    null.go([0], 50 * MS)
+    null.engine.stop(1)
+    end = null.finish()
+    check_sums(null)
+    assert end.dropped == null.results[-1].total(Count.BACKLOG) > 0
+    null.edit(1, [(0, fields(iops=1000.0, maxtags=1))])
+    null.go([0], 50 * MS)
+    null.engine.stop(1)
+    end = null.finish()
+    check_sums(null)
+    length_ms = sum(result.raw.length_ns for result in null.results) / MS
+    assert null.total(Count.DUE) <= length_ms + 1, "nothing of the millions that the first step owed"
+    assert end.dropped == null.results[-1].total(Count.BACKLOG)
+
+
+def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) -> None:
+    lun = step.lun(image)
+    step.create(0, lun, iops=-1.0)
+    step.create(1, lun)
+    step.go([0, 1], 200 * MS)
+    step.until(1)
+    before = now_ns()
+    step.engine.halt()
+    after = now_ns()
+    step.finish()
+    check_sums(step)
+    last = step.results[-1].raw
+    assert len(step.results) >= 2
+    assert before <= last.start_ns + last.length_ns <= after
+    assert abs(step.results[-1].counts[1, Count.DUE] - last.length_ns / MS) <= 1
+
+
+def test_a_halt_before_the_start_ends_at_once(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image))
+    null.engine.set_lease(now_ns() + 60 * S)
+    null.engine.go(now_ns() + 1000 * S, S, array("I", [0]).tobytes(), array("I", [0]).tobytes())
+    null.engine.halt()
+    null.finish(5)
+    assert [(r.raw.length_ns, r.raw.last, r.total(Count.DUE)) for r in null.results] == [(0, True, 0)]
+
+
+def test_an_edit_before_the_start_submits_nothing_before_it(null: Drive, image: Path) -> None:
+    lun = null.lun(image)
+    null.create(0, lun, iops=0.0)
+    null.create(1, lun, iops=0.1)
+    null.engine.set_lease(now_ns() + 60 * S)
+    null.engine.go(now_ns() + 1000 * S, S, array("I", [0, 1]).tobytes(), array("I", [0, 0]).tobytes())
+    null.edit(1, [(0, fields(iops=-1.0)), (1, fields(iops=1e6))])
+    null.edit(2, [(0, fields(iops=1e6)), (1, fields(iops=-1.0))])
+    null.engine.halt()
+    null.finish(5)
+    assert null.total(Count.DUE) == null.total(Count.SUBMITTED) == 0
+
+
+def test_nothing_is_submitted_without_a_lease(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image), iops=-1.0)
+    null.go([0], 100 * MS, lease_s=-1)
+    assert null.finish().reason == "lease"
+    assert null.total(Count.SUBMITTED) == 0
+
+
+def test_the_end_of_the_lease_is_the_end_of_the_step(step: Drive, image: Path) -> None:
+    lun = step.lun(image)
+    step.create(0, lun, iops=-1.0)
+    step.create(1, lun)
+    step.go([0, 1], 100 * MS)
+    until = step.start_ns + 230 * MS
+    step.engine.set_lease(until)
+    end = step.finish()
+    check_sums(step)
+    assert end.reason == "lease"
+    assert step.results[-1].raw.start_ns + step.results[-1].raw.length_ns == until
+    assert step.total(Count.SUBMITTED) > 0
+    step.engine.set_lease(now_ns() + 60 * S)
+    step.go([1], 50 * MS)  # a new lease, a new step
+    step.engine.stop(0)
+    assert step.finish().reason == "commanded"
+
+
+def test_a_renewed_lease_goes_on(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image))
+    null.go([0], 50 * MS, lease_s=0.5)
+    for _ in range(14):
+        null.until(len(null.results) + 1)
+        null.engine.set_lease(now_ns() + 500 * MS)
+    null.engine.stop(14)
+    assert null.finish().reason == "commanded"
+
+
+def test_what_is_not_collected_overruns_and_is_not_lost(step: Drive, image: Path) -> None:
+    lun = step.lun(image)
+    step.create(0, lun)
+    step.create(1, lun, iops=-1.0)
+    step.go([0, 1], 50 * MS)
+    while now_ns() < step.start_ns + 375 * MS:
+        step.news(0.01)
+    assert len(step.until(1)) == 1
+    step.engine.stop(11)
+    step.finish()
+    check_sums(step)
+    subintervals = [result.raw.subinterval for result in step.results]
+    overruns = [result.thread(ThreadCount.OVERRUNS) for result in step.results]
+    assert subintervals[0] == 0 and subintervals[-1] == 11
+    assert [b - a - 1 for a, b in pairwise(subintervals)] == overruns[1:]
+    assert overruns[1] >= 5
+    for result in step.results:
+        assert result.raw.length_ns == 50 * MS * (1 + result.thread(ThreadCount.OVERRUNS))
+        assert abs(int(result.counts[0, Count.DUE]) - result.raw.length_ns // MS) <= 1
+
+
+def test_boundaries_move_when_told_in_time_and_by_little(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image))
+    null.go([0], 100 * MS)
+    start = null.start_ns
+    null.engine.place_boundary(0, start + 105 * MS)
+    null.engine.place_boundary(1, start + 230 * MS)  # more than a tenth of a length off: ignored
+    null.engine.place_boundary(2, start + 304 * MS)
+    null.until(2)
+    null.engine.place_boundary(0, start + 101 * MS)  # past: ignored
+    null.engine.place_boundary(1, start + 206 * MS)
+    null.engine.stop(4)
+    null.finish()
+    check_sums(null)
+    assert [result.raw.length_ns // MS for result in null.results] == [105, 100, 99, 100, 100]
+
+
+def test_instances_on_several_threads_swap_at_the_same_boundaries(image: Path) -> None:
+    for step in drive("null", threads=3):
+        lun = step.lun(image)
+        for number in range(9):
+            step.create(number, lun, thread=number % 3, iops=-1.0 if number < 3 else 700.0, maxtags=2)
+        step.go(range(9), 100 * MS)
+        step.engine.stop(4)
+        step.finish()
+        check_sums(step)
+        for result in step.results:
+            lengths = 1 + int(result.threads[0, ThreadCount.OVERRUNS])  # one, unless the machine is very busy
+            assert result.threads[:, ThreadCount.OVERRUNS].tolist() == [lengths - 1] * 3
+            assert result.raw.length_ns == lengths * 100 * MS
+            assert result.threads[:, ThreadCount.SWAPPED].tolist() == [1, 1, 1]
+            assert result.raw.missing == []
+            assert all(abs(result.counts[3:, Count.DUE] - 70 * lengths) <= 1)
+            assert result.threads[:, ThreadCount.SUBMITTED].sum() == result.total(Count.SUBMITTED)
+
+
+def test_with_spin_a_thread_does_not_sleep_while_something_will_fall_due(image: Path) -> None:
+    for step in drive("null", threads=2):
+        lun = step.lun(image)
+        step.create(0, lun, thread=0, iops=300.0)
+        step.create(1, lun, thread=1, iops=0.0)  # paused: nothing to be awake for
+        for spin in (False, True):
+            step.engine.spin(spin)
+            step.go(range(2), 100 * MS)
+            with pytest.raises(OSError, match="a step is running"):
+                step.engine.spin(not spin)
+            step.engine.stop(1)
+            step.finish()
+            last = step.results[-1].threads
+            assert (last[0, ThreadCount.WAITS] == 0) == spin
+            assert last[1, ThreadCount.WAITS] > 0
+            assert last[0, ThreadCount.SPUN] > (50 * MS if spin else -1)
+            assert last[1, ThreadCount.SPUN] < 50 * MS
+            check_sums(step)
+
+
+def test_a_short_file_makes_errors_that_are_in_no_latency(real: Drive, image: Path) -> None:
+    real.create(0, real.lun(image), iops=500.0)
+    with open(image, "r+b") as file:
+        file.truncate(SIZE // 2)  # after it was opened: half of the reads find nothing
+    real.go([0], 200 * MS)
+    real.engine.stop(1)
+    real.finish()
+    check_sums(real)
+    errors = real.total(Count.ERRORS)
+    assert 40 < errors < 160
+    assert real.total(Count.SHORT) == errors
+    assert (
+        sum(count for r in real.results for number, errno, count in r.raw.faults if (number, errno) == (0, 0)) == errors
+    )
+
+
+def test_no_two_written_sectors_are_alike_and_none_can_be_compressed(real: Drive, image: Path) -> None:
+    lun = real.lun(image, writable=True)
+    real.create(0, lun, iosequencer="sequential", fraction_read=0.0, iops=-1.0, blocksize=16384, range=(0, SIZE // 2))
+    real.create(1, lun, iosequencer="sequential", fraction_read=0.0, iops=-1.0, blocksize=4096, range=(SIZE // 2, SIZE))
+    real.go([0, 1], 200 * MS)
+    while min(real.each(Count.BYTES), default=0) < SIZE // 2:
+        real.until(len(real.results) + 1)
+    real.engine.halt()
+    real.finish()
+    check_sums(real)
+    written = image.read_bytes()
+    sectors = {written[at : at + 512] for at in range(0, SIZE, 512)}
+    assert len(sectors) == SIZE // 512
+    for block in (written[:16384], written[SIZE // 2 : SIZE // 2 + 4096], written[-4096:]):
+        assert len(zlib.compress(block)) > len(block)
+
+
+def test_reads_do_not_spoil_what_is_written(real: Drive, image: Path) -> None:
+    """A file of zeros, read and written by the same tags: no zeros are ever written."""
+    real.create(0, real.lun(image, writable=True), fraction_read=0.5, iops=-1.0, maxtags=2)
+    real.go([0], 100 * MS)
+    while sum(result.series(SERVICE + Kind.RANDOM_WRITE) for result in real.results) < 500:
+        real.until(len(real.results) + 1)
+    real.engine.halt()
+    real.finish()
+    written = image.read_bytes()
+    pages = [written[at : at + 4096] for at in range(0, SIZE, 4096)]
+    touched = [page for page in pages if any(page)]
+    assert len(touched) > 100
+    assert all(len(zlib.compress(page)) > 4000 for page in touched)
+    assert len({page[:512] for page in touched}) == len(touched)
+
+
+@pytest.mark.parametrize("backend", REAL)
+def test_an_interpreter_may_end_while_threads_run(backend: str, image: Path) -> None:
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from tests.support.engine import Drive, Engine
+step = Drive(Engine({backend!r}, [-1, -1]))
+lun = step.lun({str(image)!r})
+step.create(0, lun, 0, iops=-1.0)
+step.create(1, lun, 1, iops=500.0)
+step.go([0, 1], 10_000_000)
+step.until(1)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_closed_engine_has_no_threads_and_refuses_commands(image: Path) -> None:
+    engine = Engine("null", [-1, -1])
+    lun = engine.open_lun(str(image), False)
+    assert engine.close(1.0) == []
+    assert engine.close(1.0) == []
+    with pytest.raises(OSError, match="closed"):
+        engine.create(0, lun, 0, 4, 4096, fields())

@@ -1,0 +1,53 @@
+"""The lab itself: it works without namespaces too, and nothing of it stays."""
+
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support import lab as laboratory
+from tests.support.hosts import ask, opened
+from tests.support.lab import Lab, Missing, run
+
+pytestmark = pytest.mark.slow
+
+
+def made(folder: Path, namespaces: bool | None) -> Lab:
+    try:
+        return Lab(folder, 2, namespaces)
+    except Missing as missing:
+        pytest.skip(f"this machine lacks {missing}")
+
+
+async def test_hosts_may_be_addresses_of_loopback(tmp_path: Path) -> None:
+    with made(tmp_path, namespaces=False) as lab:
+        for host in lab.hosts:
+            assert host.address.startswith("127.")
+            for spec in (host.spec(), host.command_spec()):
+                async with opened(spec) as pipe:
+                    assert await ask(pipe, "say yes") == "yes"
+
+
+async def test_a_port_that_is_free_again_is_had_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with made(tmp_path, None) as lab:
+        port = laboratory.free_port(lab.hosts[0])
+        monkeypatch.setattr(laboratory, "free_port", lambda _: port)
+        for _ in range(2):
+            with lab.hosts[0].sshd() as sshd:
+                async with opened(sshd.spec()) as pipe:
+                    assert await ask(pipe, "say yes") == "yes"
+
+
+async def test_nothing_of_a_lab_stays(tmp_path: Path) -> None:
+    with made(tmp_path, None) as lab:
+        if not lab.namespaces:
+            pytest.skip("network namespaces are not allowed here")
+        async with opened(lab.hosts[0].spec()) as pipe:
+            await pipe.write(b"stay\n")
+            sshds = [sshd for host in lab.hosts for sshd in host.sshds]
+            processes = [process for sshd in sshds for process in [sshd.process, *sshd.sessions()]]
+            assert lab.prefix in run("ip", "netns", "list")
+            sshds[0].kill_sessions()
+    assert lab.prefix not in run("ip", "netns", "list") + run("ip", "link")
+    _, alive = psutil.wait_procs(processes, timeout=10)
+    assert not alive

@@ -1,0 +1,272 @@
+"""Pipes to subprocesses: bytes both ways, every way to end, nothing left behind."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncssh
+import psutil
+import pytest
+
+from ivypy.master.hosts import subprocess_pipe
+from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.launch import open_pipe
+from ivypy.master.hosts.log import HostLogs
+from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.pipe import Pipe, PipeLost
+from ivypy.master.hosts.spec import HostSpec, Launcher
+from tests.support.hosts import ask, line, local, opened, stand_in, until_dead
+
+pytestmark = pytest.mark.slow
+
+
+async def test_a_local_slave_says_hello_and_answers(tmp_path: Path) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        assert await ask(pipe, "say good morning") == "good morning"
+
+
+async def test_it_runs_the_controllers_own_python_isolated_in_a_session_of_its_own(tmp_path: Path) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        pid, session, _, _, isolated = (await ask(pipe, "facts")).split()
+        assert pid == session != str(os.getsid(0))
+        assert isolated == "1"
+        assert psutil.Process(int(pid)).cmdline()[0] == sys.executable
+
+
+async def test_a_command_line_that_gives_a_pipe_is_as_good(tmp_path: Path) -> None:
+    spec = local(tmp_path / "cache", launcher=Launcher.COMMAND, command=("env", "A=1"), python=(sys.executable,))
+    async with opened(spec) as pipe:
+        assert await ask(pipe, "say good morning") == "good morning"
+
+
+async def test_megabytes_go_both_ways_at_once(tmp_path: Path) -> None:
+    size = 8 << 20
+    async with opened(local(tmp_path / "cache")) as pipe:
+        await pipe.write(b"give %d\ntake %d\n" % (size, size))
+
+        async def receive() -> int:
+            got = 0
+            while got < size:
+                got += len(await pipe.read(min(1 << 16, size - got)))
+            return got
+
+        async with asyncio.TaskGroup() as group:
+            received = group.create_task(receive())
+            group.create_task(pipe.write(bytes(size)))
+        assert received.result() == size
+        assert await line(pipe) == "taken"
+
+
+async def test_stderr_goes_to_the_log_line_by_line(tmp_path: Path) -> None:
+    log: list[str] = []
+    async with opened(local(tmp_path / "cache"), log=log.append) as pipe:
+        await ask(pipe, "cry out loud")
+        await pipe.write(b"exit 0\n")
+        assert await pipe.read(1) == b""
+    assert log[-1] == "!! out loud"
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("exit 3", "it exited with status 3 (why)"),
+        ("kill 9", "it was killed by SIGKILL (why)"),
+        ("kill 11", "it was killed by SIGSEGV (why)"),
+    ],
+)
+async def test_an_end_that_should_not_be_says_how_and_why(tmp_path: Path, command: str, reason: str) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        await ask(pipe, "cry why")
+        await pipe.write(command.encode() + b"\n")
+        with pytest.raises(PipeLost) as lost:
+            await pipe.read(1)
+        assert str(lost.value) == reason
+        assert lost.value.words == ("why",)
+
+
+async def test_an_end_in_peace_is_the_end_of_the_stream_again_and_again(tmp_path: Path) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        await pipe.write(b"exit 0\n")
+        assert await pipe.read(1) == b""
+        assert await pipe.read(1) == b""
+
+
+async def test_writing_to_one_that_has_gone_is_a_lost_pipe(tmp_path: Path) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        await pipe.write(b"exit 0\n")
+        assert await pipe.read(1) == b""
+        with pytest.raises(PipeLost, match="it reads no more"):
+            for _ in range(3):
+                await pipe.write(b"say hello\n")
+
+
+async def test_an_output_that_is_closed_is_not_an_end_in_peace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
+    pipe = await subprocess_pipe.start("here", ["sh", "-c", "exec >&-; exec cat >/dev/null"], lambda text: None)
+    with pytest.raises(PipeLost, match="closed its output but goes on running"):
+        await pipe.read(1)
+    await pipe.close()
+
+
+async def stubborn(tmp_path: Path) -> tuple[Pipe, psutil.Process]:
+    """A slave that does not mind the end of its input."""
+    pipe = await open_pipe(local(tmp_path / "cache"), stand_in(), LoginGate(), lambda text: None)
+    await line(pipe)
+    pid = int((await ask(pipe, "facts")).split()[0])
+    await ask(pipe, "stay")
+    return pipe, psutil.Process(pid)
+
+
+async def test_closing_kills_what_does_not_exit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
+    pipe, far = await stubborn(tmp_path)
+    await pipe.close()
+    assert not far.is_running()
+
+
+async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
+    pipe = await subprocess_pipe.start("here", ["sh", "-c", "sleep 1000 & echo $!; wait"], lambda text: None)
+    child = psutil.Process(int(await line(pipe)))
+    await pipe.close()
+    until_dead(child)
+
+
+@pytest.fixture
+def freezer() -> Iterator[Path]:
+    """A cgroup whose processes do not run, and do not die either, like one that the kernel holds on a hung device."""
+    cgroup = Path(f"/sys/fs/cgroup/freezer/ivypy-{os.getpid()}")
+    try:
+        cgroup.mkdir()
+    except OSError:
+        pytest.skip("the freezer of cgroup v1 is not to be had here")
+    yield cgroup
+    thaw(cgroup)
+    for pid in (cgroup / "cgroup.procs").read_text().split():
+        until_dead(psutil.Process(int(pid)))
+    cgroup.rmdir()
+
+
+def freeze(cgroup: Path, process: psutil.Process) -> None:
+    (cgroup / "cgroup.procs").write_text(str(process.pid))
+    (cgroup / "freezer.state").write_text("FROZEN")
+    while (cgroup / "freezer.state").read_text() != "FROZEN\n":
+        pass
+
+
+def thaw(cgroup: Path) -> None:
+    (cgroup / "freezer.state").write_text("THAWED")
+
+
+async def test_closing_does_not_wait_for_one_that_the_kernel_holds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freezer: Path
+) -> None:
+    monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
+    pipe, far = await stubborn(tmp_path)
+    freeze(freezer, far)
+    async with asyncio.timeout(5):
+        await pipe.close()
+    assert far.is_running()
+    thaw(freezer)
+    until_dead(far)
+    await pipe.close()
+
+
+async def test_a_close_that_is_cancelled_kills_at_once(tmp_path: Path) -> None:
+    pipe, far = await stubborn(tmp_path)
+    closing = asyncio.create_task(pipe.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    far.wait(10)
+    await pipe.close()
+
+
+async def test_closing_does_not_wait_for_a_reader_that_has_gone(tmp_path: Path) -> None:
+    """A slave with more to say than the pipe holds cannot exit until someone reads it."""
+    async with opened(local(tmp_path / "cache")) as pipe:
+        pid = int((await ask(pipe, "facts")).split()[0])
+        await pipe.write(b"give 10000000\n")
+        reading = asyncio.create_task(pipe.read(1))
+        await reading
+        far = psutil.Process(pid)
+        await pipe.close()
+        assert not far.is_running()
+        assert await asyncio.wait_for(pipe.read(1), 5) == b""
+
+
+async def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
+    async with opened(local(tmp_path / "cache")) as pipe:
+        await pipe.close()
+
+
+@pytest.mark.parametrize("launcher", [Launcher.LOCAL, Launcher.COMMAND])
+async def test_a_program_that_is_not_there(launcher: Launcher) -> None:
+    spec = HostSpec("h1", launcher, "h1", python=("no-such-python",))
+    with pytest.raises(HostUnusable) as caught:
+        await open_pipe(spec, stand_in(), LoginGate(), lambda text: None)
+    assert str(caught.value) == (
+        'h1: "no-such-python" cannot be started on this machine (No such file or directory); '
+        "mend the words of command: or python:"
+    )
+
+
+async def test_the_terminals_interrupt_does_not_reach_the_slave(tmp_path: Path) -> None:
+    """What the terminal does at Ctrl-C: SIGINT to the whole foreground process group, here one made for it."""
+    program = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tests.support.hosts import ask, local, opened
+
+async def main():
+    signal.signal(signal.SIGINT, lambda *_: None)  # ignored, it would be so in the slave too
+    async with opened(local(Path(sys.argv[1]))) as pipe:
+        os.killpg(0, signal.SIGINT)
+        print(await ask(pipe, "say alive"))
+
+asyncio.run(main())
+"""
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(tmp_path / "cache"),
+        stdout=asyncio.subprocess.PIPE, start_new_session=True, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    said, _ = await child.communicate()
+    assert (said, child.returncode) == (b"alive\n", 0)
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by us"])
+async def test_attempts_leave_no_file_open(tmp_path: Path, ends: str) -> None:
+    """A host that was lost is tried again for as long as the run goes on."""
+    logs = HostLogs(lambda: None, lambda host, lines: None)
+    counts = []
+    for _ in range(6):
+        log = logs.of("h", tmp_path / "h.log")
+        pipe = await subprocess_pipe.start("h", ["sh", "-c", "exit 3" if ends == "by itself" else "cat"], log)
+        log("tried")
+        if ends == "by itself":
+            with pytest.raises(PipeLost):
+                await pipe.read(1)
+        await pipe.close()
+        logs.flush()
+        counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[1:] == [counts[1]] * 5
+    logs.close()
+
+
+@pytest.mark.parametrize("error", [ValueError("no such letter"), KeyError(7), AssertionError(), RecursionError()])
+async def test_what_goes_wrong_in_a_library_on_the_way_costs_the_host_alone(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    async def connect(**given: object) -> None:
+        raise error
+
+    monkeypatch.setattr(asyncssh, "connect", connect)
+    said: list[str] = []
+    spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
+    monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
+    with pytest.raises(HostUnusable, match=f"h1: the way to it failed: {type(error).__name__}: "):
+        await open_pipe(spec, stand_in(), LoginGate(), said.append)
+    assert any("Traceback" in text for text in said)

@@ -1,0 +1,221 @@
+"""What a person sees of a run: the console's lines, the bar, and the table at the end."""
+
+import asyncio
+import io
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.control.decide import State, decide
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.observation import Interval
+from ivypy.master.errors import OutputError
+from ivypy.master.live.json_lines import JsonLines
+from ivypy.master.live.line_view import TextLines, subinterval_line
+from ivypy.master.live.reports import Report, RunEnds, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.terminal_view import Terminal
+from ivypy.master.run import step as cycle
+from ivypy.master.run.run import Run
+from tests.support.live import PLAN, Staged, hosts, stage
+from tests.support.simulated.loop import SimulatedLoop
+from tests.support.simulated.plants import queue
+from tests.support.simulated.slave import SimulatedSlave
+
+pytestmark = pytest.mark.slow
+
+
+async def nobody(run: Run, staged: Staged) -> None:
+    """Nobody does anything while it runs."""
+
+
+def subintervals(staged: Staged) -> list[Subinterval]:
+    return [report for report in staged.eyes.seen if isinstance(report, Subinterval)]
+
+
+def seconds(utc: str) -> float:
+    return datetime.fromisoformat(utc).timestamp()
+
+
+def test_a_subinterval_that_was_cut_short_is_shown_with_its_own_end(tmp_path: Path) -> None:
+    """Halted 2 s into 5 s: the line is not of a time that has not come."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.3)  # 0.3 s before the start, two whole subintervals, and 2 s
+        run.desk.stop("me")
+
+    staged = stage(tmp_path, visit)
+    *_, whole, cut = subintervals(staged)
+    assert seconds(cut.utc) - seconds(whole.utc) == pytest.approx(2.0, abs=0.1)
+    (halted,) = [row["utc"] for row in staged.rows("events.csv") if row["kind"] == "halt"]
+    assert seconds(cut.utc) <= seconds(halted) + 0.01
+
+
+@pytest.mark.parametrize(
+    ("oltp", "scan", "target", "shown"),
+    [("200", "max", "mixed", "mixed"), ("max", "max", "max", "max"), ("200", "100", 1800.0, "1,800")],
+)
+def test_the_target_is_a_number_max_or_mixed(
+    tmp_path: Path, oltp: str, scan: str, target: float | str, shown: str
+) -> None:
+    text = PLAN.replace("iops: 1000", f"iops: {oltp}").replace("iops: 100 }", f"iops: {scan} }}")
+    for report in subintervals(stage(tmp_path, nobody, text)):
+        assert report.target_iops == target
+        assert subinterval_line(report).split()[3] == shown
+
+
+def test_a_run_that_fails_says_where_its_files_are_and_what_its_steps_came_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here in its second step, whose folder cannot be made."""
+    shown: list[Report] = []
+
+    async def visit(run: Run, staged: Staged) -> None:
+        staged.eyes.seen = shown
+        (run.folder / "step0001.two").write_text("in the way")
+
+    with pytest.raises(BaseExceptionGroup) as failed:
+        stage(tmp_path, visit, PLAN.replace("[ go: one ]", "[ go: one, go: two ]"))
+    assert isinstance(failed.value.exceptions[0], OutputError)
+    last = shown[-1]
+    (folder,) = tmp_path.iterdir()
+    assert isinstance(last, RunEnds) and (last.folder, last.exit_code) == (str(folder), 1)
+    assert [step.name for step in last.steps] == ["one"]
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_step_has_one_number_on_the_bar_and_in_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    screen = Screen()
+    terminal = Terminal(screen)
+    terminal.show(StepBegins(1, "half", 3, 60.0))
+    terminal.show(RunEnds("/f", (), 0, "words"))
+    said = [
+        line.rsplit("step ", 1)[1] for line in screen.getvalue().replace("\r", "\n").splitlines() if "step " in line
+    ]
+    assert len(said) >= 2, "a line, and the bar"
+    assert all(line.startswith("1 of 0..2: half") for line in said if not line.startswith("  "))
+
+
+def test_the_controllers_own_work_is_told_once_where_it_is_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deciding takes 2.6 s of 5 s in two subintervals: one remark, one finding, and no lost subinterval."""
+
+    def slow(state: State, interval: Interval) -> tuple[State, Decision]:
+        if interval.number in (2, 3):
+            loop = asyncio.get_running_loop()
+            assert isinstance(loop, SimulatedLoop)
+            loop.work(2.6)
+        return decide(state, interval)
+
+    monkeypatch.setattr(cycle, "decide", slow)
+    staged = stage(tmp_path, nobody, slaves=hosts())
+    took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
+    said = f"the controller took {took}"
+    assert [text for text in staged.eyes.remarks() if "the controller" in text] == [said]
+    assert staged.events("late_controller") == [said]
+    findings = [str(finding) for finding in staged.step.findings]
+    assert findings == ["too_few_subintervals (6)", f"late_controller ({took})"]
+    assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
+
+
+CLIMB = PLAN.replace(
+    "go: one",
+    "go: { name: climb_a_staircase_to_its_very_end, measure: 10s, staircase: { start: 100000, step: 125% } }",
+)
+CLIMBED = "climb_a_staircase_to_its_very_end"
+FEW = "too_few_subintervals (2)"
+
+
+def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
+    """225,000 is kept up with and 506,250 not by the six instances of scan, of 50,000 each."""
+    staged = stage(tmp_path, nobody, CLIMB)
+    names = [row["name"] for row in staged.rows("summary.all.csv")]
+    assert names == [f"{CLIMBED}:total_iops={load}" for load in ("100000", "225000", "506250", "1.13906e+06")]
+    ends = next(report for report in staged.eyes.seen if isinstance(report, RunEnds))
+    said = TextLines(lambda line: None).lines(ends)
+    table = [line.split() for line in said if line.startswith("0 climb_a_")]
+    assert [words[2] for words in table] == ["valid", "valid", "valid", "invalid"]
+    achieved = [float(words[3].replace(",", "")) for words in table]
+    assert achieved == pytest.approx([100_000, 225_000, 506_250, 600_000], rel=1e-3)
+    assert [words[1].rsplit("total_iops=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
+    reasons = [line for line in said if line.startswith("  step 0")]
+    assert reasons[:3] == [f"  step 0 {name}: valid: {FEW}" for name in names[:3]]
+    assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: target_not_reached (")
+
+
+def test_the_step_itself_says_which_tread_a_reason_is_of(tmp_path: Path) -> None:
+    """One verdict, of the treads that count; a reason that all of them have stands once."""
+    slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
+    staged = stage(tmp_path, nobody, slow)
+    missed = "slo_missed (total_iops=506250: overall_iops at most 300000"
+    few, slo = map(str, staged.step.findings)
+    assert few == FEW and slo.startswith(missed)
+    (step,) = json.loads((staged.folder / "run.json").read_text())["steps"]
+    assert (step["verdict"], step["reasons"]) == ("invalid", [few, slo])
+    lines: list[str] = []
+    JsonLines(lines.append).show(staged.step)
+    (report,) = map(json.loads, lines)
+    assert [one["verdict"] for one in report["measured"]] == ["valid", "valid", "invalid", "invalid"]
+    assert [one["name"] for one in report["measured"]] == [row["name"] for row in staged.rows("summary.all.csv")]
+    shown = TextLines(lambda line: None).lines(staged.step)
+    assert shown[0] == f"step 0 {CLIMBED}: invalid, 4 measurements" and len(shown) == 5
+
+
+@pytest.mark.parametrize(
+    "go", ["go: one", "go: { name: one, find: { metric: overall_response_us_mean, target: 10ms } }"]
+)
+def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None:
+    staged = stage(tmp_path, nobody, PLAN.replace("go: one", go))
+    (name,) = [row["name"] for row in staged.rows("summary.all.csv")]
+    (line,) = TextLines(lambda line: None).lines(staged.step)
+    assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
+    assert isinstance(staged.step, StepEnds) and [one.name for one in staged.step.measured] == [name]
+
+
+SLO = "slo: { metric: overall_response_us_mean, at_most: 400us }"
+PRESENT = "overall_response_us_mean at most 400 us: now 501 us of all"
+PID = "control: { pid: { metric: overall_response_us_mean, target: 1ms, low_iops: 200, high_iops: 1900 } }"
+SAYS: list[tuple[str, list[str]]] = [
+    (SLO, ["measured 1 of 6 subintervals", PRESENT]),
+    (f"measure: {{ metric: overall_iops }}, {SLO}", ["overall_iops: 1 of 12 subintervals", PRESENT]),
+    (
+        f"{PID}, {SLO}",
+        ["overall_response_us_mean of all ", "measured ", "overall_response_us_mean at most 400 us: now "],
+    ),
+    (
+        "measure: 10s, staircase: { start: 1000, end: 2000, step: 1000 }",
+        ["tread 0: total_iops=1000", "measured 1 of 2"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("go", "says"), SAYS, ids=["slo", "measure and slo", "pid and slo", "staircase"])
+def test_everything_that_looks_at_a_value_says_it(tmp_path: Path, go: str, says: list[str]) -> None:
+    """What steers, what judges, each threshold: in the line, in the JSON, and in `ivypy status`."""
+    slaves = {name: SimulatedSlave(name, plant=queue(2000.0, 500_000)) for name in "abc"} if "pid" in go else hosts()
+    statuses: list[list[str]] = []
+
+    async def visit(run: Run, staged: Staged) -> None:
+        while run.desk.running is not None:
+            await asyncio.sleep(5.0)
+            statuses.append(TextLines(lambda line: None).lines(run.desk.standing()))
+
+    staged = stage(tmp_path, visit, PLAN.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
+    seen = subintervals(staged)
+    found = [report for report in seen if len(report.says) == len(says) and all(map(str.startswith, report.says, says))]
+    assert found, [report.says for report in seen]
+    assert any([f"  {said}" for said in found[0].says] == lines[4 : 4 + len(says)] for lines in statuses), statuses[:4]
+    (line,) = TextLines(lambda line: None).lines(found[0])[1:]
+    assert line.endswith("  " + "; ".join(found[0].says))
+    lines: list[str] = []
+    JsonLines(lines.append).show(found[0])
+    assert json.loads(lines[0])["says"] == list(found[0].says)
+    if "pid" in go:
+        assert " from its target of 1 ms, at " in found[0].says[0]

@@ -1,0 +1,234 @@
+"""A running test over three real sshds, edited, watched, paused and stopped from other processes."""
+
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.errors import PlanError
+from ivypy.master.live.socket_client import Client, connected
+from ivypy.master.live.socket_messages import Changed, Edit
+from tests.support.lab import Lab
+from tests.support.runs import COMMAND, hosts_yaml, ivypy, start, written
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: live
+threads: 1
+hosts:
+{hosts}
+luns: {{ create: {{ path: "{path}-{{}}", size: 8MiB, count: 2 }} }}
+workloads:
+  w: {{ iosequencer: random_steady, iops: 200, maxtags: 4, fraction_read: 75% }}
+  r: {{ iosequencer: random_steady, iops: 50, maxtags: 4 }}
+rollups: [ host, workload ]
+defaults: {{ subinterval: 1s, warmup: 1s, measure: {measure} }}
+steps: [ go: one ]
+live: {{ blocksize: 16KiB }}
+"""
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
+@pytest.fixture
+def plan(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Path:
+    """Its measurement takes 6 s, or what the test says."""
+    hosts = hosts_yaml([host.spec() for host in lab.hosts])
+    return written(
+        tmp_path, PLAN.format(hosts=hosts, path=tmp_path / "{host}", measure=getattr(request, "param", "6s"))
+    )
+
+
+@contextmanager
+def under_way(plan: Path, root: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A run whose measurement has begun."""
+    process = start(plan, root)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if " run " in line:
+                break
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def rows(root: Path, name: str) -> list[dict[str, str]]:
+    (folder,) = root.iterdir()
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_path: Path, lab: Lab) -> None:
+    root = tmp_path / "runs"
+    with under_way(plan, root) as process:
+        boundary = int(time.time()) + 1
+        time.sleep(max(0.0, boundary - time.time()))
+        done = ivypy("edit", "workload=w", "total_iops=3000", "blocksize=16KiB", "maxtags=2", "range=0%..50%")
+        assert done.returncode == 0, done.stderr
+        out, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 8), out + err
+    first, *took = done.stdout.splitlines()
+    assert first == (
+        "blocksize 4KiB -> 16KiB (6 instances), iops 200 -> 500 (6 instances), maxtags 4 -> 2 (6 instances),"
+        " range all -> 0..4MiB (6 instances)"
+    )
+    assert [line.split(":")[0].strip() for line in took] == [host.name for host in lab.hosts]
+    acted = {int(line.rsplit(" ", 1)[1]) for line in took}
+    assert len(acted) == 1, "all hosts took it in one subinterval"
+    (number,) = acted
+    whole = rows(root, "step0000.one/all/all.csv")
+    transient = [i for i, row in enumerate(whole) if row["phase"] == "transient"]
+    assert transient == [number]
+    (event,) = [row for row in rows(root, "events.csv") if row["kind"] == "edit"]
+    assert event["text"].startswith("workload=w total_iops=3000 blocksize=16KiB maxtags=2 range=0%..50%: blocksize")
+    for host in lab.hosts:
+        after = rows(root, f"step0000.one/host/{host.name}.csv")[number + 1]
+        assert float(after["due"]) / float(after["length_s"]) == pytest.approx(2 * 500 + 2 * 50, rel=0.01)
+        assert after["iops_setting"] == "1100" and after["blocksize"] == "16384(2/4) 4096(2/4)"
+        assert float(after["overall_mib_per_s"]) == pytest.approx((1000 * 16 + 100 * 4) / 1024, rel=0.02)
+    (window,) = rows(root, "step0000.one/windows.csv")
+    assert int(window["first_subinterval"]) == number + 1
+
+
+ACKNOWLEDGED_S = 0.1
+
+
+def test_an_edit_is_acknowledged_at_once_also_in_a_long_subinterval(
+    plan: Path, tmp_path: Path, lab: Lab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a subinterval of 60 s. Most are printed, and half of them judged: a busy machine takes as long as it takes."""
+    text = plan.read_text().replace("subinterval: 1s, warmup: 1s, measure: 6s", "subinterval: 60s, measure: 60s")
+    process = start(written(tmp_path, text, "long.yaml"), tmp_path / "runs")
+    try:
+        waited = []
+        with running() as client:
+            for i in range(20):
+                time.sleep(0.13)
+                began = time.perf_counter()
+                answer = client.ask(Edit(("host", f"total_iops={3000 + i}"), False))
+                waited.append(time.perf_counter() - began)
+                assert isinstance(answer, Changed) and [took.subinterval for took in answer.took] == [0, 0, 0]
+                assert all(not took.failed for took in answer.took)
+    finally:
+        process.kill()
+        process.communicate()
+    waited.sort()
+    middle, most = waited[10], waited[-1]
+    with capsys.disabled():
+        print(f"\nedit to last acknowledgement, 3 hosts: median {middle * 1e3:.1f} ms, most {most * 1e3:.1f} ms")
+    assert middle < ACKNOWLEDGED_S
+
+
+@contextmanager
+def running() -> Iterator[Client]:
+    """A connection to the one run that is under way, once its first step runs."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            with connected(None) as client:
+                standing = client.standing()
+                while not standing.running:
+                    time.sleep(0.05)
+                    standing = client.standing()
+                time.sleep(1.0)  # the step's start is a moment away
+                yield client
+            return
+        except PlanError:
+            assert time.monotonic() < deadline, "no run is under way"
+            time.sleep(0.05)
+
+
+@pytest.mark.long
+def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab: Lab) -> None:
+    dice = random.Random(11)
+    root = tmp_path / "runs"
+    acted: set[int] = set()
+    added = dict.fromkeys((host.name for host in lab.hosts), 0)
+    with under_way(plan, root) as process:
+        with connected(None) as client:
+            for _ in range(200):
+                time.sleep(dice.expovariate(1 / 0.04))
+                host = dice.choice(list(added))
+                added[host] += 1
+                answer = client.ask(Edit((f"host={host}", "iops=+1"), False))
+                assert isinstance(answer, Changed) and [took.failed for took in answer.took] == [""]
+                acted.add(answer.took[0].subinterval)
+        out, err = process.communicate(timeout=90)
+    assert process.returncode in (0, 8), out + err
+    assert len([row for row in rows(root, "events.csv") if row["kind"] == "edit"]) == 200
+    whole = rows(root, "step0000.one/all/all.csv")
+    assert {i for i, row in enumerate(whole) if row["phase"] == "transient"} == acted
+    for host, count in added.items():
+        after = rows(root, f"step0000.one/host/{host}.csv")[max(acted) + 1]
+        assert after["iops_setting"] == str(500 + 4 * count), "each of its four instances got each of its edits"
+        assert float(after["due"]) / float(after["length_s"]) == pytest.approx(500 + 4 * count, rel=0.01)
+
+
+@pytest.mark.parametrize("plan", ["10m"], indirect=True)
+def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
+    root = tmp_path / "runs"
+    with under_way(plan, root) as process:
+        (folder,) = root.iterdir()
+        watching = [
+            subprocess.Popen([COMMAND, "attach", *words], stdout=subprocess.PIPE, text=True)
+            for words in ([], [str(folder), "--ui", "json"], [folder.name, "--ui", "none"])
+        ]
+        standing = json.loads(ivypy("status", "--json").stdout)
+        assert standing["step"]["name"] == "one" and standing["hosts"] == {host.name: "" for host in lab.hosts}
+        assert "step 0 of 0..0: one" in ivypy("status", str(folder)).stdout
+        assert ivypy("mark", "fan pulled").stdout == "marked in events.csv\n"
+        os.kill(process.pid, signal.SIGUSR1)
+        for line in process.stdout or ():
+            if "3 of 3 hosts taking part" in line:
+                break
+        leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
+        assert leaving.stdout is not None and "step 0" in leaving.stdout.readline() + leaving.stdout.readline()
+        leaving.send_signal(signal.SIGINT)
+        leaving.communicate(timeout=30)
+        assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
+        time.sleep(1.5)
+        assert ivypy("stop", str(folder)).returncode == 0
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 130, out + err
+        seen = [one.communicate(timeout=30)[0] for one in watching]
+    assert [one.returncode for one in watching] == [130] * 3
+    assert seen[0].splitlines()[-1] == str(folder) and "mark: fan pulled; by" in out + seen[0]
+    reports = [json.loads(line) for line in seen[1].splitlines()]
+    assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130 and seen[2] == ""
+    again = ivypy("edit", str(folder), "all=all", "iops=5")
+    assert again.returncode == 2 and "the run has ended" in again.stderr
+
+
+def test_a_pause_is_a_hole_in_the_load(plan: Path, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    with under_way(plan, root) as process:
+        assert ivypy("pause").returncode == 0
+        assert ", paused" in ivypy("status").stdout
+        refused = ivypy("edit", "all=all", "iops=5")
+        assert (refused.returncode, refused.stderr) == (2, "the run is paused; unpause it first\n")
+        time.sleep(2.5)
+        assert ivypy("unpause").returncode == 0
+        out, err = process.communicate(timeout=60)
+    assert process.returncode in (0, 8), out + err
+    whole = rows(root, "step0000.one/all/all.csv")
+    silent = [i for i, row in enumerate(whole) if row["due"] == "0"]
+    assert silent and {whole[i]["phase"] for i in silent} == {"transient"}
+    (window,) = rows(root, "step0000.one/windows.csv")
+    assert int(window["first_subinterval"]) > silent[-1]
+    (paused, unpaused) = [row for row in rows(root, "events.csv") if row["kind"] in ("pause", "unpause")]
+    assert datetime.fromisoformat(unpaused["utc"]) > datetime.fromisoformat(paused["utc"])

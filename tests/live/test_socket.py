@@ -1,0 +1,505 @@
+"""The control socket: who may use it, what it survives, and what a follower sees."""
+
+import asyncio
+import json
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.control.phase import Phase
+from ivypy.master.errors import OutputError, PlanError
+from ivypy.master.live import socket_paths, socket_server
+from ivypy.master.live.line_view import TextLines
+from ivypy.master.live.reports import (
+    Latency,
+    Measured,
+    Remark,
+    Report,
+    RunEnds,
+    Standing,
+    Steadiness,
+    StepBegins,
+    StepEnds,
+    Subinterval,
+)
+from ivypy.master.live.socket_client import connected, exit_code_of, socket_of
+from ivypy.master.live.socket_messages import (
+    ANSWERS,
+    REQUESTS,
+    Answer,
+    Changed,
+    Done,
+    Edit,
+    Follow,
+    Mark,
+    Pause,
+    Refused,
+    Request,
+    Status,
+    Stop,
+    Took,
+    Unpause,
+)
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
+from ivypy.protocol.lines import line, read
+from tests.support.live import Staged, stage
+from tests.support.runs import ivypy
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("r")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder / "ivypy"
+
+
+FIGURES = Latency(1.5, None, 3.0)
+BEGINS = StepBegins(0, "one", 2, 60.0)
+CLOSED = Subinterval(
+    "2026-01-01T00:00:05.000Z",
+    "one",
+    Phase.RUN,
+    3,
+    "mixed",
+    10.0,
+    None,
+    FIGURES,
+    FIGURES,
+    0,
+    2,
+    3,
+    1.0,
+    None,
+    ("so", "and so"),
+    5,
+    9,
+    Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
+)
+FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
+MEASURED = Measured("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
+ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
+REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, Remark("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
+MESSAGES: list[Request | Answer | Report] = [
+    Status(), Follow(), Edit(("all=all", "iops=5"), True), Stop(), Pause(), Unpause(), Mark("x"),
+    Changed("what", (Took("a", "utc", 3, ""),)), Done("text"), Refused(("one", "two")),
+    Standing("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
+    replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),
+    Standing("/f", "p", 1, None, False, False, None, (), {}), *REPORTS,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", MESSAGES, ids=lambda said: type(said).__name__)
+def test_every_message_is_read_back_as_it_was(said: Request | Answer | Report) -> None:
+    table = {**REQUESTS, **ANSWERS}
+    assert read(line(said), table) == said
+
+
+def ask(run: Run, request: Request) -> object:
+    with connected(str(run.folder)) as client:
+        return client.ask(request)
+
+
+async def asks(run: Run, *requests: Request) -> list[object]:
+    """Several requests in one breath, on simulated time."""
+    reader, writer = await asyncio.open_unix_connection(where(run))
+    writer.write(b"".join(line(request) for request in requests))
+    answers = [read(await reader.readline(), ANSWERS) for _ in requests]
+    writer.close()
+    return list(answers)
+
+
+def where(run: Run) -> str:
+    return str(json.loads((run.folder / "run.json").read_text())["socket"])
+
+
+def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        assert where(run) == str(runtime / f"{run.folder.name}.sock")
+        mode, place = os.lstat(where(run)).st_mode, os.lstat(runtime).st_mode
+        assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600 and stat.S_IMODE(place) == 0o700
+        await asyncio.sleep(12.0)
+        standing = await asyncio.to_thread(ask, run, Status())
+        assert isinstance(standing, Standing)
+        assert (standing.folder, standing.pid, standing.running) == (str(run.folder), os.getpid(), True)
+        assert standing.last is not None and (standing.last.number, standing.last.step) == (1, "one")
+        assert standing.hosts == {"a": "", "b": "", "c": ""}
+
+    staged = stage(tmp_path, visit)
+    assert list(runtime.iterdir()) == []
+    with pytest.raises(PlanError, match=r"the run has ended, at .*; its results stand in the folder"):
+        ask_folder(staged.folder)
+
+
+def ask_folder(folder: Path) -> object:
+    with connected(str(folder)) as client:
+        return client.ask(Status())
+
+
+def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        changed, refused = await asks(run, Edit(("all=all", "iops=5"), False), Edit(("host=x", "iops=5"), False))
+        assert isinstance(changed, Changed) and [took.host for took in changed.took] == ["a", "b", "c"]
+        assert isinstance(refused, Refused) and refused.reasons[0].startswith("rollup host has no instance 'x'")
+        staged.notes["me"] = socket_server.process(os.getpid(), os.getuid())
+
+    staged = stage(tmp_path, visit)
+    (event,) = staged.events("edit")
+    assert event.endswith(f"; by {staged.notes['me']}") and f"(pid {os.getpid()})" in event
+
+
+RUBBISH = [
+    (b"hello\n", "not understood: a line is not JSON"),
+    (b"\xff\xfe\n", "not understood: a line is not JSON"),
+    (b'{"type":"go"}\n', "not understood: unknown message 'go'"),
+    (b'{"type":"edit","words":"iops=5","force":false}\n', "not understood: edit.words: not a list"),
+    (b'{"type":"mark","text":"x","text":"y"}\n', "not understood: a line is not JSON (a key stands twice)"),
+    (b"x" * 70_000, "not understood: a line is longer than 65536 bytes"),
+]
+
+
+@pytest.mark.slow
+def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
+    def send(path: str, data: bytes) -> bytes:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
+            connection.sendall(data)
+            return connection.makefile("rb").read()
+
+    async def visit(run: Run, staged: Staged) -> None:
+        path = where(run)
+        await asyncio.sleep(12.0)
+        for data, says in RUBBISH:
+            answer = await asyncio.to_thread(send, path, data)
+            refused = read(answer.strip(), ANSWERS)
+            assert isinstance(refused, Refused) and refused.reasons[0].startswith(says), data
+        with socket.socket(socket.AF_UNIX) as half:
+            half.connect(path)
+            half.sendall(b'{"type":"sta')
+        assert isinstance(await asyncio.to_thread(ask, run, Status()), Standing)
+
+    assert stage(tmp_path, visit).step.verdict is Verdict.VALID
+
+
+def test_one_follower_after_the_other_sees_the_run(tmp_path: Path) -> None:
+    async def follow(run: Run) -> list[Report]:
+        reader, writer = await asyncio.open_unix_connection(where(run))
+        writer.write(line(Follow()))
+        said = [read(found, ANSWERS) async for found in reader]
+        writer.close()
+        assert said[0] == Done("following")
+        return said[1:]  # type: ignore[return-value]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        first = asyncio.create_task(follow(run))
+        await asyncio.sleep(17.0)
+        second = asyncio.create_task(follow(run))
+        staged.notes["first"], staged.notes["second"] = first, second
+
+    staged = stage(tmp_path, visit)
+
+    first, second = (staged.notes[name].result() for name in ("first", "second"))  # type: ignore[attr-defined]
+    seen = staged.eyes.seen[1:]  # before it, files were created
+    assert first == seen
+    assert second[:2] == [seen[0], seen[3]], "where the run stands, then what follows"
+    assert second[2:] == seen[4:] and isinstance(second[-1], RunEnds)
+
+
+def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_server, "MOST_WAITING", 10_000)
+
+    async def visit(run: Run, staged: Staged) -> None:
+        sleeper = socket.socket(socket.AF_UNIX)
+        sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sleeper.connect(where(run))
+        sleeper.sendall(line(Follow()))
+        staged.notes["sleeper"] = sleeper
+        await asyncio.sleep(7.0)
+        for _ in range(300):
+            run.desk.mark("x" * 1000, "me")
+        await asyncio.sleep(1.0)
+
+    staged = stage(tmp_path, visit)
+    sleeper = staged.notes["sleeper"]
+    assert isinstance(sleeper, socket.socket) and staged.code is ExitCode.OK
+    received = 0
+    with sleeper:
+        try:
+            while data := sleeper.recv(1 << 16):
+                received += len(data)
+        except ConnectionResetError:
+            pass
+    assert received < 300_000 and len(staged.events("mark")) == 300
+
+
+def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> None:
+    """One does not read, two go meanwhile: the run ends as it would have, and waits once for all of them."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        followers = []
+        for _ in range(4):
+            one = socket.socket(socket.AF_UNIX)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(where(run))
+            one.sendall(line(Follow()))
+            followers.append(one)
+        staged.notes["followers"] = followers
+        await asyncio.sleep(7.0)
+        for _ in range(300):
+            run.desk.mark("x" * 1000, "me")
+        loop, show = asyncio.get_running_loop(), run._watcher.show
+
+        def shown(report: Report) -> None:
+            show(report)
+            if isinstance(report, RunEnds):
+                staged.notes["ended"] = loop.time()
+                for one in followers[1:3]:
+                    loop.call_later(0.5, one.close)
+
+        run._watcher.show = shown  # type: ignore[method-assign]
+
+    staged = stage(tmp_path, visit)
+    followers, ended = staged.notes["followers"], staged.notes["ended"]
+    assert isinstance(followers, list) and isinstance(ended, float)
+    for one in followers:
+        one.close()
+    assert staged.code is ExitCode.OK and staged.seconds - ended <= 1.5 * socket_server.FLUSH_S
+
+
+def test_more_than_so_many_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket_server, "MOST_CLIENTS", 2)
+
+    async def visit(run: Run, staged: Staged) -> None:
+        path = where(run)
+        await asyncio.sleep(7.0)
+        with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as two:
+            one.connect(path)
+            two.connect(path)
+            await asyncio.sleep(0.1)
+            with pytest.raises(PlanError, match="2 clients are connected to the run already"):
+                await asyncio.to_thread(ask, run, Status())
+        await asyncio.sleep(0.1)
+        assert isinstance(await asyncio.to_thread(ask, run, Status()), Standing)
+
+    stage(tmp_path, visit)
+
+
+HUGE = "9" * 400
+
+
+def test_no_client_costs_more_than_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More bad edits than there are places, of values that no number holds, and of a fault of ours."""
+    values = [f"{setting}={sign}{HUGE}" for setting in ("maxtags", "iops", "total_iops") for sign in ("", "+", "*")]
+    values += ["iops=1e999", "maxtags=*1e999", f"blocksize={HUGE}GiB", f"fraction_read=*{HUGE}", f"range=0..{HUGE}"]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(7.0)
+        for value in [*values, *["maxtags=*" + HUGE] * 70]:
+            (refused,) = await asks(run, Edit(("all=all", value), False))
+            assert isinstance(refused, Refused) and "internal" not in refused.reasons[0], (value, refused)
+        monkeypatch.setattr(run.desk, "mark", lambda text, who: 1 // 0)
+        for _ in range(70):
+            (refused,) = await asks(run, Mark("x"))
+            assert refused == Refused(("internal: ZeroDivisionError: integer division or modulo by zero",))
+        (standing,) = await asks(run, Status())
+        assert isinstance(standing, Standing)
+
+    staged = stage(tmp_path, visit)
+    assert staged.step.verdict is Verdict.VALID and staged.events("edit") == []
+
+
+def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -> None:
+    runtime.write_text("somebody's file")
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(1.0)
+        with pytest.raises(PlanError, match=r"the run has no control socket; its events\.csv says why"):
+            ask_folder(run.folder)
+
+    staged = stage(tmp_path, visit)
+    assert staged.step.verdict is Verdict.VALID
+    assert "is not a folder that only you may enter (mode 0700)" in staged.events("no_socket")[0]
+
+
+def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        reader, writer = await asyncio.open_unix_connection(where(run))
+        writer.write(line(Follow()))
+        await reader.readline()
+        run._watcher.show(replace(CLOSED, step="other", iops=float("nan")))
+        await asyncio.sleep(1.0)
+        assert b"other" not in await reader.read()
+        writer.close()
+
+    staged = stage(tmp_path, visit)
+    assert staged.step.verdict is Verdict.VALID
+    assert any(isinstance(report, Subinterval) and report.step == "other" for report in staged.eyes.seen)
+
+
+def test_another_user_is_turned_away_even_where_files_would_let_them() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as own:
+        listening.bind("")  # the kernel chooses an abstract name, which has no mode
+        listening.listen()
+        own.connect(listening.getsockname())
+        accepted, _ = listening.accept()
+        with accepted:
+            assert socket_server.peer(accepted) == socket_server.process(os.getpid(), 0)
+        child = os.fork()
+        if child == 0:
+            os.setuid(12345)
+            socket.socket(socket.AF_UNIX).connect(listening.getsockname())
+            os._exit(0)
+        accepted, _ = listening.accept()
+        with accepted:
+            assert socket_server.peer(accepted) is None
+        os.waitpid(child, 0)
+
+
+# Paths.
+
+
+@pytest.fixture
+def listening() -> Iterator[list[socket.socket]]:
+    opened: list[socket.socket] = []
+    yield opened
+    for one in opened:
+        one.close()
+
+
+def test_two_runs_of_one_name_have_two_sockets(runtime: Path, listening: list[socket.socket]) -> None:
+    for name in ("r.sock", "r-2.sock"):
+        one, path = socket_paths.bound("r")
+        listening.append(one)
+        one.listen()
+        assert path == runtime / name
+
+
+def test_a_long_name_fits(listening: list[socket.socket]) -> None:
+    one, path = socket_paths.bound("plan-" * 60)
+    listening.append(one)
+    assert len(os.fsencode(path)) <= socket_paths.LONGEST_PATH and path.exists()
+
+
+def test_sockets_of_runs_that_are_over_are_removed(runtime: Path, listening: list[socket.socket]) -> None:
+    dead, path = socket_paths.bound("dead")
+    dead.close()
+    young, young_path = socket_paths.bound("young")
+    young.close()
+    os.utime(path, (0, 0))
+    alive, alive_path = socket_paths.bound("alive")
+    listening.append(alive)
+    alive.listen()
+    os.utime(alive_path, (0, 0))
+    socket_paths.remove_stale(runtime)
+    assert sorted(runtime.iterdir()) == [alive_path, young_path]
+    assert socket_paths.running() == [alive_path]
+
+
+def test_the_newest_run_comes_first(listening: list[socket.socket]) -> None:
+    found = []
+    for i, name in enumerate("abc"):
+        one, path = socket_paths.bound(name)
+        listening.append(one)
+        one.listen()
+        os.utime(path, (i, i))
+        found.append(path)
+    assert socket_paths.running() == found[::-1]
+    assert socket_of(None) == found[-1]
+    with pytest.raises(PlanError, match="several runs are under way; name the one that is meant: c, b, a"):
+        socket_of(None, only=True)
+    assert socket_of("b", only=True) == found[1]
+
+
+def test_without_a_runtime_folder_there_is_one_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert socket_paths.folder(make=False) is None and socket_paths.running() == []
+    place = socket_paths.folder(make=True)
+    assert place == tmp_path / f"ivypy-{os.geteuid()}" and stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_anothers_runtime_folder_is_left_alone(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As sudo leaves it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    os.chown(runtime.parent, 12345, 12345)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert socket_paths.folder(make=True) == tmp_path / "ivypy-0"
+
+
+def open_to_others(place: Path) -> None:
+    place.mkdir()
+    place.chmod(0o755)
+
+
+def a_link(place: Path) -> None:
+    (place.parent / "elsewhere").mkdir(mode=0o700)
+    place.symlink_to(place.parent / "elsewhere")
+
+
+def anothers(place: Path) -> None:
+    place.mkdir(mode=0o700)
+    os.chown(place, 12345, 12345)
+
+
+@pytest.mark.parametrize("wrong", [open_to_others, a_link, anothers])
+def test_a_folder_that_others_might_enter_is_not_used(runtime: Path, wrong: Callable[[Path], None]) -> None:
+    if wrong is anothers and os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    wrong(runtime)
+    for use in (lambda: socket_paths.bound("r"), socket_paths.running):
+        with pytest.raises(OutputError, match="is not a folder that only you may enter"):
+            use()
+
+
+# Finding a run.
+
+
+@pytest.mark.parametrize(
+    "run, says",
+    [
+        (None, "no run of yours is under way on this machine; `ivypy run PLAN.yaml` starts one"),
+        ("nosuch", "nosuch: is neither a run's folder nor a run that is under way; under way: none"),
+    ],
+)
+def test_a_run_that_is_not_there(run: str | None, says: str) -> None:
+    with pytest.raises(PlanError) as error, connected(run):
+        pass
+    assert str(error.value) == says
+
+
+def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"end_utc": None, "socket": str(tmp_path / "x.sock")}))
+    with pytest.raises(PlanError, match="the run is over, and was cut off before it could say so"):
+        ask_folder(tmp_path)
+    assert exit_code_of(str(tmp_path)) == ExitCode.INTERNAL
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(PlanError, match=r"run\.json: cannot be read"):
+        ask_folder(tmp_path)
+
+
+def test_how_a_run_stands_as_text() -> None:
+    standing = Standing("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
+    lines = TextLines(lambda line: None).lines(standing)
+    assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
+    assert lines[3].startswith("00:00:05  run") and lines[4:6] == ["  so", "  and so"]
+    assert lines[6:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
+
+
+def test_a_clause_that_was_taken_for_a_run_is_told_how_it_is_written() -> None:
+    done = ivypy("edit", "all", "iops=5")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "all: is neither a run's folder nor a run that is under way; under way: none;"
+        " if it is to say where, write all=..., as all=all or host=h1\n"
+    )

@@ -1,0 +1,188 @@
+"""A console that goes away: a reader that has read enough, a terminal that is closed, a disk that is full."""
+
+import csv
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.runs import COMMAND, ROOT, start, written
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: console
+threads: 1
+luns: {{ create: {{ path: {path}, size: 16MiB }} }}
+workloads: {{ w: {{ iosequencer: random_independent, iops: 100, maxtags: 8, fraction_read: 50% }} }}
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
+steps: [ go: one ]
+"""
+ENDED = (0, 8)  # a busy machine may be late, and then says so
+
+
+def a_plan(tmp_path: Path, measure: str) -> Path:
+    return written(tmp_path, PLAN.format(path=tmp_path / "data", measure=measure))
+
+
+def folder_of(root: Path) -> Path:
+    (folder,) = root.iterdir()
+    return folder
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def lost(folder: Path) -> list[str]:
+    return [row["text"] for row in rows(folder, "events.csv") if row["kind"] == "console_lost"]
+
+
+def wait_until_measuring(root: Path) -> Path:
+    """Until the second subinterval's row is written."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        for path in root.glob("*/step0000.one/all/all.csv"):
+            if path.read_text().count("\n") > 2:
+                return folder_of(root)
+        time.sleep(0.05)
+    raise AssertionError("no step began in 30 s")
+
+
+def check_interrupted(folder: Path, code: int) -> None:
+    assert code == 130 and json.loads((folder / "run.json").read_text())["exit_code"] == 130
+    (summary,) = rows(folder, "summary.all.csv")
+    assert "shortened" in summary["reasons"] or "interrupted" in summary["reasons"]  # as far as it had come
+
+
+def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
+    process = start(a_plan(tmp_path, "2s"), tmp_path / "runs")
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=60)
+    folder = folder_of(tmp_path / "runs")
+    assert process.returncode in ENDED and err == ""
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == process.returncode
+    assert len(rows(folder, "summary.all.csv")) == 1
+    assert lost(folder) == ["standard output is gone (Broken pipe); `ivypy attach` shows the run"]
+
+
+def test_ctrl_c_that_ends_the_reader_too_loses_nothing(tmp_path: Path) -> None:
+    """`ivypy run | tee log` on a terminal."""
+    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    assert process.stdout is not None
+    folder = wait_until_measuring(tmp_path / "runs")
+    process.stdout.close()
+    process.stdout = None
+    os.kill(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert err == ""
+    check_interrupted(folder, process.returncode)
+
+
+def test_a_full_disk_behind_standard_output_does_not_end_the_run(tmp_path: Path) -> None:
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(a_plan(tmp_path, "2s"))]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    folder = folder_of(tmp_path / "runs")
+    assert (done.returncode, done.stderr) == (json.loads((folder / "run.json").read_text())["exit_code"], "")
+    assert done.returncode in ENDED
+    assert lost(folder)[0].startswith("standard output is gone (No space left on device)")
+
+
+def on_a_terminal(words: list[str]) -> tuple["subprocess.Popen[bytes]", int]:
+    """A command whose controlling terminal, and only console, is the pty of which the master is returned."""
+    master, slave = pty.openpty()
+
+    def control() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen(
+        words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, preexec_fn=control,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(slave)
+    return process, master
+
+
+def close(master: int) -> None:
+    """The window is closed: SIGHUP, and every write fails."""
+
+
+def ctrl_c_and_close(master: int) -> None:
+    os.write(master, b"\x03")
+    time.sleep(0.02)
+
+
+@pytest.mark.parametrize("ui", ["auto", "lines"])
+@pytest.mark.parametrize("how", [close, ctrl_c_and_close])
+def test_a_terminal_that_is_closed_is_a_first_ctrl_c(tmp_path: Path, ui: str, how: Callable[[int], None]) -> None:
+    plan = a_plan(tmp_path, "60s")
+    process, master = on_a_terminal([COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)])
+    try:
+        folder = wait_until_measuring(tmp_path / "runs")
+        how(master)
+    finally:
+        os.close(master)
+    check_interrupted(folder, process.wait(30))
+
+
+def test_hanging_up_again_is_not_a_second_press(tmp_path: Path) -> None:
+    """The shell sends one as the terminal closes, and the kernel another as the shell ends."""
+    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    folder = wait_until_measuring(tmp_path / "runs")
+    for _ in range(4):
+        os.kill(process.pid, signal.SIGHUP)
+        time.sleep(0.02)
+    process.communicate(timeout=30)
+    check_interrupted(folder, process.returncode)
+
+
+def shell(words: str) -> tuple[int, str]:
+    """The exit code and standard error of a command with its redirections."""
+    done = subprocess.run(f"{COMMAND} {words}", shell=True, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stderr
+
+
+def test_a_run_under_nohup_is_not_ended_by_hanging_up(tmp_path: Path) -> None:
+    words = ["nohup", COMMAND, "run", "-o", str(tmp_path / "runs"), str(a_plan(tmp_path, "3s"))]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder = wait_until_measuring(tmp_path / "runs")
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(60) in ENDED
+    assert len(rows(folder, "summary.all.csv")) == 1
+
+
+@pytest.mark.parametrize("words", [f"check {ROOT}/configs/first.yaml", "schema", "columns", "--help"])
+def test_what_cannot_be_written_is_told_in_one_line(words: str) -> None:
+    assert shell(f"{words} >/dev/full") == (1, "standard output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(("words", "code"), [("columns", 1), ("check /no", 2), ("check", 2)])
+def test_nowhere_to_write_at_all_is_only_an_exit_code(words: str, code: int) -> None:
+    assert shell(f"{words} >/dev/full 2>&1") == (code, "")
+    assert shell(f"{words} >/dev/full 2>&-") == (code, "")
+
+
+def test_a_reader_who_leaves_a_page_has_read_enough() -> None:
+    process = subprocess.Popen([COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(60)) == (b"", 0)
+    process.stderr.close()
+
+
+@pytest.mark.parametrize("words", ["columns", "run --ui auto /no.yaml", "percentiles /no", "--help"])
+def test_without_standard_output_a_command_is_the_same(words: str) -> None:
+    assert shell(f"{words} >&-") == shell(words)

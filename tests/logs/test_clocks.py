@@ -1,0 +1,98 @@
+"""Logs of several hosts on one clock."""
+
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.errors import PlanError
+from ivypy.master.logs.timeline.clock_alignment import HostStart, read_start_times
+from tests.support.log_table import counts, intervals, table
+from tests.support.logs import log, row, run
+
+BASE = 1_700_000_000_000
+
+
+def hosts(folder: Path, base_ms: int = 0) -> list[Path]:
+    """Two hosts: ten I/Os in the third second, by each one's own clock."""
+    rows = [row(base_ms + 1000 * n, 0, {500: 10} if n == 3 else {}) for n in range(1, 9)]
+    return [log(folder / host / "a_clat_hist.1.log", rows) for host in ("h1", "h2")]
+
+
+def starts(folder: Path, text: str) -> Path:
+    path = folder / "starts.csv"
+    path.write_text(text)
+    return path
+
+
+def test_without_a_table_relative_logs_start_together_and_that_is_said(tmp_path: Path) -> None:
+    ran = run(*hosts(tmp_path))
+    assert counts(intervals(ran))[:4] == [0, 0, 20, 0]
+    assert "the 2 hosts are taken to have started together" in ran.err
+
+
+def test_a_table_of_starts_moves_hosts_apart(tmp_path: Path) -> None:
+    path = starts(tmp_path, "host,start,uncertainty_s\nh1,1700000000,0.002\nh2,2023-11-14T22:13:22Z,0.001\n")
+    ran = run(*hosts(tmp_path), "--start-times", path)
+    found = intervals(ran)
+    assert counts(found)[:6] == [0, 0, 10, 0, 10, 0], "the second host began two seconds later"
+    assert found[0]["start_utc"] == "2023-11-14T22:13:20.000Z" and found[2]["start_s"] == "2"
+    assert "estimated misalignment of the hosts: up to 0.004 s" in ran.err
+
+
+def test_drift_moves_the_end_more_than_the_begin(tmp_path: Path) -> None:
+    """A clock that runs 10 % fast says 3 s after 2.73 s."""
+    path = starts(tmp_path, "host,start,drift_ppm\nh1,0,0\nh2,0,500000\n")
+    ran = run(*hosts(tmp_path), "--start-times", path)
+    assert counts(intervals(ran))[:4] == [0, pytest.approx(10), pytest.approx(10), 0]
+
+
+def test_stamps_from_1970_need_no_table(tmp_path: Path) -> None:
+    found = intervals(run(*hosts(tmp_path, BASE)))
+    assert (found[0]["start_s"], found[0]["start_utc"]) == ("0", "2023-11-14T22:13:20.000Z")
+    assert counts(found)[:4] == [0, 0, 20, 0]
+
+
+def test_intervals_lie_on_the_clock_or_on_the_begin(tmp_path: Path) -> None:
+    paths = hosts(tmp_path, BASE + 700)
+    clock, begin = intervals(run(*paths)), intervals(run(*paths, "--align", "start"))
+    assert clock[0]["start_utc"] == "2023-11-14T22:13:20.000Z"
+    assert (begin[0]["start_utc"], begin[0]["start_s"]) == ("2023-11-14T22:13:20.700Z", "0")
+    assert counts(begin)[2] == 20, "a row is an interval"
+    assert sum(counts(clock)) == sum(counts(begin)) == 20
+
+
+def test_stamps_of_both_sorts_need_the_table(tmp_path: Path) -> None:
+    one, other = hosts(tmp_path / "a")[0], hosts(tmp_path / "b", BASE)[1]
+    assert "give the starts with --start-times" in run(one, other).err
+
+
+WRONG = [
+    ("nothing\n1\n", "line 1: expected a header with host, start"),
+    ("host,start\nh1,yesterday\nh2,2023-11-14T22:13:22\n", "line 2: start 'yesterday' is neither"),
+    ("host,start\nh1,yesterday\nh2,2023-11-14T22:13:22\n", "line 3: start '2023-11-14T22:13:22' has no time zone"),
+    ("host,start\nh1,5\nh1,6\n", "line 3: host 'h1' stands here twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG)
+def test_wrong_tables(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        read_start_times(starts(tmp_path, text))
+
+
+def test_a_host_that_is_not_in_the_table(tmp_path: Path) -> None:
+    ran = run(*hosts(tmp_path), "--start-times", starts(tmp_path, "host,start\nh1,5\n"))
+    assert "host 'h2' is not in the table of start times (h1)" in ran.err
+
+
+def test_fractions_of_a_second_are_exact(tmp_path: Path) -> None:
+    path = starts(tmp_path, "host, start\nh1, 1700000000.123456789\n")
+    assert read_start_times(path) == {"h1": HostStart("h1", 1_700_000_000_123_456_789)}
+
+
+def test_smallfile_threads_start_when_their_names_say(tmp_path: Path) -> None:
+    """The published tool ignores it: threads that began 2 s apart look as if they ran together."""
+    for thread, start in (("00", "1700000000.5"), ("01", "1700000002.5")):
+        log(tmp_path / f"rsptimes_{thread}_h1_create_{start}.csv", ["create, 0.1, 0.2\n"] * 10)
+    assert counts(intervals(run(*sorted(tmp_path.iterdir())))) == [10, 0, 10]
+    assert {found["rollup_instance"] for found in table(run(tmp_path, "--by", "host+job"))} == {"h1+create"}

@@ -1,0 +1,253 @@
+"""What comes out: CSV, JSON, table, pictures, HdrHistogram's files; promises; the choice of the interval."""
+
+import base64
+import json
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ivypy.master.logs.readers.bucket_layouts import FIO_3
+from ivypy.master.logs.render.table import COLUMNS, columns, documentation
+from ivypy.master.logs.render.write_result import latency_text
+from ivypy.master.logs.result.series import Histograms
+from ivypy.master.logs.result.sla import parse_sla
+from ivypy.master.logs.timeline.interval_length import Auto, choose, parse_interval
+from ivypy.master.verdicts import ExitCode
+from tests.support.log_table import intervals, table, whole
+from tests.support.logs import NULL4, STALL, Ran, case_logs, log, row, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def stall() -> list[str]:
+    return case_logs(STALL, "stall*")
+
+
+def test_csv_and_json_say_the_same(stall: list[str]) -> None:
+    found, document = (
+        table(run(*stall, "--by", "all,direction")),
+        json.loads(run(*stall, "--by", "all,direction", "--format", "json").out),
+    )
+    objects = [one for series in document["series"] for one in series["rows"]]
+    assert len(found) == len(objects) == 3 * 13
+    for one, other in zip(found, objects, strict=True):
+        assert str(other["interval"]) == one["interval"]
+        assert float(one["count"]) == other["count"]
+        p99 = other["latency_us"]["p99"]["value"]
+        assert (one["latency_us_p99"] == "") == (p99 is None)
+        assert p99 is None or float(one["latency_us_p99"]) == pytest.approx(p99, abs=0.0006)
+    assert document["settings"]["weighting"] == "uniform"
+    assert any("clat) only" in note for note in document["notes"]), "the output says what the logs hold"
+
+
+def test_columns_are_those_of_the_documentation(stall: list[str]) -> None:
+    ran = run(*stall, "--percentiles", "50,99.9")
+    head = ran.lines[0].split(",")
+    assert head == columns((50.0, 99.9))
+    for name in head:
+        assert re.sub(r"_p\d+(_\d+)?", "_pN", name) in COLUMNS
+    assert all(re.fullmatch(r"[a-z][a-z0-9_]*", name) for name in head)
+    assert documentation() in (ROOT / "docs" / "percentiles.md").read_text()
+
+
+def test_empty_intervals_are_rows(stall: list[str]) -> None:
+    found = intervals(run(*stall, "--interval", "250ms"))
+    assert [float(one["start_s"]) for one in found] == [n / 4 for n in range(len(found))]
+    empty = [one for one in found if one["count"] == "0"]
+    assert len(empty) == 14 and all(
+        not value for one in empty for name, value in one.items() if name.startswith("latency")
+    )
+
+
+def test_the_table_is_for_eyes(stall: list[str]) -> None:
+    ran = run(*stall, "--format", "table")
+    assert ran.lines[0] == "all=all   clat of fio-histogram logs"
+    assert re.search(r"3 +4 +1/1 +0 +0 +- +- +-", ran.out)
+    assert "note: 2 rows came more than a period late" in ran.out and not ran.err
+
+
+TEXTS = [(None, "-"), (0.0, "0.00 ns"), (0.0462, "46.2 ns"), (1.0, "1.00 us"), (999.4, "999 us"), (999.6, "1.00 ms"),
+         (12_345.0, "12.3 ms"), (4.2e6, "4.20 s"), (123e6, "123 s")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("us", "text"), TEXTS)
+def test_latencies_for_eyes(us: float | None, text: str) -> None:
+    assert latency_text(us) == text
+
+
+def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
+    """An I/O of 20 s is in fio's last bucket: nobody knows how long it took."""
+    path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 90, 1855: 10})])
+    ran = run(path, "--percentiles", "50,99")
+    assert whole(ran)["latency_us_p99"] == ">=17045651.456"
+    assert "saturated p99" in whole(ran)["notes"]
+    assert ">= 17.0 s" in run(path, "--format", "table").out
+    document = json.loads(run(path, "--format", "json").out)
+    assert document["series"][0]["rows"][0]["latency_us"]["p99"]["at_least"] is True
+    broken = run(path, "--sla", "p99<=1h")
+    assert broken.code is ExitCode.SLO_MISSED, "a promise must be seen to be kept"
+
+
+def test_noise_is_called_so(tmp_path: Path) -> None:
+    path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 500})])
+    assert whole(run(path))["notes"] == "few_beyond p99 p99_9"
+
+
+def test_output_goes_to_the_file_and_the_name_says_the_format(tmp_path: Path, stall: list[str]) -> None:
+    for name in ("x.csv", "x.json", "x.txt"):
+        ran = run(*stall, "-o", tmp_path / name)
+        assert ran.out == "" and (tmp_path / name).stat().st_size > 500
+    json.loads((tmp_path / "x.json").read_text())
+    assert (tmp_path / "x.csv").read_text().startswith("rollup_type,")
+
+
+SLAS = [
+    ("p50<=1us", ExitCode.OK, "kept in all 9 intervals; 3 intervals without I/O are not judged"),
+    ("p99<=300ns", ExitCode.SLO_MISSED, "BROKEN in 3 of 9 intervals (33.3% of the time), first at 8 s, last at 11 s, "
+     "worst 533 ns at 9 s"),
+    ("p50<=1us,p99.5<1ns", ExitCode.SLO_MISSED, "sla p99.5<1ns all=all (clat): BROKEN in 9 of 9 intervals"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sla", "code", "says"), SLAS, ids=[sla for sla, *_ in SLAS])
+def test_promises(stall: list[str], sla: str, code: ExitCode, says: str) -> None:
+    ran = run(*stall, "--sla", sla)
+    assert (ran.code, says in ran.err) == (code, True), ran.err
+
+
+def test_a_promise_on_the_limit_is_kept_unless_strict() -> None:
+    (kept, strict) = (*parse_sla("p50<=10ms"), *parse_sla("p50<10ms"))
+    assert (kept.limit_us, kept.strict, strict.strict) == (10_000, False, True)
+
+
+def test_the_shortest_interval_that_is_sure_enough() -> None:
+    """Of n samples p95 is known to about z sqrt(p (1-p) n) ranks: four times the samples, half the error."""
+    rng = np.random.default_rng(1)
+    cells = np.zeros((600, FIO_3.buckets))
+    for quantum in range(600):
+        values = rng.lognormal(np.log(2e6), 0.7, 100).astype(int)
+        np.add.at(cells[quantum], np.searchsorted(FIO_3.edges, values, side="right") - 1, 1)
+    histograms = Histograms(FIO_3, 0, np.arange(600), cells)
+    lengths = [choose(histograms, 10**9, Auto(error, 95.0)) for error in (0.3, 0.15, 0.1, 0.05)]
+    assert [chosen.length_ns // 10**9 for chosen in lengths] == sorted(chosen.length_ns // 10**9 for chosen in lengths)
+    assert 5 <= lengths[2].length_ns // 10**9 <= 15
+    assert all(chosen.error <= error for chosen, error in zip(lengths, (0.3, 0.15, 0.1, 0.05), strict=True))
+    hopeless = choose(histograms, 10**9, Auto(0.0001, 95.0))
+    assert "no better than" in hopeless.sentence(Auto(0.0001, 95.0))
+
+
+def test_auto_prints_what_it_chose() -> None:
+    ran = run(*case_logs(NULL4, "*_clat_hist.*"), "--interval", "auto:10%:p95")
+    assert "interval 1s: the shortest at which p95 is known to 0.1" in ran.err
+    assert parse_interval("auto") == Auto(0.1, 95.0)
+    assert parse_interval("1500ms") == 1_500_000_000
+
+
+@pytest.mark.slow
+def test_png(tmp_path: Path, stall: list[str]) -> None:
+    path = tmp_path / "x.png"
+    assert run(*stall, "--plot", path).code is ExitCode.OK
+    head = path.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG") and struct.unpack(">II", head[16:24]) == (1200, 1200)
+
+
+def page(tmp_path: Path, logs: list[str]) -> Path:
+    path = tmp_path / "x.html"
+    assert run(*logs, "--interval", "500ms", "--plot", path).code is ExitCode.OK
+    return path
+
+
+def test_the_page_needs_no_network_and_holds_every_io(tmp_path: Path, stall: list[str]) -> None:
+    text = page(tmp_path, stall).read_text()
+    assert not re.search(r"https?://|src=|@import|href=", text)
+    data = json.loads(re.search(r"const data = (.*);\n", text)[1].replace("<\\/", "</"))  # type: ignore[index]
+    cells = np.frombuffer(base64.b64decode(data["cells"]), "<f4").reshape(data["times"], -1)
+    assert cells.sum() == pytest.approx(float(whole(run(*stall))["count"]), rel=1e-6)
+    assert cells[6:13].sum() == 0, "the stall"
+    assert len(data["edges_us"]) == cells.shape[1] + 1 and data["edges_us"] == sorted(data["edges_us"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium")
+def test_the_page_draws_itself_in_a_browser(tmp_path: Path, stall: list[str]) -> None:
+    path = page(tmp_path, stall)
+    shown = subprocess.run(
+        ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom",
+         path.as_uri()],
+        capture_output=True, text=True, timeout=100, check=True,
+    )  # fmt: skip
+    assert re.search(r'<output id="percentile">p99.0</output>', shown.stdout)
+    assert re.search(r"whole span: 23\d ns", shown.stdout)
+    assert shown.stdout.count("<li>") >= 3, "the notes; the script ran to its end"
+
+
+def test_hgrm(tmp_path: Path, stall: list[str]) -> None:
+    """value, share, count, 1/(1-share): ascending, from the smallest latency to all I/Os."""
+    path = tmp_path / "x.hgrm"
+    run(*stall, "--hgrm", path)
+    rows = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith("#")]
+    values, shares, counts = ([float(cells[n]) for cells in rows] for n in range(3))
+    assert values == sorted(values) and shares == sorted(shares) and counts == sorted(counts)
+    assert (shares[0], shares[-1], counts[-1]) == (0, 1, float(whole(run(*stall))["count"]))
+    median = next(value for value, share in zip(values, shares, strict=True) if share >= 0.5)
+    assert median == pytest.approx(float(whole(run(*stall, "--interpolation", "midpoint"))["latency_us_p50"]), rel=0.02)
+
+
+def hlog_counts(payload: str) -> dict[int, int]:
+    """An HdrHistogram V2 payload, decoded by its specification: {lowest value of a cell: count}."""
+    packed = base64.b64decode(payload)
+    cookie, length = struct.unpack(">ii", packed[:8])
+    assert (cookie, length) == (0x1C849314, len(packed) - 8)
+    body = zlib.decompress(packed[8:])
+    cookie, length, offset, digits, lowest, highest, ratio = struct.unpack(">iiiiqqd", body[:40])
+    assert (cookie, length, offset, digits, lowest, ratio) == (0x1C849313, len(body) - 40, 0, 2, 1, 1.0)
+    assert highest > 3600 * 10**9
+    found: dict[int, int] = {}
+    index, place = 0, 40
+    while place < len(body):
+        value = shift = 0
+        while True:
+            byte = body[place]
+            place, value, shift = place + 1, value | (byte & 0x7F) << shift, shift + 7
+            if not byte & 0x80:
+                break
+        number = (value >> 1) ^ -(value & 1)
+        if number < 0:
+            index -= number
+            continue
+        bucket, sub = (index >> 7) - 1, (index & 127) + 128
+        found[(sub << bucket) if bucket >= 0 else index] = number
+        index += 1
+    return found
+
+
+def test_hlog(tmp_path: Path, stall: list[str]) -> None:
+    path = tmp_path / "x.hlog"
+    run(*stall, "--hgrm", path)
+    rows = [line.split(",") for line in path.read_text().splitlines() if line[0].isdigit()]
+    found = [one for one in intervals(run(*stall)) if one["count"] != "0"]
+    assert [float(cells[0]) for cells in rows] == [float(one["start_s"]) for one in found]
+    for cells, one in zip(rows, found, strict=True):
+        counts = hlog_counts(cells[3])
+        assert sum(counts.values()) == pytest.approx(float(one["count"]), rel=0.01), "whole numbers there"
+        assert min(counts) == pytest.approx(float(one["latency_us_min"]) * 1000, abs=3), "half an I/O rounds to none"
+
+
+def test_help_is_quick_and_says_every_option() -> None:
+    import sys
+
+    code = (
+        "import sys; from ivypy.master.cli.percentiles import percentiles\n"
+        "assert not {'numpy', 'matplotlib'} & set(sys.modules), 'heavy imports before they are needed'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    ran: Ran = run("--help")
+    for option in ("--interval", "--by", "--sla", "--compat", "--keep-going", "--start-times", "--json", "--check"):
+        assert option in ran.out

@@ -1,0 +1,460 @@
+"""What a step asks of control: how it is read, what is told back, and every fault at its place."""
+
+import pytest
+
+from ivypy.master.control import build, criteria, estimate, measure, steady
+from ivypy.master.plan import demands as d
+from ivypy.master.plan.checks.metrics import kind_of
+from ivypy.master.plan.describe import describe
+from ivypy.master.plan.load import read
+from ivypy.master.plan.model import Plan
+from ivypy.master.plan.read.places import Fault, PlanFaults
+from ivypy.master.rollup.figures import CATEGORIES
+from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
+from ivypy.master.text.relative import OfStep
+from ivypy.protocol.counters import Kind
+from tests.support.plan import completed
+
+P99 = "overall_response_us_p99"
+
+
+def plan(*goes: str, rest: str = "") -> Plan:
+    steps = "".join(f"  - go: {{ name: s{i}, {go}, subinterval: 5s }}\n" for i, go in enumerate(goes))
+    return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml", judge=build.faults)
+
+
+def judged(text: str) -> Fault | None:
+    """The only fault of a plan, if it has one."""
+    try:
+        read(text, "p.yaml", judge=build.faults)
+    except PlanFaults as faults:
+        (fault,) = faults.faults
+        return fault
+    return None
+
+
+def asked(go: str, rest: str = "") -> d.Demands:
+    return plan(go, rest=rest).steps[0].demands
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "amount"),
+    [
+        (P99, "1ms", 1000.0),
+        (P99, "1.5us", 1.5),
+        ("overall_iops", "5k", 5000.0),
+        ("read_mib_per_s", "200MiB/s", 200.0),
+        ("read_mib_per_s", "1GiB/s", 1024.0),
+        ("cpu_busy_percent", "80%", 80.0),
+    ],
+)
+def test_an_amount_has_the_unit_of_its_metric(metric: str, text: str, amount: float) -> None:
+    assert parse_amount(metric, text) == pytest.approx(amount)
+    assert parse_amount(metric, format_amount(metric, amount)) == pytest.approx(amount)
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "remedy"),
+    [
+        (P99, "1000", "write 1000us for microseconds"),
+        ("overall_iops", "max", "write for example 5000"),
+        ("overall_iops", "1ms", "'1ms' is not a number of I/Os per second; write for example 5000 or 5k$"),
+        ("overall_iops", "50% of step max", "is not a number of I/Os per second; write for example 5000 or 5k$"),
+        ("read_mib_per_s", "200", "write for example 200MiB/s"),
+        ("cpu_busy_percent", "80", "write 80% if percent is meant"),
+    ],
+)
+def test_an_amount_without_its_unit_is_refused(metric: str, text: str, remedy: str) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        parse_amount(metric, text)
+
+
+@pytest.mark.parametrize(
+    ("metric", "amount", "words"),
+    [
+        (P99, 1.0, "1 us"),
+        (P99, 83.21537, "83.2154 us"),
+        (P99, 999.0, "999 us"),
+        (P99, 100_000.0, "100 ms"),
+        (P99, 2_500_000.0, "2.5 s"),
+        (P99, 0.0, "0 us"),
+        (P99, -1500.0, "-1.5 ms"),
+        ("read_mib_per_s", 412.0, "412 MiB/s"),
+        ("cpu_busy_percent", 80.0, "80 %"),
+        ("overall_iops", 5000.0, "5000"),
+    ],
+)
+def test_an_amount_in_words_says_its_unit(metric: str, amount: float, words: str) -> None:
+    assert amount_in_words(metric, amount) == words
+
+
+def test_the_plans_words_are_controls_words() -> None:
+    assert d.CRITERIA == criteria.CRITERIA
+    assert d.WINDOWS == tuple(str(one) for one in measure.Window)
+    assert d.CORRECTIONS == tuple(str(one) for one in estimate.Correction)
+    assert d.ON_LEAVE == tuple(str(one) for one in steady.OnLeave)
+
+
+def test_a_measure_by_accuracy() -> None:
+    got = asked("measure: { metric: overall_iops, accuracy: 1%, rollup: host, timeout: 10m }").judge
+    assert got == d.Accurate("overall_iops", "host", 0.01, 0.95, 60.0, 600.0, "longest", "effective")
+
+
+def test_a_time_is_a_measurement_of_fixed_length() -> None:
+    assert asked("measure: 30s").fixed
+
+
+def test_a_steps_own_judge_stands_above_the_defaults() -> None:
+    defaults = "defaults: { measure: { metric: overall_iops } }\n"
+    made = plan("warmup: 5s", "measure: 20s", "steady: { criterion: iops }", rest=defaults)
+    kinds = [type(step.demands.judge) for step in made.steps]
+    assert kinds == [d.Accurate, type(None), d.Steadied]
+    assert made.steps[1].measure_s == 20.0
+
+
+@pytest.mark.parametrize(
+    ("keys", "metric", "limit", "relative"),
+    [
+        ("criterion: iops", "overall_iops", 2.0, True),
+        ("criterion: bw_slope, limit: 5MiB/s", "overall_mib_per_s", 5.0, False),
+        ("criterion: latency, latency: p99_9, limit: 50us", "overall_service_us_p99_9", 50.0, False),
+        ("criterion: latency", "overall_service_us_mean", 2.0, True),
+        ("criterion: t, metric: overall_service_us_p99, limit: 1%", "overall_service_us_p99", 1.0, True),
+    ],
+)
+def test_a_steady_state(keys: str, metric: str, limit: float, relative: bool) -> None:
+    got = asked(f"steady: {{ {keys}, window: 60s }}").judge
+    assert isinstance(got, d.Steadied)
+    assert (got.metric, got.relative, got.window) == (metric, relative, 12)
+    assert got.limit == pytest.approx(limit)
+
+
+def test_feedback_control_in_a_range_that_refers_to_a_step() -> None:
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 5% of step s0, high_iops: 90% of step s0 }} }}"
+    got = plan("measure: 5s", pid).steps[1].demands.load
+    ends = d.Calibration(OfStep(0.05, "s0"), OfStep(0.9, "s0"), None, None)
+    assert got == d.Held(P99, "all", 1000.0, ends, 900.0)
+
+
+def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
+    made = plan("iops_curve: [10%, 50%]", "measure: 5s")
+    assert [step.name for step in made.steps] == [
+        "s0+total_iops=max", "s0+total_iops=10%", "s0+total_iops=50%", "s1",
+    ]  # fmt: skip
+    assert made.steps[2].edits[0].changes == {"total_iops": OfStep(0.5, "s0+total_iops=max")}
+    assert made.steps[3].edits == ()
+
+
+@pytest.mark.parametrize(
+    ("keys", "longest_s"),
+    [
+        ("measure: 30s", 30),
+        ("measure: { metric: overall_iops, timeout: 10m }", 590),
+        ("steady: { criterion: iops, timeout: 5m }", 290),
+        ("warmup: 30s, measure: { metric: overall_iops, timeout: 10m }", 570),
+        ("warmup: 30s, steady: { criterion: iops, timeout: 5m }", 270),
+        (
+            "measure: { metric: overall_iops, timeout: 5m }, warmup: 5s, staircase: { start: 1, end: 2, step: 1 }",
+            2 * 305,
+        ),
+        (f"measure: 30s, control: {{ pid: {{ metric: {P99}, target: 1ms, auto: true, timeout: 5m }} }}", 330),
+        ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 300, step: 100 }", 3 * 40),
+        ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 400, step: 100% }", 3 * 40),
+        ("measure: 30s, warmup: 5s, staircase: { start: 100, end: 300, steps: 5 }", 5 * 40),
+        (f"find: {{ metric: {P99}, target: 1ms, probes: 6, longest_probe: 20 }}", 6 * 21 * 5),
+    ],
+)
+def test_what_a_step_may_take_is_known_beforehand(keys: str, longest_s: float) -> None:
+    assert plan(keys).steps[0].measuring_s == longest_s
+
+
+def test_a_judge_beneath_a_controller_begins_after_the_warmup() -> None:
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, auto: true }} }}, warmup: 30s"
+    assert plan(f"{pid}, measure: {{ metric: overall_iops, timeout: 2m }}").steps[0].measuring_s == 900 + 120
+    assert plan(f"{pid}, steady: {{ criterion: iops, timeout: 30s }}").steps[0].measuring_s == 900 + 30
+
+
+def test_a_description_says_what_is_asked() -> None:
+    text = describe(
+        plan(
+            f"measure: {{ metric: {P99}, rollup: host }}, slo: {{ metric: {P99}, at_most: 2ms, abort_early: true }}",
+            f"find: {{ metric: {P99}, target: 1ms }}",
+            rest="workloads: { w: { iops: 100 } }\n",
+        )
+    )
+    assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
+    assert f"    slo: {P99} at most 2ms, given up early\n" in text
+    assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
+    assert text.endswith("at most 1h4m20s in all\n")
+
+
+PID = f"metric: {P99}, target: 1ms"
+FAULTS = [
+    (
+        "measure: { metric: overall_iopz }",
+        "measure: { metric: ",
+        "there is no metric overall_iopz; did you mean overall_iops",
+    ),
+    ("measure: { metric: backlog }", "measure: { metric: ", "metric backlog cannot be looked at"),
+    (
+        "measure: { metric: overall_iops, rollup: hots }",
+        "rollup: ",
+        "there is no rollup type hots with instances; did you mean host",
+    ),
+    ("measure: { accuracy: 2% }", "measure: ", "measure needs a time, like 60s, or a metric that is to be known"),
+    (
+        "measure: { time: 60s, accuracy: 2% }",
+        "measure: { ",
+        "measure has a time, so it ends then and accuracy means nothing",
+    ),
+    ("measure: { metric: overall_iops, accuracy: 0% }", "accuracy: ", "accuracy is 0%; it must be above 0"),
+    (
+        "measure: { metric: overall_iops, timeout: 90s }",
+        "timeout: ",
+        "timeout is 90 s; no measurement can end before 110 s, 10 s of it warmup",
+    ),
+    (
+        "warmup: 30s, measure: { metric: overall_iops, timeout: 2m }",
+        "timeout: ",
+        "timeout is 120 s; no measurement can end before 130 s, 30 s of it warmup",
+    ),
+    (
+        "measure: { metric: overall_iops, window: short }",
+        "window: ",
+        "'short' is not known here; did you mean 'shortest'?",
+    ),
+    ("measure: 60s, steady: { criterion: iops }", "measure: 60s, ", "steady and measure both say when"),
+    ("steady: { criterion: iops, window: 5s }", "window: ", "window is 1 subinterval; it must be at least two"),
+    ("steady: { criterion: snia, window: 30s }", "window: ", "snia has five rounds, so it must be a multiple of five"),
+    ("steady: { criterion: iops, latency: p99 }", "criterion: iops, ", "iops does not look at latency; remove this"),
+    ("steady: { criterion: iops, metric: overall_iops }", "criterion: iops, ", "iops names its metric itself"),
+    ("steady: { criterion: latency, limit: 5 }", "limit: ", "limit: '5' has no unit; write 5us for microseconds"),
+    ("steady: { criterion: t, limit: 5 }", "limit: ", "limit: '5' is no accuracy; write a percentage, like 2%"),
+    ("steady: { criterion: iops, timeout: 20s }", "timeout: ", "timeout is 20 s; it cannot be steady before 40 s"),
+    (
+        f"control: {{ pid: {{ {PID} }} }}",
+        "pid: ",
+        "pid needs low_iops and high_iops, the range of its load; or write auto: true",
+    ),
+    (f"control: {{ pid: {{ {PID}, auto: true, low_iops: 5 }} }}", "auto: true, ", "auto finds low_iops itself"),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 400 }} }}",
+        "low_iops: ",
+        "low must be above 0 and below high",
+    ),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 100, high_iops: 900 }} }}",
+        "low_iops: ",
+        "500 I/Os in a subinterval; this percentile needs 1000: raise it to 200, or take longer subintervals",
+    ),
+    (f"control: {{ pid: {{ {PID}, low_iops: max, high_iops: 100 }} }}", "low_iops: ", "'max' is no number of IOPS"),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, low_target: 2ms }} }}",
+        "target: ",
+        "target is 1 ms; it must be above low_target, 2 ms",
+    ),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 500, high_iops: 1000, high_target: 900us }} }}",
+        "target: ",
+        "target is 1 ms; it must be below high_target, 900 us",
+    ),
+    (
+        "control: { pid: { metric: overall_iops, target: 500, auto: true } }",
+        "metric: ",
+        "metric overall_iops is what is being set",
+    ),
+    (
+        f"control: {{ pid: {{ {PID}, low_iops: 5% of step mx, high_iops: 100 }} }}",
+        "low_iops: ",
+        "the plan has no step 'mx'",
+    ),
+    ("staircase: { start: 10, end: 5, step: 1 }", "end: ", "end is 5; it must be at least start, 10"),
+    ("staircase: { start: 10, end: 50 }", "staircase: ", "staircase needs either step"),
+    ("staircase: { start: 10, end: 50, steps: 1 }", "steps: ", "steps: '1' is too little; the least is 2"),
+    ("staircase: { start: 10, end: 50, step: 5q }", "step: ", "'5q' is not a rise; write a number, or a percentage"),
+    ("staircase: { start: 10, end: x, steps: 5 }", "end: ", "'x' is not a load; write a number, or 50% of step NAME"),
+    (f"control: {{ pid: {{ {PID}, low_iops: x, high_iops: 100 }} }}", "low_iops: ", "'x' is not a load"),
+    ("measure: { time: 5 }", "time: ", "'5' has no unit; write 5s"),
+    ("staircase: { start: 10, steps: 5 }", "start: 10, ", "steps are counted from start to end; add end"),
+    ("staircase: { start: 10, step: 0 }", "step: ", "step is 0; it must be above 0"),
+    (f"find: {{ metric: {P99}, target: 1 }}", "target: ", "target: '1' has no unit; write 1us for microseconds"),
+    (f"find: {{ metric: {P99}, target: 0 }}", "target: ", "target is 0 us; it must be above 0"),
+    (
+        f"find: {{ metric: {P99}, target: 1ms }}, measure: 5s",
+        "1ms }, ",
+        "find takes its own measurements; remove measure",
+    ),
+    (
+        f"find: {{ metric: {P99}, target: 1ms }}, iops_curve: [10%]",
+        "name: s0, ",
+        "find and iops_curve both set the load",
+    ),
+    (
+        "staircase: { start: 1, step: 1 }, loop: { total_iops: [5] }",
+        "name: s0, ",
+        "staircase and the loop's total_iops both set",
+    ),
+    ("iops_curve: [10%, 110%]", "iops_curve: ", "'110%' is no load below the maximum"),
+    (
+        "slo: { metric: overall_response_us_p98, at_most: 1ms }",
+        "metric: ",
+        "there is no metric overall_response_us_p98",
+    ),
+    (
+        "slo: [ { metric: overall_iops, at_most: 1, on_break: { command: [] } } ]",
+        "command: ",
+        "it needs a command, like",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("keys", "before", "says"), FAULTS, ids=[f"{keys[:50]} {i}" for i, (keys, *_) in enumerate(FAULTS)]
+)
+def test_a_fault_is_told_at_its_place(keys: str, before: str, says: str) -> None:
+    line = f"  - go: {{ name: s0, {keys} }}"
+    with pytest.raises(PlanFaults) as caught:
+        plan(keys)
+    (fault,) = caught.value.faults
+    assert says in fault.text
+    assert (fault.place.line, fault.place.column) == (3, line.index(before) + len(before) + 1)
+
+
+MAX = "workloads: { w: { iops: max } }\n"
+PACED = "edit: { rollup: all=all, set: { total_iops: 100 } }"
+AT_MAX = "edit: { rollup: host=local, set: { iops: max } }"
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ([f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], "slo"),
+        ([f"go: {{ name: a, measure: {{ metric: {P99} }} }}"], "measure"),
+        ([f"go: {{ name: a, steady: {{ criterion: t, metric: {P99} }} }}"], "steady"),
+        ([f"go: {{ name: a, iops_curve: [10%], measure: {{ metric: {P99} }} }}"], "measure"),
+        (["go: { name: a, slo: { metric: overall_service_us_p99, at_most: 5ms } }"], ""),
+        ([PACED, f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),
+        ([PACED, AT_MAX, f"go: {{ name: a, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),  # the hosts decide
+        ([f"go: {{ name: a, loop: {{ iops: [5, max] }}, slo: {{ metric: {P99}, at_most: 5ms }} }}"], "slo"),
+        ([f"go: {{ name: a, staircase: {{ start: 1, step: 1 }}, slo: {{ metric: {P99}, at_most: 5ms }} }}"], ""),
+    ],
+)
+def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: list[str], refused: str) -> None:
+    text = completed(MAX + "rollups: [ host ]\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
+    fault = judged(text)
+    if not refused:
+        assert fault is None
+        return
+    assert fault is not None
+    assert "workload 'w' runs at max, where there is no response time; look at overall_service_us_p99, or" in fault.text
+    line = text.splitlines()[fault.place.line - 1]
+    assert line[fault.place.column - 1 :].startswith(P99) and refused in line
+
+
+READER, WRITER = "r: { fraction_read: 100%, iops: 50 }", "w: { fraction_read: 0%, iops: 50 }"
+STREAM = "s: { iosequencer: sequential, iops: 50 }"
+WRITES = "measure: { metric: write_service_us_mean }"
+SET = "edit: { rollup: %s, set: { %s } }"
+
+
+def go(keys: str) -> str:
+    return f"go: {{ name: a, {keys} }}"
+
+
+@pytest.mark.parametrize(
+    ("workloads", "steps", "says"),
+    [
+        (READER, [go(WRITES)],
+         "the workloads do no write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+        (READER, [go("measure: { metric: sequential_iops }")],
+         "the workloads do no sequential I/O; look at overall_iops, or set iosequencer: sequential"),
+        (READER, [go("find: { metric: write_service_us_p99, target: 1ms }")], "no write I/O"),
+        (READER, [go("control: { pid: { metric: random_write_service_us_mean, target: 1ms, auto: true } }")],
+         "no random write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+        (READER, [go("slo: { metric: write_service_us_p99, at_most: 1ms }")], "no write I/O"),
+        (READER, [go("slo: { metric: write_iops, at_most: 5 }")], ""),  # a rate of 0 meets it
+        (READER, [go("steady: { criterion: snia, metric: write_iops, window: 25s }")], "no write I/O"),
+        (WRITER, [go("measure: { metric: read_mib_per_s }")],
+         "look at overall_mib_per_s, or set fraction_read above 0%"),
+        (WRITER, [go(WRITES)], ""),
+        (STREAM, [go("measure: { metric: random_iops }")], "set iosequencer: random_steady"),
+        (STREAM, [go("measure: { metric: sequential_read_iops }")], ""),
+        (STREAM, [go("measure: { metric: random_write_iops }")],
+         "set iosequencer: random_steady and fraction_read below 100%"),
+        (f"{STREAM}, {WRITER}", [go("measure: { metric: sequential_write_iops }")], "set iosequencer: sequential"),
+        (f"{READER}, {WRITER}", [go(WRITES)], ""),
+        (f"{READER}, {WRITER}", [go("measure: { metric: write_service_us_mean, rollup: workload }")],
+         "workload 'r', an instance of rollup 'workload', does no write I/O"),
+        (f"{READER}, {WRITER}", [go("measure: { metric: read_service_us_mean, rollup: host+workload }")],
+         "workload 'w', an instance of rollup 'host+workload', does no read I/O"),
+        (READER, [SET % ("all=all", "fraction_read: 50%"), go(WRITES)], ""),
+        (WRITER, [SET % ("all=all", "fraction_read: 100%"), go(WRITES)], "no write I/O"),
+        (READER, [SET % ("host=local", "fraction_read: 50%"), go(WRITES)], ""),  # it can: how many, the hosts know
+        (READER, [go(f"loop: {{ fraction_read: [50%, 100%] }}, {WRITES}")],
+         "in step 'a+fraction_read=100%' the workloads"),
+        (READER, [go("measure: { metric: write_ipos }")], "there is no metric write_ipos"),  # told once
+    ],
+)  # fmt: skip
+def test_a_kind_of_io_that_a_step_cannot_have_is_refused(workloads: str, steps: list[str], says: str) -> None:
+    """A step would wait for it until its timeout."""
+    rollups = "rollups: [ host, workload, host+workload ]\n"
+    text = completed(f"workloads: {{ {workloads} }}\n{rollups}steps:\n" + "".join(f"  - {step}\n" for step in steps))
+    fault = judged(text)
+    if not says:
+        assert fault is None
+        return
+    assert fault is not None
+    assert says in fault.text
+    line = text.splitlines()[fault.place.line - 1]
+    assert line[: fault.place.column - 1].endswith("metric: ")
+
+
+def test_where_live_edits_are_meant_a_kind_may_come_with_one() -> None:
+    """Reads with any edit, writes where some step of the plan writes; what is sequential stays so."""
+    some = "live: { maxtags: 4 }\nworkloads: { w: { fraction_read: 0%, iops: 50 } }\n"
+    assert plan("measure: { metric: read_iops }", rest=some)
+    reads = "measure: { metric: overall_iops }, loop: { fraction_read: [0%, 100%] }"
+    assert plan(reads, "measure: { metric: write_iops }", rest=some)
+    with pytest.raises(PlanFaults, match="no write I/O"):
+        plan(WRITES, rest=some.replace("0%", "100%"))
+    with pytest.raises(PlanFaults, match="no sequential I/O"):
+        plan("measure: { metric: sequential_iops }", rest=some)
+
+
+def test_the_kinds_of_io_in_metrics_names_are_those_of_the_rollups() -> None:
+    for category, kinds in CATEGORIES.items():
+        sequence, direction = kind_of(f"{category}_service_us_mean")
+        assert kinds == tuple(
+            kind for kind in Kind if f"{sequence}" in kind.name.lower() and direction in kind.name.lower()
+        )
+    for metric in ("cpu_busy_percent", "overall_iops", "busiest_core_percent"):
+        assert not any(kind_of(metric))
+
+
+def test_a_plan_whose_workload_could_not_be_read_is_not_told_what_it_lacks() -> None:
+    with pytest.raises(PlanFaults) as caught:
+        plan(WRITES, rest="workloads: { w: { fraction_read: many } }\n")
+    assert len(caught.value.faults) == 1
+
+
+def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
+    made = plan(f"iops_curve: [10%], slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: overall_iops, at_most: 5 }}]")
+    assert [len(step.demands.slo) for step in made.steps] == [1, 2]
+    assert "not judged at max" in made.steps[0].notes[-1]
+
+
+def test_all_faults_are_told_at_once_wherever_they_stand() -> None:
+    text = completed(f"""\
+defaults: {{ slo: {{ metric: overall_iopz, at_most: 5 }}, lease: 5s }}
+steps:
+  - go: {{ name: a, measure: {{ metric: overal_iops }} }}
+  - go: {{ name: b, find: {{ metric: {P99}, target: 0 }} }}
+""")
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml", judge=build.faults)
+    assert [(fault.place.line, fault.text.partition(";")[0]) for fault in caught.value.faults] == [
+        (1, "there is no metric overall_iopz"),
+        (1, "unknown key 'lease' in defaults"),
+        (3, "there is no metric overal_iops"),
+        (4, "target is 0 us"),
+    ]

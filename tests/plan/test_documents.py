@@ -1,0 +1,201 @@
+"""The example plans, the schema, the reference and the description: all of them agree with what is read."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ivypy.master.errors import PlanError
+from ivypy.master.plan.describe import describe, planned_s
+from ivypy.master.plan.doc_pages import plan_reference, schema
+from ivypy.master.plan.load import load, read
+from ivypy.master.plan.select.attributes import ATTRIBUTES
+from ivypy.master.text.suggestions import INSTEAD, SAME, nearest
+from ivypy.protocol.parameters import PARAMETERS
+from tests.support.json_schema import violations
+from tests.support.plan import completed
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_example_plan_is_sound(path: Path) -> None:
+    plan = load(path)
+    assert plan.name == path.stem
+    assert plan.path == path
+    assert describe(plan).startswith(f"plan {path.stem}\nhosts\n")
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_example_plan_can_be_made_small(path: Path) -> None:
+    given = {"subinterval": "250ms", "measure": "500ms"}
+    small = load(path, given | ({"size": "1MiB"} if path.stem != "device" else {}))
+    assert all(step.subinterval_s == 0.25 and step.measure_s == 0.5 for step in small.steps)
+    assert all(file.size == 1 << 20 for file in small.luns.create)
+
+
+def test_the_first_plan_is_three_short_steps_on_a_file() -> None:
+    plan = load(ROOT / "configs" / "first.yaml")
+    assert len(plan.steps) == 3
+    assert 45 <= planned_s(plan.steps) <= 75
+    assert plan.luns.select is None
+    assert [file.keep for file in plan.luns.create] == [False]
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_example_plan_satisfies_the_schema(path: Path) -> None:
+    made = schema()
+    assert violations(made, yaml.safe_load(path.read_text()), made) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "steps: [ { goo: a } ]",
+        "steps: [ {} ]",
+        "hosts: [ { nme: a } ]",
+        "workloads: { a: { blocksize: 8KX } }",
+        "workloads: { a: { blocksize: [1] } }",
+        "workloads: { a: { iops: fast } }",
+        "destroy: maybe",
+        "lease: 10",
+        "rollups: { a: b }",
+        "luns: { paths: [ sdb ] }",
+    ],
+)
+def test_the_schema_refuses_what_an_editor_can_see(text: str) -> None:
+    made = schema()
+    assert violations(made, yaml.safe_load(text), made)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hosts: lab[1-2], local",
+        "hosts: [ lab, { name: b, port: 22 } ]",
+        "steps: [ { go: max }, { edit: { rollup: host, set: { iops: max } } } ]",
+        "defaults: { measure: { time: 5s }, warmup: 0 }",
+        "rollups: [ host, { by: [a, b] }, { by: a+b, csv: false, max_droop: 0.2 } ]",
+        "workloads: { a: { iops: 50% of step x, range: 0%..50% }, b: { maxtags: '${t}' } }",
+        "steps: [ { go: { name: l, loop: { maxtags: 1, range: [ [0%, 50%] ], iops: [1, max] } } } ]",
+        "luns: { create: [ { path: /a, size: 5 } ], files: [ /b ], select: [ { size: '> 5', rotational: true } ] }",
+    ],
+)
+def test_the_schema_knows_the_short_forms(text: str) -> None:
+    made = schema()
+    assert violations(made, yaml.safe_load(text), made) == []
+
+
+def test_the_reference_names_every_parameter_attribute_and_section() -> None:
+    text = plan_reference()
+    for word in (*PARAMETERS, *ATTRIBUTES, "total_iops", "parameters", "steps", "loop", "destroy", "connect_timeout"):
+        assert f"`{word}`" in text
+
+
+def keys(node: Any) -> set[str]:
+    """Every key that the schema knows anywhere."""
+    if isinstance(node, list):
+        return set().union(*(keys(item) for item in node))
+    if isinstance(node, dict):
+        return set(node.get("properties", {})) | set().union(set(), *(keys(item) for item in node.values()))
+    return set()
+
+
+def test_words_of_other_tools_lead_to_keys_that_there_are() -> None:
+    known = keys(schema())
+    assert set(SAME.values()) <= known
+    assert all(word not in PARAMETERS for word in (*SAME, *INSTEAD))
+
+
+@pytest.mark.parametrize(
+    "word, known, near",
+    [
+        ("warmpup", ["warmup", "measure"], "warmup"),
+        ("Max-Tags", ["maxtags", "max_droop"], "maxtags"),
+        ("HOST", ["host", "hosts"], "host"),
+        ("zzz", ["host", "hosts"], None),
+        ("x", [], None),
+    ],
+)
+def test_the_nearest_word(word: str, known: list[str], near: str | None) -> None:
+    assert nearest(word, known) == near
+
+
+def test_a_description_says_what_would_run() -> None:
+    text = completed("""\
+name: oltp
+hosts: [ "lab[01-10]", { name: pod, command: kubectl exec -i pod -- }, local ]
+ssh: { user: perf, port: 2222 }
+destroy: true
+luns:
+  select: { vendor: HITACHI, size: ">= 100GiB" }
+  files: [ /data/* ]
+  create: { path: "/data/{}", size: 1GiB, count: 2, keep: true }
+rollups: [ host, { by: [serial, vendor], quantity: 64, max_droop: 20%, csv: false } ]
+workloads: { oltp: { blocksize: 8KiB, select: { kind: block } } }
+defaults: { subinterval: 5s }
+steps:
+  - go: { name: max, warmup: 12s }
+  - edit: { rollup: host, set: { total_iops: 50% of step max } }
+  - edit: { rollup: "host={lab01,lab02}", set: { maxtags: 4 } }
+  - edit: { rollup: host=lab03, set: { maxtags: 5 } }
+  - go: { name: half, measure: 15m, cooldown: 5s }
+""")
+    assert (
+        describe(read(text, "p.yaml"))
+        == """\
+plan oltp
+hosts
+  lab01: ssh as perf port 2222
+  lab02: ssh as perf port 2222
+  lab03: ssh as perf port 2222
+  lab04: ssh as perf port 2222
+  lab05: ssh as perf port 2222
+  lab06: ssh as perf port 2222
+  ... 5 more ...
+  local: this machine
+luns
+  block devices with vendor: HITACHI, size: >= 100GiB (may be overwritten, given the token)
+  files /data/*
+  2 files made at /data/{}, 1GiB each, kept
+workloads
+  oltp: on LUNs with kind: block
+      iosequencer random_steady, blocksize 8KiB, fraction_read 100%, maxtags 1, iops max, range 0%..100%, spread 1, seed 1
+rollups
+  all
+  host
+  serial+vendor: 64 instances demanded, droop at most 20%, no files in the steps' folders
+steps
+  0000 max: warmup 15s, measure 1m, subintervals of 5s
+      note: warmup 12s becomes 15s: whole subintervals of 5s
+  0001 half: warmup 10s, measure 15m, cooldown 5s, subintervals of 5s
+      every host: total_iops 50% of step max
+      host={lab01,lab02}: maxtags 4
+      host=lab03: maxtags 5
+2 steps, about 16m40s in all
+"""  # noqa: E501 - a line of the output
+    )
+
+
+@pytest.mark.parametrize("text", ["luns: " + "[" * 400 + "]" * 400, "luns:\n  " + "- " * 400 + "x", "a: {" * 150])
+def test_a_plan_that_is_nested_too_deep_is_told_where(text: str) -> None:
+    with pytest.raises(PlanError, match=r"^p\.yaml:[12]:\d+: "):
+        read(text + "}" * text.count("{") + "\n", "p.yaml", {})
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"none\.yaml: No such file or directory; a plan is a YAML file"):
+        load(tmp_path / "none.yaml")
+    with pytest.raises(PlanError, match="Is a directory"):
+        load(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"name: caf\xe9\n")
+    with pytest.raises(PlanError, match=r"latin\.yaml: byte 9 is not UTF-8 text; save the plan as UTF-8"):
+        load(tmp_path / "latin.yaml")
+
+
+def test_a_plan_without_a_name_is_called_after_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "nightly run.yaml"
+    path.write_text("\ufeff" + completed("threads: 1"), encoding="utf-8")
+    assert load(path).name == "nightly run"

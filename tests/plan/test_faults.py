@@ -1,0 +1,169 @@
+"""What a wrong plan is told: the exact sentence, place, line and caret of every fault."""
+
+import pytest
+
+from ivypy.master.errors import PlanError
+from ivypy.master.plan.load import read
+from ivypy.master.plan.read.places import PlanFaults
+from tests.support.plan import completed
+from tests.support.plan_fault_table import FAULTS
+
+
+@pytest.mark.parametrize("fragment, fault", FAULTS, ids=[fragment[:60] for fragment, _ in FAULTS])
+def test_a_fault_is_told_with_its_place_its_line_and_a_caret(fragment: str, fault: str) -> None:
+    text = completed(fragment)
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    line, column = (int(part) for part in fault.split(":")[:2])
+    source = "".join(c if c.isprintable() else " " for c in text.split("\n")[line - 1])
+    if len(source) <= 110:
+        assert str(caught.value) == f"p.yaml:{fault}\n    {source}\n    {' ' * (column - 1)}^"
+    else:
+        assert str(caught.value).startswith(f"p.yaml:{fault}\n")
+
+
+def test_a_plan_without_anything_is_told_all_that_it_lacks() -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read("name: nothing\n", "p.yaml")
+    assert str(caught.value).split("\n")[::3] == [
+        "p.yaml:1:1: the plan has no 'luns', so there is nothing to drive; "
+        "write luns: { create: { path: ..., size: 1GiB } }, or select block devices",
+        "p.yaml:1:1: the plan has no 'steps', so nothing would run; write steps: [ go: { name: NAME } ]",
+        "p.yaml:1:1: the plan has no 'workloads', so there is no I/O; write workloads: { NAME: { blocksize: 8KiB } }",
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n"])
+def test_an_empty_plan_is_said_to_be_empty(text: str) -> None:
+    with pytest.raises(PlanFaults, match=r"^p\.yaml:1:1: the plan is empty"):
+        read(text, "p.yaml")
+
+
+def test_a_list_is_not_a_plan() -> None:
+    with pytest.raises(PlanFaults, match="the plan is not a mapping of keys"):
+        read("- go: one\n", "p.yaml")
+
+
+def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
+    text = """\
+hosts: [ "lab[1-2]", lab2 ]
+destroy: yes
+luns:
+  selct: { vendor: HITACHI }
+  create: { path: f, size: "${sise}" }
+workloads:
+  oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
+rollups: [ hosts ]
+steps:
+  - go: { name: one, runtime: 60 }
+  - edit: { rollup: disk=a, set: { iops: 50% of step onr } }
+  - go: { name: one }
+"""
+    expected = """\
+p.yaml:1:22: host 'lab2' is named twice, first in line 1
+    hosts: [ "lab[1-2]", lab2 ]
+                         ^
+p.yaml:2:10: destroy: 'yes' is neither true nor false; write true
+    destroy: yes
+             ^
+p.yaml:4:3: unknown key 'selct' in luns; did you mean 'select'?
+      selct: { vendor: HITACHI }
+      ^
+p.yaml:5:19: path: 'f' is not an absolute path; hosts have no common folder to start from
+      create: { path: f, size: "${sise}" }
+                      ^
+p.yaml:5:29: ${sise}: the plan has no parameter 'sise'; declare it: parameters: { NAME: DEFAULT }
+      create: { path: f, size: "${sise}" }
+                                ^
+p.yaml:7:11: unknown key 'bs' in workload 'oltp'; here it is called 'blocksize'
+      oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
+              ^
+p.yaml:7:30: maxtags: '0' is too little; the least is 1
+      oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
+                                 ^
+p.yaml:7:39: iops: '50%' does not say of what; write 50% of step NAME
+      oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
+                                          ^
+p.yaml:8:12: LUNs have no attribute 'hosts'; did you mean 'host'?
+    rollups: [ hosts ]
+               ^
+p.yaml:10:22: unknown key 'runtime' in go; here it is called 'measure'
+      - go: { name: one, runtime: 60 }
+                         ^
+p.yaml:11:42: the plan has no step 'onr'; did you mean 'one'?
+      - edit: { rollup: disk=a, set: { iops: 50% of step onr } }
+                                             ^
+p.yaml:12:17: a step is called 'one' already, in line 10
+      - go: { name: one }
+                    ^"""
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # The faulty thing, and something that refers to it.
+        "hosts: [ { nme: db1 } ]\nrollups: [ host ]\n"
+        "steps: [ { edit: { rollup: host=db1, set: { iops: 5 } } }, { go: x } ]",
+        "workloads: { a: 5 }\nrollups: [ workload ]\n"
+        "steps: [ { edit: { rollup: workload=a, set: { iops: 5 } } }, { go: x } ]",
+        "steps: [ { go: { nam: max } }, { edit: { rollup: all=all, set: { iops: 50% of step max } } }, { go: a } ]",
+        "rollups: [ { bye: host } ]\nsteps: [ { edit: { rollup: host, set: { iops: 5 } } }, { go: a } ]",
+    ],
+)
+def test_what_refers_to_a_faulty_thing_is_not_faulty_for_that(text: str) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        read(completed(text), "p.yaml")
+    assert "the plan has no" not in str(caught.value)
+
+
+def test_a_fault_of_the_command_line_names_the_option() -> None:
+    text = completed("name: x\nparameters: { size: 1MiB }")
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml", {"sise": "2MiB"})
+    assert (
+        str(caught.value).split("\n")[0]
+        == "p.yaml:2:1: -D sise: the plan has no parameter 'sise'; did you mean 'size'?"
+    )
+
+
+def test_a_long_line_is_cut_around_the_caret() -> None:
+    text = completed(f"description: {'x' * 300}\nhosts: [ {', '.join(f'h{i}' for i in range(80))}, h79 ]")
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    head, line, caret = str(caught.value).split("\n")
+    assert head.endswith("host 'h79' is named twice, first in line 2")
+    assert len(line) <= 114
+    assert line[caret.index("^") :].startswith("h79 ]")
+
+
+def test_a_fault_found_later_is_told_like_any_other() -> None:
+    plan = read(completed("rollups: [ host ]"), "p.yaml")
+    error = plan.fault(plan.rollups[1].place, "there is no host with LUNs")
+    assert isinstance(error, PlanError)
+    assert str(error) == "p.yaml:1:12: there is no host with LUNs\n    rollups: [ host ]\n               ^"
+    both = plan.faults([(plan.workloads[0].place, "b"), (None, "a")])
+    assert [str(fault.place) for fault in both.faults] == ["p.yaml:1:1", "p.yaml:3:14"]
+
+
+@pytest.mark.slow
+def test_deep_and_wide_texts_end_in_a_fault_and_not_in_a_crash() -> None:
+    billion_laughs = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"{name}: &{name} [{','.join(['*' + before] * 10)}]\n"
+        for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    with pytest.raises(PlanFaults, match="holds more than 500,000 values"):
+        read(billion_laughs, "p.yaml")
+    with pytest.raises(PlanFaults, match="more than 100 values stand inside"):
+        read("[" * 20_000, "p.yaml")
+    with pytest.raises(PlanFaults, match="longer than 16 MiB"):
+        read("#" * (17 << 20), "p.yaml")
+    with pytest.raises(PlanFaults, match="a character that text cannot have: #x0007; remove it"):
+        read("name: a\x07\n", "p.yaml")
+
+
+def test_a_number_beyond_reason_is_refused_before_it_is_worked_out() -> None:
+    with pytest.raises(PlanFaults, match="beyond all sizes that ivypy can handle"):
+        read(completed("threads: 1e999999999"), "p.yaml")

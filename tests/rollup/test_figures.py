@@ -1,0 +1,214 @@
+"""Figures against raw samples: percentiles, moments, rates; and where they are blank."""
+
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ivypy.master.rollup.arrays import Buckets, Merged
+from ivypy.master.rollup.figures import CATEGORIES, FEWEST_BEYOND, PERCENTILES, Figures, percentiles
+from ivypy.master.rollup.metrics import METRICS, column
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind
+from ivypy.protocol.histogram import BUCKETS, bucket_of, lower_edge, upper_edge
+from tests.support.rollup import instance, merged, merger_of, rollups_by
+from tests.support.rollup_results import HostData
+
+ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+
+
+def figures_of(h1: dict[int, list[int]], h2: dict[int, list[int]] | None = None, response: bool = True) -> Figures:
+    """Of two hosts with one instance each: series -> latencies; rows all, h1, h2."""
+    data = {
+        host: HostData(1, 1, {(0, series): ns for series, ns in one.items()})
+        for host, one in (("h1", h1), ("h2", h2))
+        if one is not None
+    }
+    found: Merged = merged(merger_of(ROLLUPS), data).merged
+    return Figures(found, np.full(3, response))
+
+
+def value(figures: Figures, name: str, row: int = 0) -> float:
+    return float(column(figures, name)[row])
+
+
+# Percentiles.
+
+LATENCY = st.one_of(st.integers(0, 200), st.integers(10**3, 10**6), st.integers(10**7, 10**10))
+
+
+@settings(max_examples=50)
+@given(st.lists(LATENCY, max_size=3000), st.lists(LATENCY, min_size=20, max_size=300))
+def test_a_percentile_is_in_the_bucket_of_the_sample_of_that_rank(one: list[int], other: list[int]) -> None:
+    figures = figures_of({SERVICE: one}, {SERVICE: other})
+    for row, samples in enumerate((one + other, one, other)):
+        ordered = sorted(samples)
+        for name, share in PERCENTILES.items():
+            found = value(figures, f"overall_service_us_{name}", row) * 1e3
+            rank = -(-len(ordered) * share // 10_000)
+            if len(ordered) - rank < FEWEST_BEYOND:
+                assert np.isnan(found)
+                continue
+            exact = ordered[rank - 1]
+            assert exact == np.quantile(ordered, share / 10_000, method="inverted_cdf")
+            bucket = bucket_of(exact)
+            assert (
+                max(lower_edge(bucket), ordered[0]) - 1e-6 <= found <= min(upper_edge(bucket) - 1, ordered[-1]) + 1e-6
+            )
+            assert abs(found - exact) <= exact / 128 + 1e-6
+
+
+def test_small_latencies_are_exact() -> None:
+    assert value(figures_of({SERVICE: [100] * 30}), "overall_service_us_p50") == 0.1
+
+
+def test_what_is_longer_than_the_layout_is_clamped_to_what_was_seen() -> None:
+    figures = figures_of({SERVICE: [2**47] * 30})
+    assert value(figures, "overall_service_us_max") == 2**47 / 1e3
+    assert value(figures, "overall_service_us_p50") == 2**47 / 1e3
+
+
+@pytest.mark.parametrize(
+    ("name", "fewest"), [("p50", 20), ("p90", 100), ("p95", 200), ("p99", 1000), ("p99_9", 10_000), ("p99_99", 100_000)]
+)
+def test_a_percentile_needs_ten_samples_beyond_it(name: str, fewest: int) -> None:
+    share = PERCENTILES[name]
+    for n, known in ((fewest - 1, False), (fewest, True)):
+        one = Buckets(500, np.array([[n]], np.uint64))
+        found = percentiles(one, np.array([0], np.uint64), np.array([10**9], np.uint64), [share])
+        assert bool(np.isnan(found[0, 0])) is not known
+
+
+def test_percentiles_of_rows_do_not_mix() -> None:
+    """One row's last bucket and the next one's first stand side by side in memory."""
+    counts = np.zeros((3, BUCKETS), np.uint64)
+    counts[0, BUCKETS - 1], counts[2, 0] = 40, 40
+    least, most = np.array([2**45, 2**64 - 1, 0], np.uint64), np.array([2**46, 0, 0], np.uint64)
+    found = percentiles(Buckets(0, counts), least, most, [5000])
+    assert found[0, 0] == 2**45
+    assert np.isnan(found[0, 1])
+    assert found[0, 2] == 0
+
+
+# Moments.
+
+
+@settings(max_examples=50)
+@given(st.lists(LATENCY, min_size=2, max_size=50))
+def test_mean_and_deviation_are_exact(ns: list[int]) -> None:
+    figures = figures_of({SERVICE: ns})
+    assert value(figures, "overall_service_us_mean") == pytest.approx(statistics.fmean(ns) / 1e3, rel=1e-12)
+    assert value(figures, "overall_service_us_sd") == pytest.approx(statistics.stdev(ns) / 1e3, rel=1e-9)
+
+
+def test_a_small_deviation_of_long_times_is_not_lost() -> None:
+    """Floats would cancel: the variance is 1e-18 of the mean's square."""
+    figures = figures_of({SERVICE: [10**12, 10**12 + 1000] * 10})
+    assert value(figures, "overall_service_us_sd") == pytest.approx(statistics.stdev([0, 1] * 10), rel=1e-9)
+
+
+def test_one_sample_has_no_deviation() -> None:
+    figures = figures_of({SERVICE: [1000]})
+    assert np.isnan(value(figures, "overall_service_us_sd"))
+    assert value(figures, "overall_service_us_mean") == 1
+
+
+# Categories.
+
+
+@settings(max_examples=50)
+@given(st.lists(st.lists(LATENCY, max_size=40), min_size=4, max_size=4))
+def test_a_category_is_the_sum_of_its_kinds(kinds: list[list[int]]) -> None:
+    figures = figures_of(dict(enumerate(kinds)))
+    for category, members in CATEGORIES.items():
+        samples = [ns for kind in members for ns in kinds[kind]]
+        assert value(figures, f"{category}_service_count") == len(samples)
+        assert value(figures, f"{category}_iops") == pytest.approx(len(samples) / 5)
+        assert value(figures, f"{category}_mib_per_s") == pytest.approx(len(samples) * 4096 / 5 / 2**20)
+        if samples:
+            assert value(figures, f"{category}_service_us_min") == min(samples) / 1e3
+            assert value(figures, f"{category}_service_us_max") == max(samples) / 1e3
+            assert value(figures, f"{category}_service_us_mean") == pytest.approx(sum(samples) / len(samples) / 1e3)
+            assert value(figures, f"{category}_blocksize_kib_mean") == pytest.approx(4)
+            mean_s = sum(samples) / len(samples) / 1e9
+            assert value(figures, f"{category}_queue_depth_mean") == pytest.approx(len(samples) / 5 * mean_s)
+
+
+def test_a_category_without_io_counts_nothing_and_has_no_times() -> None:
+    figures = figures_of({SERVICE + Kind.RANDOM_READ: [1000] * 50})
+    blank = [name for name in METRICS if name.startswith("write_") and np.isnan(value(figures, name))]
+    zero = [name for name in METRICS if name.startswith("write_") and value(figures, name) == 0]
+    assert zero == ["write_iops", "write_mib_per_s", "write_service_count", "write_response_count"]
+    assert len(blank) + len(zero) == sum(name.startswith("write_") for name in METRICS)
+
+
+# Response times.
+
+PACED = {SERVICE: [1000] * 30, RESPONSE: [3000] * 30}
+
+
+def test_response_times_of_paced_io_are_shown() -> None:
+    figures = figures_of(PACED)
+    assert value(figures, "overall_response_us_mean") == 3
+    assert value(figures, "overall_response_us_p50") == pytest.approx(3, rel=1 / 128)
+    assert value(figures, "read_response_count") == 30
+
+
+@pytest.mark.parametrize(
+    ("figures", "why"),
+    [
+        (figures_of(PACED, response=False), "a row that may not show them"),
+        (figures_of({SERVICE: [1000] * 30}), "not recorded"),
+        (figures_of({SERVICE: [1000] * 31, RESPONSE: [3000] * 30}), "recorded for some: an edit to or from max"),
+        (figures_of(PACED, {SERVICE: [1000]}), "one of two hosts was not paced"),
+    ],
+)
+def test_response_times_are_blank(figures: Figures, why: str) -> None:
+    assert all(np.isnan(value(figures, name)) for name in METRICS if name.startswith("overall_response")), why
+
+
+def test_rows_are_blanked_each_by_itself() -> None:
+    figures = figures_of(PACED, {SERVICE: [1000]})
+    assert column(figures, "overall_response_us_max")[1] == 3
+    assert np.isnan(column(figures, "overall_response_us_max")[2])
+
+
+def test_a_row_without_hosts_is_blank_altogether() -> None:
+    figures = figures_of(PACED)
+    assert all(np.isnan(value(figures, name, row=2)) for name in METRICS)
+    assert value(figures, "overall_iops") == value(figures, "overall_iops", row=1) == 6
+
+
+def test_lateness_is_of_all_paced_io() -> None:
+    figures = figures_of({LATENESS: [500] * 40})
+    assert value(figures, "generator_lateness_count") == 40
+    assert value(figures, "generator_lateness_us_mean") == 0.5
+    assert np.isnan(value(figures_of({}), "generator_lateness_us_mean"))
+
+
+# Counters.
+
+
+def test_counters_are_columns() -> None:
+    counts = {(0, column): 10 + column for column in Count}
+    merger = merger_of(ROLLUPS)
+    found = merged(merger, {"h1": HostData(1, 1, {}, counts), "h2": HostData(1, 1, {}, counts)}).merged
+    figures = Figures(found, np.ones(3, bool))
+    assert value(figures, "due") == 22
+    assert value(figures, "unfinished") == 2 * (18 + 19)
+    assert value(figures, "errors") == 30
+    assert value(figures, "oldest_in_flight_ms") == 20e-6  # the oldest of both, not their sum
+    assert value(figures, "oldest_unfinished_ms") == 21e-6
+
+
+def test_every_metric_has_a_name_a_meaning_and_a_value_per_row() -> None:
+    figures = figures_of(PACED)
+    for name, metric in METRICS.items():
+        assert metric.name == name and metric.meaning and metric.unit
+        assert column(figures, name).shape == (3,), name
+
+
+def test_an_unknown_metric_is_a_key_error() -> None:
+    with pytest.raises(KeyError):
+        column(figures_of(PACED), "overall_latency")

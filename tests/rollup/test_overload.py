@@ -1,0 +1,226 @@
+"""Law: a workload instance that falls behind makes every row that holds it say so; one that does not, none."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from ivypy.master.rollup.merge_layout import Layout
+from ivypy.master.rollup.overload import Account, Outstanding, account, kept_up, rows_ahead, rows_behind, rows_surged
+from tests.support.rollup import instance, rollups_by
+
+Ints = NDArray[np.int64]
+TOLERANCE = 0.0025
+FLEET = 24_000
+rng = np.random.default_rng
+
+
+def load(due: Ints, ends: Ints, in_flight: Ints | None = None) -> list[Outstanding]:
+    """Subintervals 1 .. n of instances with `due` (I,) I/Os each, and `ends` (n + 1, I) outstanding at their ends, all
+    of it in flight unless said otherwise."""
+    flying = ends if in_flight is None else in_flight
+    backlog = ends - flying
+    return [
+        Outstanding(due, ends[k] - ends[k - 1], backlog[k] - backlog[k - 1], flying[k], backlog[k])
+        for k in range(1, len(ends))
+    ]
+
+
+def layout_of(instances: int, hosts: int = 1) -> Layout:
+    rollups = rollups_by([instance(i, f"h{i % hosts}", lun=str(i)) for i in range(instances)], "host", "host+lun")
+    return Layout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
+
+
+Plant = Callable[[np.random.Generator, Ints], Ints]  # (n + 1, I) outstanding at the ends, of loads due a subinterval
+
+
+def in_service(random: np.random.Generator, due: Ints) -> Ints:
+    """A Poisson number, of a service time from 10 us to 100 ms."""
+    return random.poisson(due * 10 ** random.uniform(-5, -1, len(due)), (25, len(due)))
+
+
+def queueing(random: np.random.Generator, due: Ints) -> Ints:
+    """M/M/1 at up to 90 % of its capacity: geometric. It takes many I/Os a subinterval to be another at its end."""
+    due[:] = np.maximum(due, 300)
+    return random.geometric(1 - random.uniform(0.1, 0.9, len(due)), (25, len(due))) - 1
+
+
+def waiting_for_the_host(random: np.random.Generator, due: Ints) -> Ints:
+    """Now and then a host's thread is 1 ms late at a boundary."""
+    return (random.random((25, len(due))) < 0.2) * (due // 1000)
+
+
+@pytest.mark.parametrize("plant", [in_service, queueing, waiting_for_the_host])
+def test_a_fleet_that_keeps_up_is_not_said_to_fall_behind(plant: Plant) -> None:
+    random = rng(1)
+    for _ in range(3):
+        due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
+        assert kept_up(account(load(due, plant(random, due))), TOLERANCE) == ""
+
+
+@pytest.mark.parametrize("share", [0.5, 0.8, 0.97])
+@pytest.mark.parametrize("plant", [in_service, waiting_for_the_host])
+def test_one_of_a_fleet_that_falls_behind_is_found(plant: Plant, share: float) -> None:
+    random = rng(2)
+    due = random.choice([300, 3000, 30_000], FLEET)
+    due[77] = 1000
+    ends = plant(random, due)
+    ends[:, 77] = np.arange(25) * round((1 - share) * 1000) + 2
+    assert kept_up(account(load(due, ends)), TOLERANCE).startswith("1 of 24,000 workload instances; of the worst what")
+    half_way = ends.copy()  # it begins in mid-measurement, as a LUN that hangs does
+    half_way[:, 77] = np.maximum(np.arange(25) - 12, 0) * 500
+    assert kept_up(account(load(due, half_way)), TOLERANCE).startswith("1 of 24,000 workload instances; of the worst")
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[int, int, list[str], int]:
+    """Instances, hosts, what each does, a seed."""
+    instances = draw(st.integers(1, 12))
+    kinds = st.sampled_from(("steady", "steady", "max", "behind"))
+    return (
+        instances, draw(st.integers(1, 4)), draw(st.lists(kinds, min_size=instances, max_size=instances)),
+        draw(st.integers(0, 1000)),
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("plant", [in_service, queueing, waiting_for_the_host])
+def test_a_fleet_that_keeps_up_is_not_said_to_do_more_than_fell_due(plant: Plant) -> None:
+    random = rng(2)
+    for _ in range(3):
+        due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
+        parts = load(due, plant(random, due))
+        assert not rows_ahead(layout_of(FLEET), account(parts), TOLERANCE)
+
+
+@settings(max_examples=60, deadline=None)
+@given(fleets(), st.floats(0.05, 0.9), st.sampled_from((200, 1000, 20_000)))
+def test_exactly_the_rows_that_hold_one_that_does_what_was_owed_before_say_so(
+    fleet: tuple[int, int, list[str], int], share: float, rate: int
+) -> None:
+    instances, hosts, kinds, seed = fleet
+    layout, random = layout_of(instances, hosts), rng(seed)
+    names = [(host, number) for host in layout.hosts for number in layout.numbers[host]]
+    before = np.array([kinds[number] == "behind" for _, number in names])
+    due = np.full(instances, rate)
+    ends = random.poisson(rate * 1e-3, (13, instances))
+    ends[:, before] += (np.arange(13)[::-1] * round(share * rate))[:, None]
+    found = rows_ahead(layout, account(load(due, ends)), TOLERANCE)
+    those = {key for key, what in zip(names, before.tolist(), strict=True) if what}
+    rows = layout.rollups.rows
+    assert set(found) == {row.row for row in rows if any((one.host, one.number) in those for one in row.members)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(fleets(), st.floats(0.1, 0.9), st.sampled_from((200, 1000, 20_000)))
+def test_exactly_the_rows_that_hold_one_that_falls_behind_say_so(
+    fleet: tuple[int, int, list[str], int], share: float, rate: int
+) -> None:
+    instances, hosts, kinds, seed = fleet
+    layout, random = layout_of(instances, hosts), rng(seed)
+    names = [(host, number) for host in layout.hosts for number in layout.numbers[host]]
+    kind = np.array([kinds[number] for _, number in names])
+    due = np.where(kind == "max", 1_000_000, rate)
+    ends = random.poisson(rate * 1e-3, (13, instances))
+    ends[:, kind == "behind"] += (np.arange(13) * round((1 - share) * rate))[:, None]
+    ends[:, kind == "max"] = random.integers(0, 4096, (13, int((kind == "max").sum())))  # tags come and go
+    parts = [one.of_paced(kind != "max") for one in load(due, ends)]
+    found = rows_behind(layout, account(parts), TOLERANCE)
+    behind = {key for key, what in zip(names, kind, strict=True) if what == "behind"}
+    holding = {
+        row.row for row in layout.rollups.rows if any((one.host, one.number) in behind for one in row.members)
+    }  # fmt: skip
+    assert set(found) == holding
+    assert bool(kept_up(account(parts), TOLERANCE)) is bool(behind), "control says the same"
+    for row in holding:
+        assert any(f"{one.host}+{one.lun}" in found[row] for one in layout.rollups.rows[row].members), found[row]
+
+
+def a_little_behind(instances: int, of_them: int, hosts: int) -> dict[str, str]:
+    """Rows that are said to fall behind where the first hosts' instances each are 4 I/Os short of 480."""
+    layout = layout_of(instances, hosts)
+    ends = np.zeros((25, instances), np.int64)
+    ends[:, :of_them] = (np.arange(25) // 6)[:, None]
+    found = rows_behind(layout, account(load(np.full(instances, 20), ends, np.zeros_like(ends))), TOLERANCE)
+    return {str(layout.rollups.rows[row]): text for row, text in found.items()}
+
+
+def test_many_that_each_fall_behind_a_little_fall_behind_together() -> None:
+    """0.8 % each, which chance might be; together it is none."""
+    found = a_little_behind(2000, 1000, hosts=2)
+    assert found == {
+        "all=all": "what is owed grew by 4,000 of 960,000 due", "host=h0": "what is owed grew by 4,000 of 480,000 due",
+    }  # fmt: skip
+
+
+def test_a_row_that_holds_all_of_one_that_falls_behind_falls_behind() -> None:
+    """The sum of a host's two instances is short; of the fleet's it is 0.01 %."""
+    found = a_little_behind(200, 2, hosts=100)
+    assert found == {
+        "host=h0": "what is owed grew by 8 of 960 due", "all=all": "host=h0: what is owed grew by 8 of 960 due",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("subintervals", [8, 15, 60, 300])
+@pytest.mark.parametrize("broken", [0.1, 0.2, 0.4, 0.6, 0.8])  # the last part of the window
+@pytest.mark.parametrize("behind", [0.02, 0.04])  # of all that fell due
+def test_what_breaks_within_the_window_does_not_excuse_itself(subintervals: int, broken: float, behind: float) -> None:
+    """A device that slows down is no queue that comes and goes, though it, too, is far from a straight line."""
+    last = max(1, round(subintervals * broken))
+    ends = rng(3).poisson(4.0, (subintervals + 1, 1))
+    ends[-last:, 0] += (np.arange(1, last + 1) * subintervals * 1000 * behind / last).astype(np.int64)
+    assert kept_up(account(load(np.array([1000]), ends)), TOLERANCE) != ""
+
+
+@pytest.mark.parametrize(("share", "a_second"), [(0.5, 100), (0.8, 300), (0.9, 1000), (0.95, 3000)])
+def test_a_queue_near_saturation_is_kept_up_with(share: float, a_second: int) -> None:
+    """M/M/1 by its I/Os, so that what waits at one end of a subinterval is not independent of the end before."""
+    random = rng(4)
+    behind = 0
+    for _ in range(100):
+        arrives = random.exponential(1 / a_second, 90 * a_second).cumsum()
+        served = random.exponential(share / a_second, len(arrives)).cumsum()
+        leaves = served + np.maximum.accumulate(arrives - np.concatenate([[0.0], served[:-1]]))
+        at = np.arange(50, 76)
+        came, went = np.searchsorted(arrives, at), np.searchsorted(leaves, at)
+        waits = (came - went)[:, None]
+        parts = [
+            Outstanding(np.array([due]), waits[k + 1] - waits[k], np.array([0]), waits[k + 1], np.array([0]))
+            for k, due in enumerate(np.diff(came))
+        ]
+        behind += kept_up(account(parts), TOLERANCE) != ""
+    assert behind == 0
+
+
+@pytest.mark.parametrize("levels", [[0, 1, 2, 3, 4, 5], [5, 3, 8, 1, 9, 2], [4, 4, 4, 4, 4, 4], [0, 0, 0, 0, 0, 60]])
+def test_the_variance_is_that_about_a_least_squares_line(levels: Sequence[int]) -> None:
+    ends = np.array([[0], *([level] for level in levels)])
+    found = account(load(np.array([100]), ends)).variance()[0]
+    times = np.arange(len(levels))
+    residuals = np.array(levels) - np.polyval(np.polyfit(times, levels, 1), times)
+    assert found == pytest.approx(float(residuals @ residuals) / (len(levels) - 2), abs=1e-9)
+
+
+@given(st.lists(st.integers(0, 1000), min_size=1, max_size=40))
+def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: list[int]) -> None:
+    found = account(load(np.array([100]), np.array([[0], *([level] for level in levels)])))
+    count = found.first.subintervals
+    assert len(levels) < 2 or (len(levels) < 4 * count <= 2 * len(levels))
+    rest = account(load(np.array([100]), np.array([[level] for level in [0, *levels][count:]])))
+    assert found.ends.behind(found.first).variance() == pytest.approx(rest.ends.variance(), abs=1e-6)
+
+
+def test_accounts_of_no_subintervals_say_nothing() -> None:
+    assert kept_up(Account.none(0), TOLERANCE) == ""
+
+
+def test_a_surge_of_one_instance_is_seen_at_once() -> None:
+    layout = layout_of(100, hosts=2)
+    due, ends = np.full(100, 1000), np.full((2, 100), 10)
+    ends[1, 60] = 500
+    (one,) = load(due, ends)
+    place = [(host, number) for host in layout.hosts for number in layout.numbers[host]][60]
+    assert set(np.flatnonzero(rows_surged(layout, one)).tolist()) == set(layout.rollups.rows_of(*place))

@@ -1,0 +1,130 @@
+"""Law: a row is valid only if every host that has a part in it is in all of the measurement, whatever events say."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.validity import Judgement, Outside, judge
+from ivypy.master.rollup.window import Window
+from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.protocol.counters import RESPONSE, SERVICE, Count
+from ivypy.protocol.parameters import Parameters
+from tests.support.rollup import instance as workload
+from tests.support.rollup import merger_of, rollups_by
+from tests.support.rollup_results import HostData, result
+
+HOSTS = ("a", "b", "c", "d")
+SITES = {"a": "x", "b": "x", "c": "y", "d": "y"}
+S = 10**9
+ROLLUPS = rollups_by([workload(0, host, site=SITES[host]) for host in HOSTS], "host", "site")
+SETTINGS = Settings.of(ROLLUPS, {(host, 0): Parameters(iops=100.0) for host in HOSTS})
+DATA = HostData(
+    1,
+    1,
+    {(0, SERVICE): [10**6] * 20, (0, RESPONSE): [10**6] * 20},
+    {(0, column): 20 for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)},
+)
+
+# Of one host in one subinterval: how much of it there is in its result, and whether it calls the result its last;
+# None: no result.
+Sent = tuple[float, bool] | None
+WHOLE: Sent = (1.0, False)
+
+
+def judged(sent: Sequence[Sequence[Sent]], outside: Sequence[Outside] = ()) -> tuple[Judgement, int, int]:
+    """The last window that can be summed of these subintervals, judged; its first subinterval and its last."""
+    merger = merger_of(ROLLUPS)
+    window, first = Window(merger.layout), 0
+    for k, of_hosts in enumerate(sent):
+        merger.open(k)
+        for host, one in zip(HOSTS, of_hosts, strict=True):
+            if one is not None:
+                merger.add(host, result(DATA, k, round(one[0] * S), last=one[1]))
+        interval = merger.close()
+        if not window.fits(interval):
+            window, first = Window(merger.layout), k
+        window.add(interval)
+    return judge(window.measurement(), SETTINGS, 0.0025, 1.0, outside), first, len(sent) - 1
+
+
+SENT = st.one_of(
+    st.just(WHOLE), st.just(WHOLE), st.just(WHOLE), st.none(), st.just((1.0, True)),
+    st.floats(0.01, 0.4).map(lambda x: (x, False)),
+    st.floats(0.01, 0.99).map(lambda x: (x, True)),
+)  # fmt: skip
+EVENTS = st.lists(
+    st.tuples(st.sampled_from((Reason.HOST_LOST, Reason.HOST_LATE)), st.sampled_from(HOSTS)).map(
+        lambda event: Outside(Finding(event[0], f"{event[1]}: somehow"), event[1])
+    )
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(SENT, SENT, SENT, SENT), min_size=1, max_size=6), EVENTS)
+def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
+    sent: list[tuple[Sent, ...]], events: list[Outside]
+) -> None:
+    judgement, first, last = judged(sent, events)
+    whole = {host for i, host in enumerate(HOSTS) if all(sent[k][i] == WHOLE for k in range(first, last + 1))}
+    for row in ROLLUPS.rows:
+        hosts = {member.host for member in row.members}
+        absent = {one.detail[0] for one in judgement.findings[row.row] if one.reason is not Reason.TOO_FEW_SUBINTERVALS}
+        expected = hosts - whole
+        assert judgement.verdict(row.row) is (Verdict.PARTIAL if expected else Verdict.VALID), (row, judgement)
+        assert absent == expected, "each is named, and nobody else"
+
+
+@pytest.mark.parametrize(
+    ("lengths_s", "says"),
+    [
+        ([5 / 6] + [1.0] * 5, None),  # not called its last, and no event: within half a subinterval
+        ([1.0] * 6, None),
+        ([1.001] * 6, None),  # boundaries follow the controller's clock by up to 0.1 %
+        ([0.8] * 6, "host_missing (a: its subintervals are 4.8 s long together, not 6 s)"),
+        ([0.4] + [1.0] * 5, "host_missing (a: its subintervals are 5.4 s long together, not 6 s)"),
+        ([1.2] * 6, "host_missing (a: its subintervals are 7.2 s long together, not 6 s)"),
+    ],
+)
+def test_a_hosts_subintervals_are_as_long_as_planned(lengths_s: list[float], says: str | None) -> None:
+    judgement, _, _ = judged([((length, False), WHOLE, WHOLE, WHOLE) for length in lengths_s])
+    found = [str(one) for one in judgement.findings[0] if one.reason is not Reason.TOO_FEW_SUBINTERVALS]
+    assert found == ([says] if says else [])
+
+
+LOST = Outside(Finding(Reason.HOST_LOST, "a: its connection ended"), "a")
+LATE = Outside(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 by barrier 1"), "b")
+CUT_SHORT = Outside(Finding(Reason.SHORTENED, "4 of 6 subintervals"))
+
+
+def test_what_came_after_the_measurement_costs_it_nothing() -> None:
+    judgement, _, _ = judged([(WHOLE,) * 4] * 20, (LOST, LATE))
+    assert judgement.worst() is Verdict.VALID and not any(judgement.findings)
+
+
+def test_what_cut_the_measurement_short_is_said() -> None:
+    judgement, _, _ = judged([(WHOLE,) * 4] * 20, (LOST, LATE, CUT_SHORT))
+    assert judgement.findings[0] == (LOST.finding, LATE.finding, CUT_SHORT.finding)
+
+
+def test_an_event_says_why_a_host_is_missing() -> None:
+    judgement, _, _ = judged([(None, WHOLE, WHOLE, WHOLE)] * 20, (LOST,))
+    by_name = {row.name: judgement.findings[row.row] for row in ROLLUPS.rows}
+    assert by_name == {
+        "all": (LOST.finding,), "a": (LOST.finding,), "x": (LOST.finding,), "b": (), "c": (), "d": (), "y": (),
+    }  # fmt: skip
+
+
+def test_rollups_are_as_meant() -> None:
+    assert isinstance(ROLLUPS, Rollups) and [row.name for row in ROLLUPS.rows] == ["all", *HOSTS, "x", "y"]
+
+
+def test_an_event_of_another_time_says_nothing_of_a_missing_host() -> None:
+    for when in ({"since": 21}, {"until": -1}):
+        judgement, _, _ = judged([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
+        assert [str(one) for one in judgement.findings[0]] == ["host_missing (a: it is in no subinterval)"]

@@ -1,0 +1,53 @@
+"""What rows say of the parameters in force."""
+
+import pytest
+
+from ivypy.master.rollup.settings import Settings
+from ivypy.protocol.parameters import Iops, Iosequencer, Parameters
+from tests.support.rollup import instance, rollups_by
+
+ROLLUPS = rollups_by([instance(0, "h1"), instance(1, "h1"), instance(0, "h2")], "host")
+
+
+def settings_of(*parameters: Parameters) -> Settings:
+    keys = [("h1", 0), ("h1", 1), ("h2", 0)]
+    return Settings.of(ROLLUPS, dict(zip(keys, parameters, strict=False)))
+
+
+def test_one_value_is_plain() -> None:
+    found = settings_of(*[Parameters(blocksize=8192, fraction_read=0.7, iops=2500.0)] * 3).columns
+    assert {name: texts[0] for name, texts in found.items()} == {
+        "iosequencer": "random_steady", "blocksize": "8192", "fraction_read": "0.7", "maxtags": "1", "iops": "2500",
+        "range": "all", "spread": "1", "seed": "1",
+    }  # fmt: skip
+
+
+def test_several_values_say_how_many_have_each() -> None:
+    found = settings_of(Parameters(range=(0, 4096)), Parameters(), Parameters()).columns["range"]
+    assert found == ("all(2/3) 0-4096(1/3)", "0-4096(1/2) all(1/2)", "all")
+
+
+def test_many_values_are_cut_short() -> None:
+    rollups = rollups_by([instance(n, "h") for n in range(20)])
+    found = Settings.of(rollups, {("h", n): Parameters(seed=n) for n in range(20)}).columns["seed"][0]
+    assert found.startswith("0(1/20) 1(1/20)") and found.endswith("7(1/20) and 12 other values")
+
+
+@pytest.mark.parametrize(
+    ("iops", "total", "paced", "some_max"),
+    [
+        ((100.0, 200.0, 0.5), "300.5", True, False),
+        (("max", "max", "max"), "max", False, True),
+        (("max", 100.0, 100.0), "", False, True),  # no sum that would mean anything: the iops column says it
+        ((0.0, 0.0, 0.0), "0", True, False),
+        ((1 / 3, 1 / 3, 1 / 3), "1", True, False),
+    ],
+)
+def test_the_total_that_is_asked_for(iops: tuple[Iops, Iops, Iops], total: str, paced: bool, some_max: bool) -> None:
+    found = settings_of(*(Parameters(iops=one) for one in iops))
+    assert (found.iops[0], bool(found.paced[0]), bool(found.some_max[0])) == (total, paced, some_max)
+
+
+def test_rows_without_instances_in_the_step_say_nothing() -> None:
+    found = settings_of(Parameters(iosequencer=Iosequencer.SEQUENTIAL))
+    assert (found.columns["iosequencer"][2], found.iops[2], bool(found.paced[2])) == ("", "", False)

@@ -1,0 +1,296 @@
+"""What speaks against a row: a table of what was measured and what is said of it."""
+
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.validity import Judgement, Outside, judge, older_by_chance
+from ivypy.master.rollup.window import Window
+from ivypy.master.verdicts import Finding, Reason, Verdict
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
+from ivypy.protocol.messages import ArrayType
+from ivypy.protocol.parameters import Iops, Parameters
+from tests.support.rollup import Spec, instance, merger_of
+from tests.support.rollup_results import HostData, fault, packed, result
+
+MS = 10**6
+SUBINTERVALS = 6  # one before the window
+
+
+@dataclass(frozen=True)
+class Plant:
+    """What each of a host's subintervals looked like."""
+
+    due: int = 1000
+    done: int = 50
+    backlog: tuple[int, ...] = (0,) * SUBINTERVALS
+    in_flight: tuple[int, ...] = (0,) * SUBINTERVALS
+    service_ns: int = MS
+    response_ns: int | None = MS
+    lateness_ns: int = 1000
+    counts: Mapping[Count, int] = field(default_factory=dict)  # further ones
+    iops: Iops = 200.0
+    changes: Mapping[str, Any] = field(default_factory=dict)  # of the last result
+
+
+GOOD = Plant()
+
+
+def judged(
+    h1: Plant = GOOD,
+    h2: Plant | None = GOOD,
+    outside: tuple[Outside, ...] = (),
+    specs: tuple[Spec, ...] = (Spec(("host",)),),
+    subintervals: int = SUBINTERVALS,
+) -> dict[str, list[str]]:
+    """Row: its findings in words, but for what the usual SUBINTERVALS are too few for."""
+    rollups, judgement = judgement_of(h1, h2, outside, specs, subintervals)
+    usual = {Reason.TOO_FEW_SUBINTERVALS} if subintervals == SUBINTERVALS else set[Reason]()
+    return {
+        str(row): [str(one) for one in judgement.findings[row.row] if one.reason not in usual] for row in rollups.rows
+    }
+
+
+def judgement_of(
+    h1: Plant, h2: Plant | None, outside: tuple[Outside, ...], specs: tuple[Spec, ...], subintervals: int = SUBINTERVALS
+) -> tuple[Rollups, Judgement]:
+    plants = {"h1": h1, "h2": h2}
+    rollups = Rollups.build([instance(0, host) for host in plants], specs)
+    merger = merger_of(rollups)
+    window = None
+    for k in range(subintervals):
+        merger.open(k)
+        for host, plant in plants.items():
+            if plant:
+                merger.add(host, result(_data(plant, k), k, **(plant.changes if k == subintervals - 1 else {})))
+        interval = merger.close()
+        if window is None:
+            window = Window(merger.layout)
+        else:
+            window.add(interval)
+    assert window
+    settings = Settings.of(rollups, {(host, 0): Parameters(iops=p.iops) for host, p in plants.items() if p})
+    return rollups, judge(window.measurement(), settings, 0.0025, 5.0, outside)
+
+
+def _data(plant: Plant, k: int) -> HostData:
+    samples = {(0, SERVICE): [plant.service_ns] * plant.done}
+    if plant.response_ns is not None:
+        samples[0, RESPONSE] = [plant.response_ns] * plant.done
+        samples[0, LATENESS] = [plant.lateness_ns] * plant.done
+    submitted = plant.due - _grown(plant.backlog, k)
+    counts = {
+        Count.DUE: plant.due,
+        Count.SUBMITTED: submitted,
+        Count.COMPLETED: submitted - _grown(plant.in_flight, k),
+        Count.BACKLOG: plant.backlog[k],
+        Count.IN_FLIGHT: plant.in_flight[k],
+    } | dict(plant.counts)
+    return HostData(1, 1, samples, {(0, column): value for column, value in counts.items()})
+
+
+def _grown(at_end: tuple[int, ...], k: int) -> int:
+    return at_end[k] - (at_end[k - 1] if k else 0)
+
+
+def test_nothing_speaks_against_a_good_measurement() -> None:
+    _, judgement = judgement_of(GOOD, GOOD, (), (Spec(("host",)),))
+    assert judged() == {"all=all": [], "host=h1": [], "host=h2": []}
+    assert judgement.worst() is Verdict.VALID
+    assert judgement.reached.all()
+
+
+MAX = Plant(iops="max", response_ns=None, due=50)
+
+
+@pytest.mark.parametrize(
+    ("h1", "says"),
+    [
+        # the target: by more than 0.25 % of what fell due in the window (5 x 1000), and more than chance may do
+        (
+            Plant(backlog=(0, 2, 5, 9, 11, 13)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 13 of 5,000 due)",
+        ),
+        (Plant(backlog=(0, 0, 0, 0, 0, 12)), None),
+        (Plant(backlog=(100, 100, 90, 80, 90, 105)), None),
+        (Plant(backlog=(100, 0, 0, 0, 0, 100)), None),
+        # the target, from above: what was owed before is done in the window
+        (Plant(backlog=(12, 0, 0, 0, 0, 0)), None),
+        (
+            Plant(backlog=(500, 400, 300, 200, 100, 0)),
+            "backlog_before (h1+/dev/sd0+w did 500 more than the 5,000 that fell due)",
+        ),
+        (Plant(due=10, backlog=(0, 0, 0, 0, 0, 1)), None),
+        (Plant(due=10, backlog=(0, 0, 0, 0, 0, 4)), None),
+        (
+            Plant(due=10, backlog=(0, 2, 4, 6, 8, 10)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 10 of 50 due)",
+        ),
+        # a deficit in a deep queue: 50 of 1,000 a second are never done; also behind a long warmup
+        (
+            Plant(due=12_000, in_flight=(500, 1100, 1700, 2300, 2900, 3500)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+        ),
+        (
+            Plant(due=12_000, in_flight=(6000, 6600, 7200, 7800, 8400, 9000)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+        ),
+        (
+            Plant(due=12_000, in_flight=(3500, 4096, 4096, 4096, 4096, 4096), backlog=(0, 4, 604, 1204, 1804, 2404)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+        ),
+        (Plant(due=12_000, in_flight=(500, 3500, 3500, 2500, 1500, 500)), None),
+        # a steady number in flight differs by chance; 200 IOPS at 50 ms have 10 in flight
+        (Plant(in_flight=(950, 1000, 1020, 990, 1000, 1050)), None),
+        (Plant(due=200, in_flight=(6, 9, 12, 8, 11, 15)), None),
+        (
+            Plant(due=200, in_flight=(6, 16, 26, 36, 46, 56)),
+            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 50 of 1,000 due)",
+        ),
+        # iops: max has no deficit, however many are in flight
+        (Plant(iops="max", response_ns=None, due=50, in_flight=(0, 40, 50, 60, 64, 64)), None),
+        # lateness: mean against mean (p99 needs a thousand samples)
+        (Plant(lateness_ns=MS // 10), None),
+        (Plant(lateness_ns=MS // 10 + 10_000), "generator_lateness (11% of the mean)"),
+        (Plant(lateness_ns=MS // 4), "generator_lateness (25% of the mean)"),
+        (Plant(lateness_ns=MS // 4 + 10_000), "generator_late (26% of the mean, 26% of the max)"),
+        (Plant(lateness_ns=MS // 2, done=200), "generator_late (50% of the mean, 50% of the p99, 50% of the max)"),
+        # a stall at the end: older than the longest in the window
+        (Plant(counts={Count.OLDEST_OWED_NS: MS}), None),
+        (Plant(counts={Count.OLDEST_OWED_NS: MS + 1000}), None),  # one of 250 may be so by chance
+        (
+            Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}),
+            "stall_at_end (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+        ),
+        (Plant(counts={Count.OLDEST_OWED_NS: 3 * MS}, response_ns=4 * MS), None),
+        (
+            Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}, response_ns=None, iops="max"),
+            "stall_at_end (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+        ),
+        # counters
+        (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due (15)"),
+        (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited (2,000)"),
+        (Plant(counts={Count.AGAIN: 1}), "submissions_returned (5)"),
+        (Plant(counts={Count.ERRORS: 1}), "io_errors (5)"),
+        (
+            Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
+            "io_errors (5: EIO 3, short 2)",
+        ),
+        # buffers
+        (Plant(changes={"missing": (0, 1)}), "overrun (h1: 2 times)"),
+        (
+            Plant(changes={"threads": packed([3 * (c is ThreadCount.OVERRUNS) for c in ThreadCount], ArrayType.I64)}),
+            "overrun (h1: 3 times)",
+        ),
+        # a busy core: only where it is so throughout
+        (Plant(iops="max", response_ns=None, changes={"cpu": (100.0, 5.0)}), None),
+        (GOOD, None),
+        (MAX, None),
+    ],
+)
+def test_findings_of_a_host(h1: Plant, says: str | None) -> None:
+    assert judged(h1)["host=h1"] == ([says] if says else [])
+    assert judged(h1)["host=h2"] == []
+
+
+def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
+    def busy(iops: Iops, response_ns: int | None) -> dict[str, list[str]]:
+        rollups = Rollups.build([instance(0, "h1")], [])
+        merger = merger_of(rollups)
+        window = Window(merger.layout)
+        for k in range(20):
+            merger.open(k)
+            merger.add(
+                "h1",
+                result(
+                    _data(Plant(response_ns=response_ns, backlog=(0,) * 20, in_flight=(0,) * 20), k),
+                    k,
+                    cpu=(99.5, 10.0),
+                ),
+            )
+            window.add(merger.close())
+        settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
+        return {"all": [str(one) for one in judge(window.measurement(), settings, 0.0025, 5.0).findings[0]]}
+
+    assert busy("max", None) == {"all": ["host_limit (busiest core 100 %)"]}
+    assert busy(100.0, MS) == {"all": ["host_limit (busiest core 100 %)"]}
+
+
+def test_nothing_done() -> None:
+    assert judged(Plant(done=0))["host=h1"] == ["no_samples"]
+    assert judged(Plant(done=0))["all=all"] == []
+
+
+def test_a_stall_of_everything() -> None:
+    """Nothing completed, everything waits: both are said."""
+    frozen = Plant(done=0, counts={Count.OLDEST_OWED_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
+    assert [one.split(" ")[0] for one in judged(frozen)["host=h1"]] == [
+        "no_samples", "target_not_reached", "stall_at_end",
+    ]  # fmt: skip
+
+
+def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> None:
+    _, judgement = judgement_of(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (Spec(("host",)),))
+    assert judgement.reached.tolist() == [False, False, True]  # all, h1, h2
+    assert [judgement.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
+    assert judgement.worst() is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("spec", "h2", "says"),
+    [
+        (Spec(("host",), quantity=2), GOOD, None),
+        (Spec(("host",), quantity=3), GOOD, "quantity (2 instances, not 3)"),
+        (Spec(("host",), quantity=2), None, "quantity (1 instances, not 2)"),  # h2 was lost
+        (Spec(("host",), max_droop=0.2), Plant(done=41), None),
+        (Spec(("host",), max_droop=0.2), Plant(done=39), "max_droop (h2 is 22.0% below the fastest, not 20.0%)"),
+        (Spec(("host",), max_droop=0.0), GOOD, None),
+    ],
+)
+def test_checks_of_a_type_stand_on_all_its_rows(spec: Spec, h2: Plant | None, says: str | None) -> None:
+    found = judged(GOOD, h2, specs=(spec,))
+    rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
+    assert [says in found[row] for row in rows] == [bool(says)] * len(rows)
+    assert not any(one.startswith(("quantity", "max_droop")) for one in found["all=all"])
+
+
+@pytest.mark.parametrize(("completed", "times"), [(1, 1.0), (10, 1.0), (10, 1.5), (100, 1.0), (100, 1.3)])
+def test_how_often_the_oldest_is_older_by_chance(completed: int, times: float) -> None:
+    random = np.random.default_rng(5)
+    longest = random.exponential(1.0, (100_000, completed)).max(axis=1)
+    seen = (random.exponential(1.0, 100_000) > times * longest).mean()
+    assert older_by_chance(times, completed) == pytest.approx(seen, rel=0.15)
+
+
+def test_several_reasons_can_be_told_apart() -> None:
+    words = "2 of 6 workload instances; of the worst what is owed grew by 8 of 9 due"
+    assert "; " not in str(Finding(Reason.TARGET_NOT_REACHED, words))
+
+
+def test_few_subintervals_are_noted() -> None:
+    assert judged(subintervals=5)["all=all"] == ["too_few_subintervals (4)"]
+    assert judged(subintervals=6)["all=all"] == []
+
+
+LATE = Finding(Reason.LATE_CONTROLLER, "2.6 s")
+
+
+@pytest.mark.parametrize(
+    ("outside", "rows"),
+    [
+        (Outside(LATE), ["all=all", "host=h1", "host=h2"]),
+        (Outside(LATE, "h2"), ["all=all", "host=h2"]),
+        (Outside(LATE, "h1", 0), ["all=all", "host=h1"]),
+        (Outside(LATE, "gone"), []),
+    ],
+)
+def test_what_the_session_knows_stands_where_it_concerns(outside: Outside, rows: list[str]) -> None:
+    found = judged(outside=(outside, outside))
+    assert [row for row, findings in found.items() if "late_controller (2.6 s)" in findings] == rows
+    assert all(len(findings) <= 1 for findings in found.values())  # each once

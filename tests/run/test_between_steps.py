@@ -1,0 +1,181 @@
+"""LUNs stay open from one step to the next: whatever comes into use meanwhile is not written any more."""
+
+import asyncio
+import contextlib
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ivypy
+from ivypy.protocol import messages as m
+from ivypy.protocol.parameters import Parameters
+from tests.support.runs import presence
+from tests.support.slave_client import Client
+from tests.support.slave_devices import loop_device, mounted, need, needs_loops, run
+
+pytestmark = [pytest.mark.slow, needs_loops]
+
+MiB = 1 << 20
+WRITE = Parameters(fraction_read=0.0, maxtags=4)
+
+
+@pytest.fixture
+def slave() -> Iterator[Client]:
+    with Client() as client:
+        client.prepare("libaio")
+        yield client
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "lun"
+    path.write_bytes(os.urandom(8 * MiB))
+    return path
+
+
+@contextlib.contextmanager
+def loop_over(path: str | Path) -> Iterator[str]:
+    loop = run("losetup", "-f", "--show", str(path)).strip()
+    try:
+        yield loop
+    finally:
+        run("losetup", "-d", loop)
+
+
+def step(slave: Client) -> None:
+    slave.ask(m.ClockProbe)
+    slave.go(0, length_s=0.1)
+    slave.send(m.Stop, last=0)
+    slave.until(m.Stopped)
+
+
+def use(kind: str, lun: str, folder: Path, undo: contextlib.ExitStack) -> str:
+    """Have a LUN that another process has open be used in some way; what is to be said of it."""
+    if kind == "it is open for writing":
+        undo.enter_context(open(lun, "r+b"))
+        return f"it is open for writing by process {os.getpid()} "
+    if kind == "it has partitions":
+        run("addpart", lun, "1", "2048", "2048")
+        undo.callback(run, "delpart", lun, "1")
+        return f"it has partitions ({Path(lun).name}p1)"
+    loop = undo.enter_context(loop_over(lun))
+    if kind == "a file system is mounted":
+        run("mkfs.ext4", "-q", "-F", loop)
+        undo.enter_context(mounted(loop, folder / "point"))
+    elif kind == "swap":
+        run("mkswap", "-q", loop)
+        run("swapon", loop)
+        undo.callback(run, "swapoff", loop)
+    return f"it is what {loop} is made of: losetup -d {loop}"
+
+
+@pytest.mark.parametrize("lun", ["file", "block"])
+@pytest.mark.parametrize(
+    "kind", ["a file system is mounted", "swap", "a loop device", "it is open for writing", "it has partitions"]
+)
+def test_what_comes_into_use_is_refused_before_the_next_step(
+    kind: str, lun: str, slave: Client, file: Path, shm: Path
+) -> None:
+    need("mkfs.ext4", "mkswap", "swapon", "addpart", "delpart")
+    if (kind, lun) == ("it has partitions", "file"):
+        pytest.skip("a file has none")
+    with contextlib.ExitStack() as outer:
+        path = str(file) if lun == "file" else outer.enter_context(loop_device(shm, 8 * MiB))
+        slave.create(path, WRITE, consent=True)
+        slave.do(m.LookAgain)
+        step(slave)
+        slave.do(m.LookAgain)  # what we wrote ourselves is no reason
+        with contextlib.ExitStack() as undo:
+            said = use(kind, path, shm, undo)
+            refused = slave.refused(m.LookAgain)
+        assert [what for what, _ in refused] == [path] * len(refused)
+        assert any(reason.startswith(f"it must not be written any more: {said}") for _, reason in refused), refused
+        if kind in ("a loop device", "it is open for writing"):
+            slave.do(m.LookAgain)  # it is free again
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("signed", "it has the signature of swap"),
+        ("grew", "it is another LUN than the one that was agreed to (that had 8 MiB; this has 9 MiB)"),
+        ("emptied", "it is an empty file"),
+        ("another name", "it is one file under 2 names"),
+    ],
+)
+def test_what_is_changed_by_others_is_refused_before_the_next_step(
+    change: str, said: str, slave: Client, file: Path
+) -> None:
+    need("mkswap")
+    slave.create(file, WRITE, consent=True)
+    step(slave)
+    match change:
+        case "signed":
+            run("mkswap", "-q", str(file))
+        case "grew":
+            os.truncate(file, 9 * MiB)
+        case "emptied":
+            os.truncate(file, 0)
+        case _:
+            os.link(file, file.with_name("other"))
+    refused = slave.refused(m.LookAgain)
+    assert any(said in reason for _, reason in refused), refused
+
+
+def test_what_is_only_read_is_looked_at_no_more(slave: Client, file: Path) -> None:
+    slave.create(file, Parameters(fraction_read=1.0))
+    with loop_over(file):
+        slave.do(m.LookAgain)
+
+
+PLAN = """\
+name: between
+threads: 1
+hosts: [ { name: a, launcher: local }, { name: b, launcher: local } ]
+luns: { create: { path: "PATH/{host}-{}", size: 16MiB, count: 2, keep: true } }
+workloads: { w: { iops: 100, maxtags: 4, fraction_read: 0% } }
+rollups: [ host ]
+defaults: { subinterval: 0.25s, warmup: 0.25s, measure: 0.5s }
+"""
+
+
+def test_a_file_system_that_was_made_on_a_lun_between_steps_is_not_written(tmp_path: Path, shm: Path) -> None:
+    """The host is lost by it, and named; the other goes on."""
+    need("mkfs.ext4")
+    lun = tmp_path / "a-1"
+
+    async def main() -> tuple[ivypy.Session, str]:
+        async with ivypy.Session(PLAN.replace("PATH", str(tmp_path)), root=tmp_path / "runs") as session:
+            await session.go("one")
+            await session.go("two")
+            with contextlib.ExitStack() as undo:
+                loop = undo.enter_context(loop_over(lun))
+                run("mkfs.ext4", "-q", "-F", loop)
+                point = undo.enter_context(mounted(loop, shm / "point"))
+                (point / "thesis").write_bytes(b"years" * 10_000)
+                run("sync")
+                before = hashlib.sha256(lun.read_bytes()).hexdigest()
+                await session.go("three")
+                assert hashlib.sha256(lun.read_bytes()).hexdigest() == before
+            return session, loop
+
+    session, loop = asyncio.run(main())
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with open(session.folder / name, newline="") as found:
+            return list(csv.DictReader(found))
+
+    (lost,) = [row for row in rows("events.csv") if row["kind"] == "lost"]
+    assert (lost["host"], lost["step"]) == ("a", "2")
+    assert f"{lun}: it must not be written any more: it is what {loop} is made of: losetup -d {loop}" in lost["text"]
+    summary = [(row["name"], row["host"], presence(row)) for row in rows("summary.host.csv")]
+    assert [row for row in summary if row[0] != "three"] == [
+        (name, host, "1/1") for name in ("one", "two") for host in "ab"
+    ], "a run of several steps is not disturbed"
+    assert ("three", "b", "1/1") in summary and ("three", "a", "1/1") not in summary
+    assert json.loads((session.folder / "run.json").read_text())["exit_code"] != 0

@@ -1,0 +1,369 @@
+"""Whole runs under control on simulated hosts: when they end, what they load, what their folder and exit code say."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.verdicts import ExitCode
+from tests.run.test_run import Lab, Outcome, run
+from tests.support.runs import ROOT
+from tests.support.simulated.plants import noisy, over_time, queue
+from tests.support.simulated.slave import Faults, Service, SimulatedSlave, steady
+
+pytestmark = pytest.mark.slow
+
+IOPS, P99 = "overall_iops", "overall_response_us_p99"
+
+
+def controlled(
+    tmp_path: Path,
+    go: str,
+    plant: Service,
+    more: str = "",
+    iops: str = "max",
+    hosts: str = "a",
+    faults: Mapping[str, Faults] | None = None,
+    end: str = "",
+) -> Outcome:
+    """One step on hosts that each have one LUN behind a plant of its own kind."""
+    text = f"""\
+name: sim
+hosts: [{hosts}]
+backend: "null"
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
+rollups: [ host ]
+defaults: {{ subinterval: 5s, warmup: 5s, measure: 30s }}
+steps:
+{more}  - go: {{ name: it, {go} }}
+{end}
+"""
+    names = hosts.split(", ")
+    slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
+    return run(tmp_path, text, Lab(**slaves))
+
+
+def table(outcome: Outcome, name: str, step: int = 0) -> list[dict[str, str]]:
+    (folder,) = outcome.folder.glob(f"step{step:04}.*")
+    return outcome.rows(f"{folder.name}/{name}")
+
+
+def window(outcome: Outcome) -> tuple[int, int]:
+    (row,) = table(outcome, "windows.csv")
+    return int(row["first_subinterval"]), int(row["last_subinterval"])
+
+
+def test_a_time_that_is_rounded_up_is_said_while_it_runs(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, "measure: 12s", steady())
+    events = [(row["kind"], row["step"], row["text"]) for row in outcome.rows("events.csv")]
+    assert ("note", "0", "measure 12s becomes 15s: whole subintervals of 5s") in events
+
+
+# Measure.
+
+
+def test_a_measurement_ends_when_it_is_accurate(tmp_path: Path) -> None:
+    plant = noisy(steady(1000.0), 0.02, seed=1)
+    go = f"measure: {{ metric: {IOPS}, accuracy: 2%, min: 30s, timeout: 30m }}"
+    outcome = controlled(tmp_path, go, plant)
+    assert outcome.code is ExitCode.OK
+    rows = table(outcome, "measure.csv")
+    assert [row["passed"] for row in rows] == [*["false"] * (len(rows) - 1), "true"]
+    assert window(outcome) == (int(rows[-1]["first_subinterval"]), int(rows[-1]["last_subinterval"]))
+    assert 20 <= len(table(outcome, "all/all.csv")) < 100
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["verdict"] == "valid"
+    assert float(rows[-1]["value"]) == pytest.approx(float(summary["overall_iops"]), rel=1e-6)
+
+
+def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -> None:
+    plant = noisy(steady(1000.0), 0.3, seed=2)
+    go = f"measure: {{ metric: {IOPS}, accuracy: 1%, timeout: 150s }}"
+    outcome = controlled(tmp_path, go, plant)
+    assert outcome.code is ExitCode.NOT_REACHED
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["verdict"] == "invalid" and "accuracy_not_reached (overall_iops of all +/- " in summary["reasons"]
+    assert float(summary["overall_iops"]) > 0
+
+
+def test_every_instance_of_the_rollup_must_be_known(tmp_path: Path) -> None:
+    go = "measure: { metric: overall_service_us_mean, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }"
+    outcome = controlled(tmp_path, go, noisy(steady(1000.0), 0.02, seed=3), hosts="a, b")
+    assert outcome.code is ExitCode.OK
+    last = table(outcome, "measure.csv")[-1]
+    assert (last["instances"], last["passing_instances"]) == ("2", "2") and last["worst_instance"] in ("a", "b")
+
+
+def test_a_response_time_that_can_never_be_is_not_waited_for(tmp_path: Path) -> None:
+    """Where the plan alone does not show it: an edit of one host."""
+    edit = "  - edit: { rollup: host=a, set: { iops: max } }\n"
+    for i, go in enumerate((f"measure: {{ metric: {P99} }}", f"slo: {{ metric: {P99}, at_most: 5ms }}")):
+        outcome = controlled(tmp_path / str(i), go, steady(), edit, iops="100")
+        assert outcome.code is ExitCode.INVALID
+        (summary,) = outcome.rows("summary.all.csv")
+        assert "no_response (overall_response_us_p99 of all=all would be blank for ever" in summary["reasons"]
+    assert not list(outcome.folder.glob("step*/all/all.csv"))
+
+
+# Thresholds.
+
+
+def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    go = f"slo: [ {{ metric: {P99}, at_most: 400us }}, {{ metric: {P99}, at_most: 600us }} ]"
+    outcome = controlled(tmp_path, go, steady(), iops="500")
+    assert outcome.code is ExitCode.SLO_MISSED
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["reasons"].count("slo_missed") == 1
+    assert f"slo_missed ({P99} at most 400 us: 501.76 us of all)" in summary["reasons"]
+    assert {row["broken"] for row in table(outcome, "slo.csv")} == {"true", "false"}
+
+
+def test_a_hopeless_step_is_given_up(tmp_path: Path) -> None:
+    go = f"measure: 30m, slo: {{ metric: {P99}, at_most: 400us, abort_early: true }}"
+    outcome = controlled(tmp_path, go, noisy(steady(), 0.05, seed=4), iops="500")
+    assert outcome.code is ExitCode.SLO_MISSED
+    assert len(table(outcome, "all/all.csv")) < 20
+
+
+def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    script = f"'echo $IVYPY_STEP $IVYPY_INSTANCE $IVYPY_SUBINTERVAL $IVYPY_THRESHOLD, $IVYPY_VALUE >> {said}; exit 3'"
+    go = f"slo: {{ metric: {P99}, at_most: 400us, on_break: {{ command: [sh, -c, {script}], every: 20s }} }}"
+    outcome = controlled(tmp_path / "runs", go, steady(), iops="500")
+    told = f"{P99} at most 400 us, 501.7595"
+    assert said.read_text() == f"it all 1 {told}\nit all 5 {told}\n"
+    events = [(row["kind"], row["text"]) for row in outcome.rows("events.csv")]
+    assert events.count(("on_break", "sh ended with 3")) == 2
+    shown = [text for kind, text in events if kind == "slo_broken"]
+    assert shown == [f"{P99} at most 400 us: 501.76 us of all in subinterval {at}" for at in (1, 5)]
+
+
+# Steady state.
+
+
+def test_a_steady_state_is_held_and_measured(tmp_path: Path) -> None:
+    plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))
+    outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s, hold: true }", plant)
+    assert outcome.code is ExitCode.OK
+    rows = table(outcome, "steady.csv")
+    attained = [row["stage"] for row in rows].index("attained")
+    first = int(rows[attained]["subinterval"])
+    assert first == 13 and window(outcome) == (first + 1, first + 4)
+    assert float(outcome.rows("summary.all.csv")[0]["overall_iops"]) == pytest.approx(1000)
+
+
+def test_a_steady_state_leaves_a_block_like_fios(tmp_path: Path) -> None:
+    """The window that attained, as `ivypy steady --json` would print it."""
+    plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))
+    outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s }", plant)
+    block = json.loads((outcome.folder / "step0000.it" / "steady.json").read_text())
+    last = table(outcome, "steady.csv")[-1]
+    assert block["ss"] == "overall_iops:2.000000%" and block["instance"] == "all=all"
+    assert (block["stage"], block["attained"], block["duration"]) == ("attained", 1, 20)
+    assert block["max_deviation"] == pytest.approx(float(last["max_deviation"]))
+    assert len(block["data"]["overall_iops"]) == 4
+    assert block["data"]["overall_iops_mean"] == pytest.approx(float(last["mean"]))
+
+
+def test_a_plant_that_never_stands_still_times_out(tmp_path: Path) -> None:
+    plant = over_time(lambda k: steady(2000.0 - 20 * k))
+    outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 1%, window: 20s, timeout: 2m }", plant)
+    assert outcome.code is ExitCode.NOT_REACHED
+    assert "steady_not_reached" in outcome.rows("summary.all.csv")[0]["reasons"]
+
+
+# Feedback control.
+
+
+@pytest.mark.parametrize(
+    "ends",
+    ["auto: true", "low_iops: 200, high_iops: 1900, low_target: 550us, high_target: 10ms"],
+    ids=["auto", "given"],
+)
+def test_pid_reaches_its_target_and_measures_there(tmp_path: Path, ends: str) -> None:
+    plant = queue(2000.0, 500_000)
+    outcome = controlled(tmp_path, f"control: {{ pid: {{ metric: {P99}, target: 1ms, {ends} }} }}", plant)
+    assert outcome.code is ExitCode.OK, outcome.rows("summary.all.csv")
+    (summary,) = outcome.rows("summary.all.csv")
+    assert float(summary["overall_iops"]) == pytest.approx(1000, rel=0.02)
+    assert float(summary[P99]) == pytest.approx(1000, rel=0.05)
+    rows = table(outcome, "pid.csv")
+    assert float(rows[-1]["iops"]) == pytest.approx(1000, rel=0.02) and rows[-1]["gain"]
+    first, last = window(outcome)
+    assert last - first == 5 and last < 30
+
+
+def test_each_instance_has_a_controller_of_its_own(tmp_path: Path) -> None:
+    pid = f"{{ metric: {P99}, target: 1ms, rollup: host, low_iops: 400, high_iops: 1900 }}"
+    outcome = controlled(tmp_path, f"control: {{ pid: {pid} }}", queue(2000.0, 500_000), hosts="a, b")
+    assert outcome.code is ExitCode.OK
+    assert [float(row["overall_iops"]) for row in outcome.rows("summary.host.csv")] == pytest.approx(
+        [1000] * 2, rel=0.02
+    )
+    assert {row["instance"] for row in table(outcome, "pid.csv")} == {"a", "b"}
+
+
+def test_a_range_may_refer_to_a_step(tmp_path: Path) -> None:
+    pid = f"{{ metric: {P99}, target: 1ms, low_iops: 20% of step max, high_iops: 95% of step max }}"
+    outcome = controlled(tmp_path, f"control: {{ pid: {pid} }}", queue(2000.0, 500_000), more="  - go: max\n")
+    assert outcome.code is ExitCode.OK
+    assert float(outcome.rows("summary.all.csv")[1]["overall_iops"]) == pytest.approx(1000, rel=0.02)
+
+
+def test_feedback_follows_a_plant_that_becomes_slower(tmp_path: Path) -> None:
+    fast, slower = (noisy(queue(capacity, 500_000), 0.03, seed=8) for capacity in (2000.0, 1300.0))
+    plant = over_time(lambda k: fast if k < 30 else slower)
+    pid = f"{{ metric: {P99}, target: 1ms, low_iops: 200, high_iops: 1900 }}"
+    outcome = controlled(tmp_path, f"measure: 200s, control: {{ pid: {pid} }}", plant)
+    loads = {int(row["subinterval"]): float(row["iops"]) for row in table(outcome, "pid.csv")}
+    assert loads[29] == pytest.approx(1000, rel=0.03)
+    assert loads[60] == pytest.approx(650, rel=0.03)
+    first, _ = window(outcome)
+    assert first > 30, "a measurement begins behind the last change of gain"
+
+
+# Several loads.
+
+
+def test_a_staircase_has_a_row_for_each_tread(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, "measure: 10s, staircase: { start: 200, end: 600, step: 200 }", steady())
+    assert outcome.code is ExitCode.OK
+    rows = outcome.rows("summary.all.csv")
+    assert [row["name"] for row in rows] == ["it:total_iops=200", "it:total_iops=400", "it:total_iops=600"]
+    assert [float(row["overall_iops"]) for row in rows] == pytest.approx([200, 400, 600])
+    assert [row["iops_setting"] for row in rows] == ["200", "400", "600"]
+    assert [row["kept_up"] for row in table(outcome, "staircase.csv")] == ["true"] * 3
+    windows = [(row["first_subinterval"], row["last_subinterval"]) for row in table(outcome, "windows.csv")]
+    assert windows == [("1", "2"), ("5", "6"), ("9", "10")]  # a subinterval of two loads, a warmup, two that count
+
+
+def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> None:
+    more = "  - go: { name: climb, measure: 10s, staircase: { start: 400, step: 100% } }\n"
+    more += "  - edit: { rollup: all=all, set: { total_iops: 50% of step climb } }\n"
+    outcome = controlled(tmp_path, "measure: 10s", steady(1000.0), more)
+    assert outcome.code is ExitCode.OK
+    rows = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"]) for row in rows] == [
+        ("climb:total_iops=400", "valid"), ("climb:total_iops=800", "valid"), ("climb:total_iops=1600", "invalid"),
+        ("it", "valid"),
+    ]  # fmt: skip
+    assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last tread that was kept up with
+
+
+def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
+    outcome = controlled(tmp_path, "iops_curve: [10%, 50%]", steady(1000.0))
+    assert outcome.code is ExitCode.OK
+    assert [float(row["overall_iops"]) for row in outcome.rows("summary.all.csv")] == pytest.approx([1000, 100, 500])
+
+
+# Search.
+
+
+def test_a_search_brackets_the_load(tmp_path: Path) -> None:
+    plant = noisy(queue(2000.0, 500_000), 0.01, seed=5)
+    outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: 1ms, resolution: 5% }}", plant)
+    assert outcome.code is ExitCode.OK, outcome.rows("summary.all.csv")
+    rows = table(outcome, "find.csv")
+    low, high = float(rows[-1]["highest_pass_iops"]), float(rows[-1]["lowest_fail_iops"])
+    assert 0.95 * 1000 < low < 1000 < high < 1.05 * 1000
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["name"] == f"it:total_iops={low:.6g}"
+    assert float(summary["overall_iops"]) == pytest.approx(low, rel=0.01)
+    assert float(summary["iops_setting"]) == pytest.approx(low, rel=0.001)
+
+
+@pytest.mark.parametrize(("target", "says"), [("400us", "already at the lowest"), ("1s", "never fails up to")])
+def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: str) -> None:
+    plant = noisy(queue(2000.0, 500_000), 0.01, seed=6)
+    outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: {target} }}", plant)
+    assert outcome.code is ExitCode.NOT_REACHED
+    assert says in outcome.rows("summary.all.csv")[0]["reasons"]
+
+
+# A host that is lost.
+
+LOST = {"c": Faults(die_at=8)}
+PER_HOST = [
+    f"measure: {{ metric: {IOPS}, rollup: host, accuracy: 2%, min: 30s, timeout: 30m }}",
+    "steady: { criterion: iops, rollup: host, limit: 5%, window: 40s, timeout: 30m }",
+    f"control: {{ pid: {{ metric: {P99}, target: 1ms, rollup: host, low_iops: 400, high_iops: 1900, timeout: 30m }} }}",
+    f"control: {{ pid: {{ metric: {P99}, target: 1ms, rollup: host, auto: true, timeout: 30m }} }}",
+    f"measure: 60s, slo: {{ metric: {P99}, at_most: 5ms, rollup: host }}",
+]
+
+
+@pytest.mark.parametrize("go", PER_HOST, ids=["measure", "steady", "pid", "auto", "slo"])
+def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
+    """What is asked of each host is asked of those that are left; that one is lost is what is said."""
+    plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+    outcome = controlled(tmp_path, go, plant, iops="500", hosts="a, b, c", faults=LOST)
+    assert outcome.code is ExitCode.PARTIAL, outcome.rows("summary.host.csv")
+    by_name = {
+        row["rollup_instance"]: row for row in [*outcome.rows("summary.host.csv"), *outcome.rows("summary.all.csv")]
+    }
+    assert by_name["c"]["verdict"] == by_name["all"]["verdict"] == "partial"
+    assert "invalid" not in {row["verdict"] for row in by_name.values()}
+    assert "host_lost (c: " in by_name["c"]["reasons"] and "host_lost (c: " in by_name["all"]["reasons"]
+    assert not any("slo_missed" in row["reasons"] or "not_" in row["reasons"] for row in by_name.values())
+    assert len(table(outcome, "all/all.csv")) < 60, "minutes, not the timeout"
+
+
+def test_a_search_offers_the_load_that_it_reports(tmp_path: Path) -> None:
+    """Of three hosts one is lost: a total is that of the two that are left."""
+    plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
+    go = f"find: {{ metric: {P99}, target: 1ms, resolution: 5% }}"
+    outcome = controlled(tmp_path, go, plant, hosts="a, b, c", faults={"c": Faults(die_at=20)})
+    rows = table(outcome, "find.csv")
+    assert [float(row["achieved_iops"]) for row in rows] == pytest.approx(
+        [float(row["total_iops"]) for row in rows], rel=0.02
+    )
+    assert 1900 < float(rows[-1]["highest_pass_iops"]) < 2000
+    (summary,) = outcome.rows("summary.all.csv")
+    total = float(summary["name"].partition("=")[2])
+    assert float(summary["overall_iops"]) == pytest.approx(total, rel=0.02)
+    assert float(summary["iops_setting"]) == pytest.approx(total, rel=1e-3)
+    assert sum(row["text"].startswith("control's edit failed") for row in outcome.rows("events.csv")) <= 1
+
+
+def test_a_tread_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None:
+    go = "measure: 20s, staircase: { start: 300, end: 900, step: 300 }"
+    outcome = controlled(tmp_path, go, steady(), hosts="a, b, c", faults={"c": Faults(die_at=9)})
+    rows = outcome.rows("summary.all.csv")
+    assert [(row["verdict"], float(row["overall_iops"]), row["iops_setting"]) for row in rows] == [
+        ("valid", 300, "300"), ("partial", 600, "600"), ("partial", 900, "900"),
+    ]  # fmt: skip
+
+
+def test_what_goes_wrong_in_a_tread_is_not_held_against_those_before(tmp_path: Path) -> None:
+    go = "measure: 10s, staircase: { start: 200, end: 600, step: 200 }"
+    stepped = controlled(tmp_path / "stepped", go, steady(), hosts="a, b", faults={"b": Faults(clock_step={9: 0.2})})
+    verdicts = [row["verdict"] for row in stepped.rows("summary.all.csv")]
+    assert verdicts == ["valid", "valid", "partial"]
+    assert "clock_stepped" in stepped.rows("summary.all.csv")[2]["reasons"]
+    failed = controlled(tmp_path / "failed", go, steady(), faults={"a": Faults(errors_at=10)}, end="on_io_error: stop")
+    rows = failed.rows("summary.all.csv")
+    assert [row["verdict"] for row in rows] == ["valid", "valid", "invalid"] and failed.code is ExitCode.INVALID
+    assert "io_errors" in rows[2]["reasons"]
+
+
+# The files.
+
+
+def test_every_column_is_explained(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "control.md").read_text()
+    slo = f"slo: {{ metric: {P99}, at_most: 1s }}"
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 400, high_iops: 1900 }} }}, {slo}"
+    goes = [
+        f"measure: {{ metric: {IOPS}, timeout: 2m }}, {pid}",
+        "steady: { criterion: iops, window: 20s }, staircase: { start: 300, end: 400, step: 100 }",
+        f"find: {{ metric: {P99}, target: 1ms, probes: 4, longest_probe: 10 }}",
+    ]
+    for i, go in enumerate(goes):
+        outcome = controlled(tmp_path / str(i), go, noisy(queue(2000.0, 500_000), 0.01, seed=i))
+        written = {path.name for path in outcome.folder.glob("step0000.it/*.csv")}
+        for name in written & {"measure.csv", "steady.csv", "pid.csv", "find.csv", "staircase.csv", "slo.csv"}:
+            assert name in page
+            for column in table(outcome, name)[0]:
+                assert f"`{column}`" in page, f"{name}: {column}"

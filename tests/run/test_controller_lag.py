@@ -1,0 +1,204 @@
+"""A controller that is late: it says so, and calls no host late for it."""
+
+import asyncio
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ivypy.master.output.records import SubintervalRecord
+from ivypy.master.rollup.merge import Merger
+from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, Lag
+from ivypy.master.run.run import Run
+from ivypy.master.run.run_recorder import StepRecorder
+from ivypy.master.verdicts import Finding, Reason
+from ivypy.protocol.messages import Result, StopReason
+from tests.live.test_stdio import a_plan, rows, wait_until_measuring
+from tests.support.live import PLAN, Staged, hosts, stage
+from tests.support.runs import COMMAND
+from tests.support.simulated.loop import SimulatedLoop, simulate
+from tests.support.simulated.slave import Faults
+
+pytestmark = pytest.mark.slow
+
+BLAMES = {"late", "lost", "ended"}  # events of hosts
+S = 10**9
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
+def work(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SimulatedLoop)
+    loop.work(seconds)
+
+
+async def nobody(run: Run, staged: Staged) -> None:
+    """Nobody does anything while it runs."""
+
+
+def controllers(staged: Staged) -> list[Finding]:
+    """What is said of the controller in the step's verdict."""
+    mine = (Reason.LATE_CONTROLLER, Reason.LATE_DECISION)
+    return [finding for finding in staged.step.findings if finding.reason in mine]
+
+
+def unblamed(staged: Staged) -> None:
+    """Every host took part to the end, and none is said to have been late."""
+    said = [
+        (row["subinterval"], row["kind"], row["text"]) for row in staged.rows("events.csv") if row["kind"] in BLAMES
+    ]
+    assert said == []
+    assert not {finding.reason for finding in staged.step.findings} & {Reason.HOST_LATE, Reason.HOST_LOST}
+
+
+def interlock(staged: Staged, name: str) -> list[float]:
+    """A figure of each subinterval of the measurement, in milliseconds."""
+    found = [row for row in staged.rows("step0000.one/interlock.csv") if row["host"] == "a"]
+    return [float(row[name]) for row in found[1:7]]
+
+
+@pytest.mark.parametrize(
+    ("each_s", "reasons"),
+    [(0.1, []), (1.6, [Reason.LATE_CONTROLLER]), (2.2, [Reason.LATE_DECISION, Reason.LATE_CONTROLLER])],
+    ids=["0.3 s of 5 s", "4.8 s of 5 s", "6.6 s of 5 s"],
+)
+def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s: float, reasons: list[Reason]) -> None:
+    add = Merger.add
+
+    def slow(merger: Merger, host: str, result: Result) -> None:
+        work(each_s)
+        add(merger, host, result)
+
+    monkeypatch.setattr(Merger, "add", slow)
+    staged = stage(tmp_path, nobody)
+    unblamed(staged)
+    assert list(dict.fromkeys(finding.reason for finding in controllers(staged))) == reasons
+    assert min(interlock(staged, "processing_ms")) >= each_s * 1e3 - 1
+    assert min(interlock(staged, "stood_still_ms")) >= 3 * (each_s * 1e3 - 101)
+    assert (min(interlock(staged, "left_ms")) < 0) == (Reason.LATE_DECISION in reasons)
+
+
+@pytest.mark.parametrize(("rows_s", "noted"), [(0.5, False), (4.5, True)])
+def test_what_comes_after_the_decision_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_s: float, noted: bool
+) -> None:
+    write = StepRecorder.subinterval
+
+    def slow(recorder: StepRecorder, closed: SubintervalRecord) -> None:
+        work(rows_s)
+        write(recorder, closed)
+
+    monkeypatch.setattr(StepRecorder, "subinterval", slow)
+    staged = stage(tmp_path, nobody)
+    unblamed(staged)
+    assert [finding.reason for finding in controllers(staged)] == [Reason.LATE_CONTROLLER] * noted
+    assert min(interlock(staged, "stood_still_ms")) == pytest.approx(rows_s * 1e3, abs=TICK_NS / 1e6)
+
+
+def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thread beside the loop: 2.6 s of each 5 s, on a staged clock."""
+    monkeypatch.setattr(Lag.__init__, "__defaults__", (lambda: int(asyncio.get_running_loop().time() * 0.52 * S),))
+    staged = stage(tmp_path, nobody)
+    (finding,) = controllers(staged)
+    assert finding.reason is Reason.LATE_CONTROLLER and "s of CPU time, of 5 s in subinterval" in finding.detail
+    assert interlock(staged, "controller_cpu_ms") == pytest.approx([2600] * 6, abs=20)
+
+
+ONE_SECOND = PLAN.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinterval: 1s, warmup: 1s, measure: 20s")
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(at_s=st.floats(2.0, 18.0), still_s=st.floats(0.0, 8.0), again_s=st.floats(0.1, 3.0))
+def test_a_controller_that_stood_still_calls_no_host_late(
+    tmp_path_factory: pytest.TempPathFactory, at_s: float, still_s: float, again_s: float
+) -> None:
+    """Twice in a step; what came meanwhile is merged, and the measurement is complete."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(at_s)
+        work(still_s)
+        await asyncio.sleep(again_s)
+        work(still_s)
+
+    staged = stage(tmp_path_factory.mktemp("still"), visit, ONE_SECOND)
+    unblamed(staged)
+    (window,) = staged.rows("step0000.one/windows.csv")
+    assert (window["first_subinterval"], window["last_subinterval"], window["hosts"]) == ("1", "20", "3")
+    found = {finding.reason for finding in controllers(staged)}
+    if still_s >= 2.1:
+        assert found == {Reason.LATE_CONTROLLER, Reason.LATE_DECISION}
+        assert any("; the controller stood still for " in text for text in staged.events("late_decision"))
+    if still_s <= 0.2:
+        assert found == set()
+
+
+def test_a_lease_that_ran_out_meanwhile_is_the_controllers(tmp_path: Path) -> None:
+    slaves = hosts()
+    for slave in slaves.values():
+        slave.faults = Faults(ends_at=(10, StopReason.LEASE))
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(5.0)
+        work(15.0)
+
+    staged = stage(tmp_path, visit, ONE_SECOND, slaves)
+    lost = [str(finding) for finding in staged.step.findings if finding.reason is Reason.HOST_LOST]
+    assert lost and all("its lease ran out while the controller stood still for 1" in one for one in lost)
+    assert staged.events("lost") == [], "they may take part in the next step"
+    assert len([text for text in staged.events("ended") if "lease" in text]) == 3
+
+
+def test_a_host_is_late_though_the_controller_stood_still_earlier(tmp_path: Path) -> None:
+    slaves = hosts()
+    slaves["b"].faults = Faults(late={12: 5.0})
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(5.0)
+        work(3.0)
+
+    staged = stage(tmp_path, visit, ONE_SECOND, slaves)
+    assert staged.events("late")[0] == "no result of subinterval 12 by barrier 1"
+    assert {row["host"] for row in staged.rows("events.csv") if row["kind"] == "late"} == {"b"}
+
+
+@given(lates=st.lists(st.floats(0.0, 3.0), min_size=1, max_size=8))
+def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        lag = Lag(lambda: int(loop.time() * S), lambda: 0)
+        lag.begin()
+        for late_s in lates:
+            await asyncio.sleep(0.35)
+            work(late_s)
+            assert late_s * S - TICK_NS - 1 <= lag.stood_ns() or late_s * S < TICK_NS + NOTICED_NS
+            assert lag.stood_ns() <= late_s * S + 1
+            assert lag.patient_until_ns(S) <= loop.time() * S + S
+            await asyncio.sleep(0.2)
+            assert lag.take()[0] <= late_s * S + 1 and lag.stood_ns() == 0
+        lag.end()
+
+    simulate(main())
+
+
+def test_a_real_controller_that_was_stopped_for_3_s_calls_no_host_late(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(a_plan(tmp_path, "8s"))],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    folder = wait_until_measuring(tmp_path / "runs")
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(3)
+    process.send_signal(signal.SIGCONT)
+    said, _ = process.communicate(timeout=60)
+    (summary,) = rows(folder, "summary.all.csv")
+    assert "late_decision" in summary["reasons"] and "host_late" not in summary["reasons"], said.decode()
+    assert len([row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]) == 16
+    assert not {row["kind"] for row in rows(folder, "events.csv")} & BLAMES

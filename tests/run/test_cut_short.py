@@ -1,0 +1,126 @@
+"""Whole runs that are halted: what was measured until then stands in the folder, with what it lacks."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.live.reports import RunEnds
+from ivypy.master.plan.load import read
+from ivypy.master.run.run import Options, Run
+from ivypy.master.run.signals import Presses
+from ivypy.master.verdicts import ExitCode
+from tests.support.live import PLAN, Eyes, Staged, hosts, opener, stage
+from tests.support.simulated.loop import simulate
+from tests.support.simulated.slave import Faults
+
+pytestmark = pytest.mark.slow
+
+
+def halted(tmp_path: Path, after_s: float, go: str = "measure: 60s", more: str = "") -> Staged:
+    """One step, stopped so many seconds after it began; its subintervals are of 5 s, the first a warmup."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(after_s)
+        run.desk.stop("me")
+
+    staged = stage(tmp_path, visit, PLAN.replace("go: one", f"{more}go: {{ name: one, {go} }}"))
+    assert staged.code is ExitCode.INTERRUPTED
+    return staged
+
+
+def rows(staged: Staged) -> list[tuple[str, str, str]]:
+    """(name, verdict, subintervals) of the summary; "" where nothing was measured."""
+    return [
+        (row["name"], row["verdict"], f"{float(row['length_s']) / 5:.0f}" if row["length_s"] else "")
+        for row in staged.rows("summary.all.csv")
+    ]
+
+
+STAIRS = "measure: 20s, staircase: { start: 1000, end: 3000, step: 1000 }"
+
+
+@pytest.mark.parametrize(
+    ("after_s", "expected"),
+    [
+        (4.0, [("one", "invalid", "")]),
+        (12.0, [("one:total_iops=1000", "partial", "1")]),
+        (32.0, [("one:total_iops=1000", "valid", "4"), ("one:total_iops=2000", "invalid", "")]),
+        (42.0, [("one:total_iops=1000", "valid", "4"), ("one:total_iops=2000", "partial", "1")]),
+    ],
+)
+def test_a_staircase_keeps_the_treads_that_are_complete(
+    tmp_path: Path, after_s: float, expected: list[tuple[str, str, str]]
+) -> None:
+    staged = halted(tmp_path, after_s, STAIRS)
+    assert rows(staged) == expected
+    assert str(staged.step.verdict) == expected[-1][1]
+
+
+def test_a_measurement_that_is_not_yet_accurate_has_its_numbers_and_is_invalid(tmp_path: Path) -> None:
+    staged = halted(tmp_path, 33.0, "measure: { metric: overall_iops, accuracy: 1% }")
+    (row,) = staged.rows("summary.all.csv")
+    assert row["verdict"] == "invalid" and float(row["overall_iops"]) > 0
+    assert "accuracy_not_reached (overall_iops: 5 of 12 subintervals for a window); shortened" in row["reasons"]
+
+
+@pytest.mark.parametrize("unpaused", [False, True])
+def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_nothing_follows(
+    tmp_path: Path, unpaused: bool
+) -> None:
+    """As an edit does."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(22.0)
+        await run.desk.pause("me")
+        await asyncio.sleep(10.0)
+        if unpaused:
+            await run.desk.unpause("me")
+            await asyncio.sleep(15.0)
+        run.desk.stop("me")
+
+    staged = stage(tmp_path, visit)
+    assert rows(staged) == [("one", "partial", "2" if unpaused else "3")]
+    said = (
+        "shortened (2 of 6 subintervals)" if unpaused else "shortened (3 of 6 subintervals, until an edit or a pause)"
+    )
+    assert said in map(str, staged.step.findings)
+    (row,) = staged.rows("summary.all.csv")
+    assert float(row["overall_iops"]) == pytest.approx(float(row["iops_setting"]), rel=1e-3)
+    assert not any("edited" in str(finding) for finding in staged.step.findings)
+
+
+@pytest.mark.parametrize(("pressed_s", "measured"), [(12.0, "1"), (33.0, "5")])
+def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
+    tmp_path: Path, pressed_s: float, measured: str
+) -> None:
+    """A device hangs, and the user presses again a little later."""
+    slaves = hosts()
+    slaves["b"].faults = Faults(catch_s=1000.0)
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(pressed_s)
+        run._presses._task = staged.notes["running"]  # type: ignore[assignment]
+        run._presses.press()
+        await asyncio.sleep(0.5)
+        staged.notes["pressed"] = asyncio.get_running_loop().time()
+        run._presses.press()
+
+    async def main() -> Staged:
+        loop, eyes = asyncio.get_running_loop(), Eyes()
+        text = PLAN.replace("go: one", "go: { name: one, measure: 60s }")
+        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, Presses(), opener(slaves))
+        staged = Staged(run.folder, eyes, slaves)
+        staged.notes["running"] = running = loop.create_task(run.run())
+        await eyes.begun.wait()
+        await visit(run, staged)
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        staged.seconds, staged.code = loop.time() - float(str(staged.notes["pressed"])), run.code
+        return staged
+
+    staged = simulate(main())
+    assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 4.0
+    assert rows(staged) == [("one", "partial", measured)]
+    (ends,) = [report for report in staged.eyes.seen if isinstance(report, RunEnds)]
+    assert [step.name for step in ends.steps] == ["one"] and ends.words == ExitCode.INTERRUPTED.sentence

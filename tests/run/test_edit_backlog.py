@@ -1,0 +1,133 @@
+"""What a load before an edit has left behind is no part of what is measured of the load behind it."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import ExitCode
+from tests.support.live import Staged, stage
+from tests.support.simulated.slave import Faults, SimulatedSlave, steady
+
+pytestmark = pytest.mark.slow
+
+ME = "anna"
+CAPACITY = 400.0  # IOPS of each workload instance
+PLAN = """\
+name: sim
+hosts: [a, b]
+backend: "null"
+luns:
+  create: { path: "/x/{}", size: 1GiB, count: 2 }
+workloads: { oltp: { maxtags: 4, iops: 100 } }
+rollups: [ host, workload, lun ]
+defaults: { subinterval: 1s, warmup: 2s, measure: 10s }
+steps: [ go: one ]
+"""
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
+def hosts(capacity: float = CAPACITY, **faults: Faults) -> dict[str, SimulatedSlave]:
+    return {name: SimulatedSlave(name, plant=steady(capacity), faults=faults.get(name)) for name in "ab"}
+
+
+def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSlave] | None = None) -> Staged:
+    """(seconds since the one before, words)"""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        for after_s, words in edits:
+            await asyncio.sleep(after_s)
+            await run.desk.edit(words.split(), False, ME)
+
+    return stage(root, visit, PLAN, slaves or hosts())
+
+
+def test_the_measurement_begins_when_what_was_owed_before_is_done(tmp_path: Path) -> None:
+    """Six seconds at 900 of 400 leave 3,000 of each instance; at 100 they are done at 300 a second, in ten seconds."""
+    staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "all=all iops=100"))
+    (row,) = staged.rows("summary.all.csv")
+    assert float(row["overall_iops"]) == pytest.approx(400.0) and row["verdict"] == "valid"
+    phases = staged.eyes.phases()
+    assert phases.count("transient") == pytest.approx(16, abs=2) and phases[-12:] == [
+        "transient",
+        *["run"] * 10,
+        "tail",
+    ]
+    said = [text for text in staged.eyes.said() if "of the load before are still to do" in text]
+    assert len(said) == pytest.approx(13, abs=2)
+
+
+def test_what_never_gets_done_is_said(tmp_path: Path) -> None:
+    """The load behind the edit is just what can be done, so that what was owed before stays."""
+    staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "host=a iops=400"), (0.1, "host=b iops=100"))
+    verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
+    assert verdicts["a"][0] == "invalid" and verdicts["b"][0] == "valid"
+    assert "backlog_before (3,000 I/Os that fell due before it waited, and grew no fewer)" in verdicts["a"][1]
+    assert staged.code is ExitCode.INVALID
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_edited_a_valid_row_did_what_was_asked_for(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    where = ["all=all", "host=a", "host=b", "lun=a:/x/0"]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        for _ in range(rng.randint(1, 6)):
+            await asyncio.sleep(rng.choice([0.2, 1.0, 3.0, 7.3]))
+            if rng.random() < 0.2:
+                await run.desk.pause(ME)
+                await asyncio.sleep(rng.choice([0.5, 4.0]))
+                await run.desk.unpause(ME)
+            else:
+                iops = rng.choice([0, 50, 200, 399, 400, 450, 900, 3000])
+                await run.desk.edit([rng.choice(where), f"iops={iops}"], False, ME)
+
+    staged = stage(tmp_path, visit, PLAN, hosts())
+    for kind in ("all", "host", "workload", "lun"):
+        for row in staged.rows(f"summary.{kind}.csv"):
+            asked, done = float(row["iops_setting"]), float(row["overall_iops"])
+            if row["verdict"] == "valid":
+                assert done == pytest.approx(asked, rel=0.004, abs=1), (seed, kind, row["reasons"])
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_load_that_somebody_edited_says_so_unless_it_was_edited_back(tmp_path: Path, again: bool) -> None:
+    edits = [(5.0, "host=a iops=170"), *([(1.5, "host=a iops=100")] if again else [])]
+    staged = edited(tmp_path, *edits)
+    reasons = {row["host"]: row["reasons"] for row in staged.rows("summary.host.csv")}
+    assert ("edited (host=a iops=170, by anna, in subinterval 4)" in reasons["a"]) == (not again)
+    assert "edited" not in reasons["b"] and staged.code is ExitCode.OK
+
+
+def test_a_host_that_did_not_take_an_edit_has_no_valid_row_beside_others(tmp_path: Path) -> None:
+    staged = edited(tmp_path, (5.0, "all=all iops=170"), slaves=hosts(b=Faults(mute={"edit_workloads"})))
+    verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
+    assert verdicts["a"][0] == "valid" and verdicts["b"][0] == "invalid"
+    assert "edit_not_taken (b: no answer within 1.0 s)" in verdicts["b"][1]
+    (row,) = staged.rows("summary.all.csv")
+    assert row["verdict"] == "invalid" and staged.code is ExitCode.INVALID
+
+
+STEERED = PLAN.replace(
+    "go: one",
+    "go: { name: one, measure: 30s, staircase: { start: 100, end: 800, step: 100 } }",
+)
+
+
+@pytest.mark.parametrize("mute", [False, True])
+def test_a_host_that_does_not_answer_edits_slows_nobody(tmp_path: Path, mute: bool) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        pass
+
+    faulty = Faults(mute={"edit_workloads"} if mute else set())
+    staged = stage(tmp_path, visit, STEERED.replace("30s", "2s"), hosts(b=faulty))
+    rows = staged.rows("step0000.one/interlock.csv")
+    assert all(float(row["left_ms"]) > -1 and float(row["barrier_1_ms"]) < 100 for row in rows)
+    verdicts = [row["verdict"] for row in staged.rows("summary.all.csv")]
+    assert verdicts == (["valid"] + ["invalid"] * 7 if mute else ["valid"] * 8)

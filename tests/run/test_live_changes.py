@@ -1,0 +1,597 @@
+"""Edits, pauses and marks of a running test: what they do to the load, to the rows and to the measurement."""
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.live.json_lines import plain
+from ivypy.master.run.live_changes import EditRefused
+from ivypy.master.run.run import Run
+from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.protocol import messages as m
+from tests.support.live import PLAN, Staged, hosts, stage
+from tests.support.simulated.plants import queue
+from tests.support.simulated.slave import Faults, SimulatedSlave
+
+pytestmark = pytest.mark.slow
+
+ME = "anna@pts/3 (pid 42)"
+
+
+@pytest.fixture(autouse=True)
+def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
+
+
+def after(seconds: float, *words: str, force: bool = False) -> object:
+    """A visit that edits once."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(seconds)
+        staged.notes["changed"] = await run.desk.edit(words, force, ME)
+
+    return visit
+
+
+def edited(tmp_path: Path, seconds: float, *words: str, text: str = PLAN) -> Staged:
+    return stage(tmp_path, after(seconds, *words), text)  # type: ignore[arg-type]
+
+
+def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_behind_it(tmp_path: Path) -> None:
+    staged = edited(tmp_path, 22.0, "host={a,b}", "workload=scan", "iops=500", "fraction_read=100%")
+    assert staged.code is ExitCode.OK
+    assert staged.iops("a") == [500.0] * 4 and staged.iops("c") == [1000.0, 1000.0, 500.0, 500.0]
+    assert staged.eyes.phases() == ["warmup", "run", "run", "run", "transient", *["run"] * 6, "tail"]
+    (window,) = staged.rows("step0000.one/windows.csv")
+    assert (window["first_subinterval"], window["last_subinterval"]) == ("5", "10")
+    rows = staged.rows("step0000.one/all/all.csv")
+    due = [float(row["due"]) / 5 for row in rows]
+    assert due[3] == pytest.approx(6600) and due[5] == pytest.approx(10 * 500 + 2 * 1000)
+    settings = [row["iops_setting"] for row in rows]
+    assert settings[:5] == ["6600"] * 4 + ["7000"] and set(settings[5:]) == {"7000"}
+
+    (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "edit"]
+    assert event["text"] == (
+        "host={a,b} workload=scan iops=500 fraction_read=100%: fraction_read 0.75 -> 1 (4 instances),"
+        f" iops 100 -> 500 (6 instances), iops 1000 -> 500 (4 instances); by {ME}"
+    )
+    assert (event["step"], event["subinterval"], event["host"]) == ("0", "4", "")
+
+    changed = staged.notes["changed"]
+    assert [(t.host, t.subinterval, t.failed) for t in changed.took] == [(h, 4, "") for h in "abc"]  # type: ignore[attr-defined]
+    assert len({took.utc[:19] for took in changed.took}) == 1  # type: ignore[attr-defined]
+
+
+VALUES = [
+    (["total_iops=1200"], [100.0] * 4),  # six LUNs, two workloads on each
+    (["total_iops=*2"], [1100.0] * 4),  # of 6,600, shared equally as every total
+    (["total_iops=+600"], [600.0] * 4),
+    (["iops=+100"], [1100.0, 1100.0, 200.0, 200.0]),
+    (["iops=-50"], [950.0, 950.0, 50.0, 50.0]),
+    (["iops=*50%"], [500.0, 500.0, 50.0, 50.0]),
+    (["iops=2k"], [2000.0] * 4),
+    (["iops=max"], ["max"] * 4),
+    (["iops=0"], [0.0] * 4),
+]
+
+
+def test_absolute_and_relative_values(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(6.0)
+        for words, iops in VALUES:
+            await run.desk.edit(["workload=oltp", "iops=1000"], False, ME)
+            await run.desk.edit(["workload=scan", "iops=100"], False, ME)
+            await run.desk.edit(["all=all", *words], False, ME)
+            assert staged.iops("b") == iops, words
+
+    stage(tmp_path, visit)
+
+
+BAD = [
+    ([], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%",
+          "the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["iops=5"], ["the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["host=a"], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%"]),
+    (["host=d", "iops=5"], ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'"]),
+    (["workload=oltq", "iops=5"], ["rollup workload has no instance 'oltq'; did you mean 'oltp'?"]),
+    (["hots=a", "iops=5"],
+     ["'hots' is neither a setting that can change now nor a rollup type of the plan; did you mean 'host'?"]),
+    (["all=all", "iosp=5"],
+     ["'iosp' is neither a setting that can change now nor a rollup type of the plan; did you mean 'iops'?"]),
+    (["all=all", "rwmixread=5"],
+     ["'rwmixread' is neither a setting that can change now nor a rollup type of the plan;"
+      " did you mean 'fraction_read'?"]),
+    (["all=all", "zzz=5", "iops=1"],
+     ["'zzz' is neither a setting that can change now nor a rollup type of the plan;"
+      " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
+      " rollup types all, host and workload"]),
+    (["all=all", "skew=2"],
+     ["'skew' is neither a setting that can change now nor a rollup type of the plan;"
+      " settings are blocksize, fraction_read, iops, maxtags, range and total_iops,"
+      " rollup types all, host and workload"]),
+    (["all=all", "seed=9"],
+     ["seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
+      " give it in the plan, before a step"]),
+    (["serial=X7", "iops=9"],
+     ["'serial' is neither a setting that can change now nor a rollup type of the plan;"
+      " a plan that slices by it has it: rollups: [ serial ]"]),
+    (["all=all", "iodepth=9"],
+     ["'iodepth' is neither a setting that can change now nor a rollup type of the plan; did you mean 'maxtags'?"]),
+    (["all=all", "maxtags=9000"], ["maxtags: '9000' is too much; the most is 8192"]),
+    (["all=all", "maxtags=1.5"], ["maxtags: '1.5' is not a whole number"]),
+    (["all=all", "blocksize=8k"], ["blocksize: '8k' can mean two sizes; write 8KiB (8192 bytes) or 8kB (8000 bytes)"]),
+    (["all=all", "range=*2"], ["range: '*2' is no place in a LUN; write both, for example 0%..50%"]),
+    (["all=all", "range=50%"],
+     ["range: is '50%'; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB"]),
+    (["all=all", "iops"], ["'iops' gives no value; write for example iops=..."]),
+    (["all=all", "iops=5", "iops=6"], ["iops is given twice; remove one"]),
+    (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
+    (["all=all", "iops=fast"], ["iops: 'fast' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
+    (["all=all", "iops=2G"], ["iops: '2G' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
+    (["all=all", "iops=+10%"], ["iops: '+10%' does not say of what; write *1.1 for that much of what it is now"]),
+    (["all=all", "iops=*fast"], ["iops: '*fast' is not a factor; write for example *1.2"]),
+    (["all=all", "iops=+max"], ["iops: '+max' is not a number to add; write for example +100"]),
+    (["all=all", "iops=50% of step two"], ["no step 'two' has been run"]),
+    (["all=all", "iops=2e9"], ["iops: '2e9' is too much; the most is 1000000000"]),
+    (["all=all", "fraction_read=150%"], ["fraction_read: '150%' is too much; the most is 100%"]),
+    (["host=a", "workload=oltp", "iops=-5000"],
+     ["a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more: iops is -4000; the least is 0",
+      "a+/x/0+scan and a+/x/1+scan: iops is -4900; the least is 0"]),
+    (["workload=oltp", "fraction_read=+50%"],
+     ["a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more:"
+      " fraction_read is 1.25; the most is 1"]),
+    (["workload=scan", "fraction_read=0%"],
+     ["a+/x/0+scan, a+/x/1+scan, b+/x/0+scan, b+/x/1+scan, c+/x/0+scan and 1 more: it would write, and no step of"
+      " the plan ever does there, so nobody agreed to it; a step with a lower fraction_read in the plan would ask"]),
+    (["host=d", "seed=9", "iops=1"],
+     ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'",
+      "seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
+      " give it in the plan, before a step"]),
+]  # fmt: skip
+
+
+def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, reasons in BAD:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert list(refused.value.reasons) == reasons, words
+
+    staged = stage(tmp_path, visit)
+    assert all(not staged.edits(host) for host in "abc")
+    assert staged.events("edit") == [] and "transient" not in staged.eyes.phases()
+    assert staged.step.verdict is Verdict.VALID
+
+
+GIB = 1 << 30
+LIVE_PLAN = PLAN.replace("iops: 1000 }", "iops: 1000, range: 0%..50% }") + "live: { maxtags: 16, blocksize: 256KiB }\n"
+
+SETTINGS = [  # each from the plan's; what an instance of oltp on the host has then
+    (["maxtags=2"], {"maxtags": 2}),
+    (["maxtags=+4"], {"maxtags": 8}),
+    (["maxtags=*1.4"], {"maxtags": 6}),
+    (["maxtags=16"], {"maxtags": 16}),
+    (["blocksize=512"], {"blocksize": 512}),
+    (["blocksize=*2"], {"blocksize": 16384}),
+    (["blocksize=+8KiB"], {"blocksize": 16384}),
+    (["blocksize=256KiB"], {"blocksize": 262144}),
+    (["range=25%..50%"], {"range": (GIB // 4, GIB // 2)}),
+    (["range=8KiB..64KiB"], {"range": (8192, 65536)}),
+    (["range=0%..100%", "fraction_read=100%"], {"range": (0, 0), "fraction_read": 1.0}),
+    (["range=10%..20%", "blocksize=64KiB", "maxtags=1", "iops=7"],
+     {"range": (1638 * 65536, 3276 * 65536), "blocksize": 65536, "maxtags": 1, "iops": 7.0}),
+]  # fmt: skip
+
+
+def test_tags_block_size_and_range_change_within_what_the_plan_declares(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(6.0)
+        before = staged.slaves["b"].parameters[0]
+        back = ["range=0%..50%", "blocksize=8KiB", "maxtags=4", "iops=1000", "fraction_read=75%"]
+        for words, changed in SETTINGS:
+            await run.desk.edit(["workload=oltp", *words], False, ME)
+            assert staged.slaves["b"].parameters[0] == replace(before, **changed), words  # type: ignore[arg-type]
+            await run.desk.edit(["workload=oltp", *back], False, ME)
+            assert staged.slaves["b"].parameters[0] == before
+        await asyncio.sleep(15.0)
+        await run.desk.edit(["host={a,b}", "blocksize=16KiB", "range=0%..25%", "maxtags=1"], False, ME)
+
+    staged = stage(tmp_path, visit, LIVE_PLAN)
+    assert staged.code is ExitCode.OK and staged.step.verdict is Verdict.VALID
+    row = staged.rows("step0000.one/all/all.csv")[-1]
+    assert row["blocksize"] == "16384(8/12) 8192(2/12) 65536(2/12)"
+    assert row["range"] == f"0-{GIB // 4}(8/12) 0-{GIB // 2}(2/12) all(2/12)"
+    assert row["maxtags"] == "1(8/12) 4(2/12) 2(2/12)"
+    assert "maxtags 4 -> 1 (4 instances), maxtags 2 -> 1 (4 instances)" in staged.events("edit")[-1]
+    # 4 x 1,000 + 4 x 100 a second of 16 KiB, 2 x 1,000 of 8 KiB, 2 x 100 of 64 KiB
+    assert float(row["overall_mib_per_s"]) == pytest.approx((4400 * 16 + 2000 * 8 + 200 * 64) / 1024, rel=0.001)
+
+
+OLTP = "a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more"
+SCAN = OLTP.replace("oltp", "scan")
+AGREED = "and what was agreed to is 0 to 536,870,912; `live: { range: ... }` in the plan would ask for more"
+BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up to 256 KiB
+    (["workload=oltp", "range=0%..100%"], f"{OLTP}: it would write from byte 0 to 1,073,741,824, {AGREED}"),
+    (["workload=oltp", "range=0..513MiB"], f"{OLTP}: it would write from byte 0 to 537,919,488, {AGREED}"),
+    (["workload=oltp", "range=50%..100%"], f"{OLTP}: it would write from byte 536,870,912 to 1,073,741,824, {AGREED}"),
+    (["workload=oltp", "range=0%..60%", "fraction_read=99.9%"],
+     f"{OLTP}: it would write from byte 0 to 644,243,456, {AGREED}"),
+    (["workload=scan", "fraction_read=0%"],
+     f"{SCAN}: it would write, and no step of the plan ever does there, so nobody agreed to it;"
+     " a step with a lower fraction_read in the plan would ask"),
+    (["workload=oltp", "maxtags=17"],
+     f"{OLTP}: maxtags is 17, and the buffers are made for 16; `live: {{ maxtags: 17 }}` in the plan would allow it"),
+    (["workload=oltp", "blocksize=512KiB"],
+     f"{OLTP}: blocksize is 512KiB, and the buffers hold 256KiB; `live: {{ blocksize: 512KiB }}` in the plan would"
+     " allow it"),
+    (["host=a", "workload=oltp", "blocksize=1000", "iops=5"], "blocksize: '1000' is no multiple of 512 bytes"),
+    (["workload=scan", "range=0..2GiB"], "range ends at 2,147,483,648, and /x/0 at 1,073,741,824"),
+    (["workload=scan", "range=1KiB..2KiB"], "holds no whole block of 64 KiB: make it wider"),
+]  # fmt: skip
+
+
+def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) -> None:
+    """Also not in two steps: reading elsewhere is allowed, writing there then is not."""
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, reason in BEYOND:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert any(reason in said for said in refused.value.reasons), (words, refused.value.reasons)
+        assert all(not staged.edits(host) for host in "abc"), "nothing was sent"
+        await run.desk.edit(["workload=oltp", "range=0%..100%", "fraction_read=100%"], False, ME)
+        for word in ("fraction_read=75%", "fraction_read=-1%"):
+            with pytest.raises(EditRefused, match="it would write from byte 0 to 1,073,741,824"):
+                await run.desk.edit(["workload=oltp", word], False, ME)
+        await run.desk.edit(["workload=oltp", "range=10%..20%", "fraction_read=0%"], False, ME)
+
+    stage(tmp_path, visit, LIVE_PLAN)
+
+
+def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        await run.desk.edit(["workload=oltp", "range=0%..100%"], False, ME)
+        with pytest.raises(EditRefused, match="no step of the plan ever does there"):
+            await run.desk.edit(["workload=scan", "fraction_read=0%"], False, ME)
+
+    stage(tmp_path, visit, LIVE_PLAN.replace("live: {", "live: { range: 50%..100%,"))
+
+
+def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Path) -> None:
+    """Live edits are of their step alone; the next begins with the plan's settings, in buffers of its own size."""
+    text = LIVE_PLAN.replace(
+        "steps: [ go: one ]",
+        "steps:\n  - go: one\n  - edit: { rollup: workload=oltp, set: { blocksize: 128KiB, maxtags: 2 } }\n"
+        "  - go: two\n"
+        "  - edit: { rollup: workload=oltp, set: { blocksize: 512KiB } }\n  - go: three",
+    )
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(22.0)
+        await run.desk.edit(["workload=oltp", "blocksize=256KiB", "maxtags=16", "range=10%..20%"], False, ME)
+
+    staged = stage(tmp_path, visit, text)
+    rows = [row for row in staged.rows("summary.workload.csv") if row["rollup_instance"] == "oltp"]
+    assert [(row["blocksize"], row["maxtags"], row["range"]) for row in rows] == [
+        ("262144", "16", "107216896-214695936"), ("131072", "2", f"0-{GIB // 2}"), ("524288", "2", f"0-{GIB // 2}"),
+    ]  # fmt: skip
+    made = [
+        [(one.blocksize_ceiling, one.ceiling) for one in heard.workloads if one.instance.endswith("oltp")]
+        for heard in staged.slaves["a"].heard
+        if isinstance(heard, m.CreateWorkloads)
+    ]
+    assert made == [[(262144, 16)] * 2, [(524288, 16)] * 2], "the second step is within the buffers of the first"
+
+
+def test_relative_to_max_is_refused(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for word in ("iops=+1", "total_iops=*2"):
+            with pytest.raises(EditRefused, match="and iops is max for what is selected; give an absolute value"):
+                await run.desk.edit(["all=all", word], False, ME)
+
+    stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
+
+
+def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
+    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(40.0)
+        await run.desk.edit(["host", "total_iops=50% of step zero"], False, ME)
+
+    staged = stage(tmp_path, visit, text)
+    assert staged.iops("a") == pytest.approx([275.0] * 4), "half of the 2,200 that each host did"
+
+
+def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    instants = sorted(dice.uniform(0.0, 60.0) for _ in range(200))
+
+    async def one(run: Run, staged: Staged, at_s: float) -> None:
+        await asyncio.sleep(at_s)
+        changed = await run.desk.edit([f"host={dice.choice('abc')}", "workload=scan", "iops=+1"], False, ME)
+        assert all(not took.failed for took in changed.took)
+        staged.notes.setdefault("acted", set()).update(took.subinterval for took in changed.took)  # type: ignore[attr-defined]
+
+    async def visit(run: Run, staged: Staged) -> None:
+        async with asyncio.TaskGroup() as group:
+            for at_s in instants:
+                group.create_task(one(run, staged, at_s))
+
+    staged = stage(tmp_path, visit)
+    told = staged.iops("a") + staged.iops("b") + staged.iops("c")
+    scans = [told[i] for i in range(12) if i % 4 > 1]
+    assert scans == [300.0] * 6, "each of 200 edits added one to every scan"
+    others = [float(str(told[i])) for i in range(12) if i % 4 < 2]
+    assert sum(others) == 6 * 1000 + 200 * 2, "and to the two others of its host"
+    assert len(staged.events("edit")) == 200
+    numbers = [edit.edit for edit in staged.edits("a")]
+    assert numbers == sorted(set(numbers)), "each edit has a number of its own, in order"
+    acted = staged.notes["acted"]
+    shown = {number for number, phase in enumerate(staged.eyes.phases()) if phase == "transient"}
+    assert shown == acted, "every subinterval in which one acted is marked, and no other"
+    rows = staged.rows("step0000.one/all/all.csv")
+    last = max(shown)
+    assert float(rows[last + 1]["due"]) / 5 == pytest.approx(6000 + 400 + 6 * 300)
+
+
+def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(75.0)
+        began = loop.time()
+        changed = await run.desk.edit(["all=all", "iops=10"], False, ME)
+        staged.notes["took_s"] = loop.time() - began
+        assert {took.subinterval for took in changed.took} == {1}
+
+    staged = stage(tmp_path, visit, PLAN.replace("subinterval: 5s, warmup: 5s", "subinterval: 60s, warmup: 60s"))
+    assert staged.notes["took_s"] < 0.01  # type: ignore[operator]
+    assert staged.eyes.phases() == ["warmup", "transient", "run", "tail"]
+
+
+def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
+    """Around the end of subinterval 3, some hosts may have it before their boundary and some after."""
+    for i in range(5):
+        at_s = 20.3 + (i - 3) * 0.0002
+        staged = edited(tmp_path / str(i), at_s, "all=all", "iops=*1.5")
+        took = {one.subinterval for one in staged.notes["changed"].took}  # type: ignore[attr-defined]
+        shown = {number for number, phase in enumerate(staged.eyes.phases()) if phase == "transient"}
+        assert shown and shown <= {3, 4} and took <= {3, 4}
+        (window,) = staged.rows("step0000.one/windows.csv")
+        assert int(window["first_subinterval"]) == max(shown) + 1
+
+
+def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
+    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
+    staged = edited(tmp_path, 22.0, "all=all", "iops=7", text=text)
+    assert staged.iops("a") == [1000.0, 1000.0, 100.0, 100.0]
+    rows = staged.rows("summary.all.csv")
+    assert [row["iops_setting"] for row in rows] == ["84", "6600"]
+
+
+def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
+    slaves = hosts()
+    slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine does not take it"})
+    staged = stage(tmp_path, after(12.0, "all=all", "iops=5"), slaves=slaves)  # type: ignore[arg-type]
+    took = {one.host: one.failed for one in staged.notes["changed"].took}  # type: ignore[attr-defined]
+    assert took == {"a": "", "b": "edit_workloads: the engine does not take it", "c": ""}
+    assert [row["host"] for row in staged.rows("events.csv") if row["kind"] == "edit"] == ["", "b"]
+    last = staged.rows("step0000.one/host/b.csv")[-1]
+    assert last["iops_setting"] == "2200", "its rows go on saying what it does"
+
+
+def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        with pytest.raises(EditRefused, match="no step is running yet"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(36.0)
+        with pytest.raises(EditRefused, match="the step is ending"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(6.0)
+        with pytest.raises(EditRefused, match="no step is running; an edit acts on a running step"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+
+    staged = stage(tmp_path, visit)
+    assert staged.events("edit") == []
+
+
+def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
+    staged = edited(tmp_path, 12.0, "workload=scan", "iops=*1")
+    assert staged.notes["changed"].what == ""  # type: ignore[attr-defined]
+    assert not staged.edits("a") and staged.step.verdict is Verdict.VALID
+
+
+def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None:
+    from ivypy.master.live.socket_messages import Changed, Pause, Refused, Unpause
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(17.0)
+        assert isinstance(await run.desk.answer(Pause(), ME), Changed)
+        assert run.desk.standing().paused
+        assert await run.desk.answer(Pause(), ME) == Refused(("the run is paused already",))
+        with pytest.raises(EditRefused, match="the run is paused; unpause it first"):
+            await run.desk.edit(["all=all", "iops=5"], False, ME)
+        await asyncio.sleep(40.0)
+        assert isinstance(await run.desk.answer(Unpause(), ME), Changed)
+        assert await run.desk.answer(Unpause(), ME) == Refused(("the run is not paused",))
+
+    staged = stage(tmp_path, visit)
+    assert staged.code is ExitCode.OK and staged.iops("c") == [1000.0, 1000.0, 100.0, 100.0]
+    phases = staged.eyes.phases()
+    assert phases == ["warmup", "run", "run", *["transient"] * 9, *["run"] * 6, "tail"]
+    rows = staged.rows("step0000.one/all/all.csv")
+    assert {row["due"] for row in rows[4:10]} == {"0"}
+    assert [kind for kind in ("pause", "unpause") if len(staged.events(kind)) == 1] == ["pause", "unpause"]
+    assert staged.step.verdict is Verdict.VALID
+
+
+def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
+    from ivypy.master.live.socket_messages import Done, Mark, Refused
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        assert isinstance(await run.desk.answer(Mark("fan\n  pulled"), ME), Done)
+        assert isinstance(await run.desk.answer(Mark(" \n"), ME), Refused)
+
+    staged = stage(tmp_path, visit)
+    (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "mark"]
+    assert (event["text"], event["step"], event["subinterval"]) == (f"fan pulled; by {ME}", "0", "2")
+
+
+def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
+    from ivypy.master.live.socket_messages import Done, Refused, Stop
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        assert isinstance(await run.desk.answer(Stop(), ME), Done)
+        assert await run.desk.answer(Stop(), ME) == Refused(("the run is being stopped already",))
+
+    staged = stage(tmp_path, visit)
+    assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 30
+    assert staged.events("stop") == [f"by {ME}"]
+
+
+STAIRS = PLAN.replace(
+    "steps: [ go: one ]",
+    "steps:\n  - go: { name: one, measure: 20s, staircase: { start: 1000, end: 3000, step: 1000 } }",
+)
+
+
+def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
+    """One that does not answer may have paused all the same: what ends the pause is sent to it too."""
+    slaves = hosts()
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        slaves["b"].faults.mute.add("edit_workloads")
+        changed = await run.desk.pause(ME)
+        assert {took.host for took in changed.took if took.failed} == {"b"}
+        slaves["b"].faults.mute.clear()
+        again = await run.desk.unpause(ME)
+        assert [took.failed for took in again.took] == ["", "", ""]
+
+    staged = stage(tmp_path, visit, slaves=slaves)
+    assert [len(staged.edits(host)) for host in "abc"] == [2, 2, 2] and staged.iops("b") == staged.iops("a")
+
+
+def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        for begun in (2.0, 30.0):  # in the first tread, which the step began with, and in the second
+            await asyncio.sleep(begun)
+            for word in ("iops=5", "total_iops=*2"):
+                with pytest.raises(EditRefused) as refused:
+                    await run.desk.edit(["host=a", word], False, ME)
+                assert refused.value.reasons == (
+                    "a+/x/0+oltp, a+/x/1+oltp, a+/x/0+scan and a+/x/1+scan: the step's control sets its iops, and"
+                    " would set them again; edit with --force to do so all the same",
+                )
+        await run.desk.edit(["workload=oltp", "fraction_read=100%"], False, ME)
+        await run.desk.edit(["host=a", "iops=5"], True, ME)
+        assert staged.iops("a") == [5.0] * 4
+
+    staged = stage(tmp_path, visit, STAIRS)
+    assert len(staged.events("edit")) == 2
+    assert staged.iops("a") == [250.0] * 4, "the next tread sets them again"
+    assert "transient" in staged.eyes.phases()
+
+
+def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        await run.desk.pause(ME)
+        await asyncio.sleep(60.0)
+        assert staged.iops("a") == [0.0] * 4
+        await run.desk.unpause(ME)
+        assert staged.iops("a") == [1000 / 12] * 4
+
+    staged = stage(tmp_path, visit, STAIRS)
+    rows = staged.rows("summary.all.csv")
+    assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no tread is left out"
+    assert {row["verdict"] for row in rows} == {"valid"}
+
+
+def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(42.0)
+        last = run.desk.standing().last
+        assert last is not None and last.steady is not None
+        assert (last.steady.ss, last.steady.stage, last.steady.attained) == ("overall_iops:2.000000%", "holding", 1)
+        assert plain(run.desk.standing())["last"]["steady"]["criterion"].startswith("0.00")
+
+    go = "{ name: one, steady: { criterion: iops, window: 20s, hold: true } }"
+    stage(tmp_path, visit, PLAN.replace("go: one", f"go: {go}"))
+
+
+HELD = PLAN.replace(
+    "steps: [ go: one ]",
+    "steps:\n  - go: { name: one, measure: 60s, control: { pid: { metric: overall_response_us_p99, target: 1ms,"
+    " rollup: host, low_iops: 400, high_iops: 1900 } } }",
+)
+
+
+def queues() -> dict[str, SimulatedSlave]:
+    return {name: SimulatedSlave(name, plant=queue(500.0, 500_000)) for name in "abc"}  # 2,000 IOPS a host
+
+
+@pytest.mark.slow
+def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(72.0)
+        changed = await run.desk.edit(["host={a,b}", "target=2ms"], False, ME)
+        assert changed.what == "target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms" and not changed.took
+        assert (await run.desk.edit(["host=b", "target=2ms"], False, ME)).what == ""
+        await run.desk.edit(["host=b", "target=*75%"], False, ME)
+
+    staged = stage(tmp_path, visit, HELD, queues())
+    assert staged.code is ExitCode.OK, staged.step.findings
+    said = staged.events("edit")
+    assert said == [
+        f"host={{a,b}} target=2ms: target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms; by {ME}",
+        f"host=b target=*75%: target of host=b 2ms -> 1500us; by {ME}",
+    ]
+    rows = staged.rows("summary.host.csv")
+    assert [float(row["overall_iops"]) for row in rows] == pytest.approx([1500, 1333, 1000], rel=0.03)
+    (window,) = staged.rows("step0000.one/windows.csv")
+    assert int(window["first_subinterval"]) > 14, "the measurement is of the new targets alone"
+
+
+REFUSED_TARGETS = [
+    (["all=all", "target=3"], "target: '3' has no unit; write 3us for microseconds"),
+    (["all=all", "target=-1ms"], "it must be above 0"),
+    (["workload=oltp", "target=2ms"], "host=a has one target; the edit names only a part of it"),
+    (["target=2ms"], "the edit does not say where"),
+    (["host=d", "target=2ms"], "rollup host has no instance 'd'"),
+    (["hots=a", "target=2ms"], "'hots' is no rollup type of the plan; did you mean 'host'?"),
+    (["all=all", "target=2ms", "iops=5"], "make it two"),
+    (["all=all", "target=2ms", "target=3ms"], "given 2 times"),
+]
+
+
+@pytest.mark.slow
+def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        for words, says in REFUSED_TARGETS:
+            with pytest.raises(EditRefused) as refused:
+                await run.desk.edit(words, False, ME)
+            assert says in str(refused.value)
+        with pytest.raises(EditRefused, match="would set them again"):
+            await run.desk.edit(["host=a", "iops=5"], False, ME)
+
+    assert not stage(tmp_path, visit, HELD, queues()).events("edit")
+
+
+def test_without_feedback_control_there_is_no_target(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(12.0)
+        with pytest.raises(EditRefused, match="nothing in it has a target"):
+            await run.desk.edit(["all=all", "target=2ms"], False, ME)
+
+    stage(tmp_path, visit)

@@ -1,0 +1,171 @@
+"""Hosts that are missing at the beginning, and hosts that are lost and come back, in whole runs on simulated hosts."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.errors import HostsError
+from ivypy.master.plan.load import read
+from ivypy.master.plan.read.places import PlanFaults
+from ivypy.master.verdicts import ExitCode
+from ivypy.protocol import messages as m
+from tests.run.test_run import PLAN, Lab, Outcome, run, slaves
+from tests.support.simulated.slave import Faults, SimulatedSlave
+
+pytestmark = pytest.mark.slow
+
+THREE = (
+    PLAN.split("rollups:")[0]
+    + """\
+rollups: [ host, port ]
+defaults: { subinterval: 1s, warmup: 1s, measure: 3s }
+steps: [ go: one, go: two, go: three ]
+"""
+)
+
+
+def lost_and_back(tmp_path: Path, *again: SimulatedSlave | None, text: str = THREE, **faults: Faults) -> Outcome:
+    """Host b dies in the first step; `again` are its next slaves."""
+    lab = Lab(**slaves(b=Faults(die_at=1), **faults))
+    lab.again["b"] = list(again)
+    return run(tmp_path, text, lab)
+
+
+def who(outcome: Outcome) -> Mapping[str, str]:
+    return {row["name"]: f"{row['hosts_in']}/{row['hosts_of']}" for row in outcome.rows("summary.all.csv")}
+
+
+def events(outcome: Outcome, kind: str) -> list[tuple[str, str]]:
+    return [(row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == kind]
+
+
+def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path) -> None:
+    back = SimulatedSlave("b", clock_offset_s=7000.0)
+    outcome = lost_and_back(tmp_path, back)
+    assert who(outcome) == {"one": "2/3", "two": "3/3", "three": "3/3"}
+    assert events(outcome, "rejoined") == [("b", "it is connected again, and takes part from the next step on")]
+    verdicts = {row["name"]: row["verdict"] for row in outcome.rows("summary.all.csv")}
+    assert verdicts == {"one": "partial", "two": "valid", "three": "valid"}
+    heard = [type(one) for one in back.heard if not isinstance(one, m.ClockProbe)]
+    assert heard[:4] == [m.Prepare, m.CreateFiles, m.CreateWorkloads, m.Go]
+    (files,) = [one for one in back.heard if isinstance(one, m.CreateFiles)]
+    assert files.made == ("/x/0", "/x/1"), "which this run made: they are the new slave's to remove"
+    before = [one for one in outcome.lab.slaves["b"].heard if isinstance(one, m.CreateWorkloads)]
+    after = [one for one in back.heard if isinstance(one, m.CreateWorkloads)]
+    assert after[0].workloads == before[0].workloads
+
+
+def test_it_is_tried_again_and_again(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path, None, None, None, SimulatedSlave("b"))
+    assert who(outcome)["three"] == "3/3" and len(events(outcome, "rejoined")) == 1
+
+
+def test_what_comes_back_may_go_again(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path, SimulatedSlave("b", faults=Faults(die_at=1)), SimulatedSlave("b"))
+    assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "3/3"}
+    assert len(events(outcome, "rejoined")) == 2
+
+
+def test_a_host_that_cannot_do_what_it_did_stays_out(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path, SimulatedSlave("b", faults=Faults(refuse={"create_files": "no room"})))
+    assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "2/3"}
+    ((host, why),) = events(outcome, "not_rejoined")
+    assert host == "b" and why == "it is connected again, but cannot take part: create_files: no room"
+
+
+def test_another_machine_under_the_same_name_stays_out(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path, SimulatedSlave("x"))
+    assert who(outcome)["three"] == "2/3" and events(outcome, "rejoined") == []
+
+
+def test_a_host_that_says_rubbish_whenever_it_comes_back_costs_itself(tmp_path: Path) -> None:
+    outcome = lost_and_back(tmp_path, *(SimulatedSlave("b", faults=Faults(hello=b"rubbish\n")) for _ in range(9)))
+    assert who(outcome)["three"] == "2/3"
+    rows = [row for row in outcome.rows("summary.host.csv") if row["host"] in "ac"]
+    assert all(row["verdict"] == "valid" for row in rows)
+
+
+def test_a_run_of_one_host_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    lab = Lab(b=SimulatedSlave("b", faults=Faults(die_at=2)))
+    lab.again["b"] = [SimulatedSlave("b")]
+    outcome = run(tmp_path, THREE.replace("[a, b, c]", "[b]"), lab)
+    assert who(outcome)["two"] == who(outcome)["three"] == "1/1"
+
+
+MAY_MISS = THREE.replace("backend:", "may_miss: 1\nbackend:")
+
+
+def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) -> None:
+    lab = Lab(**{name: slave for name, slave in slaves().items() if name != "c"})
+    outcome = run(tmp_path, MAY_MISS, lab)
+    assert outcome.code is ExitCode.PARTIAL
+    assert events(outcome, "missed") == [("c", "the run goes on without it: there is no way to it; go there")]
+    for name in ("summary.all.csv", "summary.port.csv"):
+        for row in outcome.rows(name):
+            assert row["verdict"] == "partial" and "host_lost (c is missing: there is no way to it)" in row["reasons"]
+    assert {(row["host"], row["verdict"]) for row in outcome.rows("summary.host.csv")} == {
+        ("a", "valid"),
+        ("b", "valid"),
+    }
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(hello=b"rubbish\n"),
+        Faults(refuse={"prepare": "not here"}),
+        Faults(refuse={"list_luns": "not here"}),
+        Faults(refuse={"create_files": "no room"}),
+        Faults(refuse={"create_workloads": "no memory"}),
+        Faults(mute={"create_workloads"}),
+    ],
+)
+def test_a_host_may_be_missed_until_the_first_step(tmp_path: Path, faults: Faults) -> None:
+    outcome = run(tmp_path, MAY_MISS, Lab(**slaves(c=faults)))
+    assert outcome.code is ExitCode.PARTIAL
+    assert {row["verdict"] for row in outcome.rows("summary.all.csv")} == {"partial"}
+    mine = [row for row in outcome.rows("summary.host.csv") if row["host"] in "ab"]
+    assert len(mine) == 6 and {row["verdict"] for row in mine} == {"valid"}
+
+
+def test_more_than_may_be_missed_end_the_run_with_all_faults_named(tmp_path: Path) -> None:
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, MAY_MISS, Lab(**slaves(b=Faults(refuse={"prepare": "not here"}))).without("c"))
+    assert str(error.value) == "c: there is no way to it; go there\nb: prepare: not here"
+
+
+def test_not_all_hosts_may_be_missed() -> None:
+    with pytest.raises(PlanFaults, match="may_miss: 3 of 3 hosts leaves none; name fewer"):
+        read(MAY_MISS.replace("may_miss: 1", "may_miss: 3"), "sim.yaml", {})
+
+
+@pytest.mark.parametrize("never", ["prepare", "list_luns", "look_at_luns", "create_files", "create_workloads"])
+def test_a_host_that_lives_and_does_not_answer_costs_itself_in_minutes(tmp_path: Path, never: str) -> None:
+    outcome = run(tmp_path, MAY_MISS, Lab(**slaves(c=Faults(mute={never}))))
+    assert outcome.code is ExitCode.PARTIAL
+    told = json.loads((outcome.folder / "run.json").read_text())
+    took = datetime.fromisoformat(told["end_utc"]) - datetime.fromisoformat(told["start_utc"])
+    assert took.total_seconds() < 240
+    rows = [row for row in outcome.rows("summary.host.csv") if row["host"] in "ab"]
+    assert len(rows) == 6 and {row["verdict"] for row in rows} == {"valid"}
+
+
+@pytest.mark.parametrize("mute", ["prepare", "create_files"])
+@pytest.mark.parametrize("press_after_s", [None, 10.0])
+def test_a_host_that_comes_back_and_does_not_answer_is_waited_for_a_minute_or_until_a_press(
+    tmp_path: Path, mute: str, press_after_s: float | None
+) -> None:
+    lab = Lab(**slaves(b=Faults(die_at=1)))
+    lab.again["b"] = [SimulatedSlave("b", faults=Faults(mute={mute}))]
+    outcome = run(tmp_path, THREE, lab, press_after=press_after_s)
+    told = json.loads((outcome.folder / "run.json").read_text())
+    took = datetime.fromisoformat(told["end_utc"]) - datetime.fromisoformat(told["start_utc"])
+    if press_after_s is None:
+        assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "2/3"}
+        assert len(events(outcome, "not_rejoined")) == 1 and took.total_seconds() < 120
+    else:
+        assert outcome.code is ExitCode.INTERRUPTED and who(outcome) == {"one": "2/3"}
+        assert took.total_seconds() < press_after_s + 8

@@ -1,0 +1,652 @@
+"""Whole runs on simulated hosts: what the folder says must be what the hosts did."""
+
+import asyncio
+import csv
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.errors import HostFault, HostsError, RefusedError
+from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.live.reports import Nobody, Report, RunEnds, StepEnds
+from ivypy.master.plan.load import read
+from ivypy.master.run.consent import Target, token
+from ivypy.master.run.run import Options, Run
+from ivypy.master.run.signals import Presses
+from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.protocol import messages as m
+from ivypy.protocol.lines import line
+from ivypy.protocol.parameters import MAX, Parameters
+from tests.support.runs import presence
+from tests.support.simulated.loop import simulate
+from tests.support.simulated.slave import Faults, MemoryPipe, SimulatedSlave, known, lun_of, steady
+
+pytestmark = pytest.mark.slow
+
+PLAN = """\
+name: sim
+hosts: [a, b, c]
+backend: "null"
+luns:
+  create: { path: "/x/{}", size: 1GiB, count: 2 }
+attributes:
+  - { match: { path: /x/0 }, set: { port: 1A } }
+  - { match: { path: /x/1 }, set: { port: 2A } }
+workloads:
+  oltp: { iosequencer: random_steady, blocksize: 8KiB, fraction_read: 75%, maxtags: 4, iops: max }
+rollups: [ host, { by: [port], quantity: 2 } ]
+defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
+steps:
+  - go: { name: max }
+  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
+  - go: { name: half, cooldown: 5s }
+"""
+
+
+class Watching(Nobody):
+    def __init__(self) -> None:
+        self.seen: list[Report] = []
+
+    def show(self, report: Report) -> None:
+        self.seen.append(report)
+
+    def steps(self) -> dict[str, StepEnds]:
+        return {report.name: report for report in self.seen if isinstance(report, StepEnds)}
+
+
+class Lab:
+    """Simulated hosts, opened by name. A host has the slaves of `again` when it is connected again; None: it fails."""
+
+    def __init__(self, **slaves: SimulatedSlave) -> None:
+        self.slaves = slaves
+        self.again: dict[str, list[SimulatedSlave | None]] = {}
+        self.serving: list[asyncio.Task[None]] = []
+        self._opened: set[str] = set()
+
+    def without(self, name: str) -> "Lab":
+        """The same, but that there is no such host."""
+        del self.slaves[name]
+        return self
+
+    async def open(self, spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+        slave: SimulatedSlave | None = self.slaves.get(spec.name)
+        if spec.name in self._opened:
+            later = self.again.get(spec.name, [])
+            slave = later.pop(0) if later else None
+        self._opened.add(spec.name)
+        if slave is None:
+            raise HostUnusable(HostFault(spec.name, "there is no way to it", "go there"))
+        self.serving.append(asyncio.get_running_loop().create_task(slave.serve()))
+        return slave.pipe
+
+
+def slaves(**faults: Faults) -> Mapping[str, SimulatedSlave]:
+    return {
+        name: SimulatedSlave(
+            name,
+            plant=steady(1000.0 * (i + 1)),
+            clock_offset_s=100.0 * i,
+            faults=faults.get(name),
+        )
+        for i, name in enumerate("abc")
+    }
+
+
+class Outcome:
+    def __init__(self, code: ExitCode, folder: Path, watching: Watching, lab: Lab) -> None:
+        self.code, self.folder, self.watching, self.lab = code, folder, watching, lab
+
+    def rows(self, name: str) -> list[dict[str, str]]:
+        with open(self.folder / name, newline="") as file:
+            return list(csv.DictReader(file))
+
+
+def run(
+    tmp_path: Path,
+    text: str = PLAN,
+    lab: Lab | None = None,
+    press_after: float | None = None,
+    destroy: str | None = None,
+    **faults: Faults,
+) -> Outcome:
+    lab = lab or Lab(**slaves(**faults))
+    watching = Watching()
+
+    async def main() -> ExitCode:
+        presses = Presses()
+        going = Run(read(text, "sim.yaml", {}), Options(tmp_path, destroy, ("ivypy",)), watching, presses, lab.open)
+        if press_after is not None:
+            asyncio.get_running_loop().call_later(press_after, presses.press)
+        return await going.run()
+
+    code = simulate(main())
+    (folder,) = tmp_path.iterdir()
+    return Outcome(code, folder, watching, lab)
+
+
+def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    assert outcome.code is ExitCode.OK
+    summary = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"]) for row in summary] == [("max", "valid"), ("half", "valid")]
+    assert float(summary[0]["overall_iops"]) == pytest.approx(2 * 6000)
+    assert float(summary[1]["overall_iops"]) == pytest.approx(6000)
+    assert summary[0]["iops_setting"] == "max" and summary[1]["iops_setting"] == "6000"
+    assert summary[0]["overall_response_us_mean"] == "" and float(summary[1]["overall_response_us_mean"]) == 501.0
+    assert float(summary[1]["read_iops"]) == pytest.approx(4500)
+    by_host = outcome.rows("summary.host.csv")
+    assert [float(row["overall_iops"]) for row in by_host[:3]] == pytest.approx([2000, 4000, 6000])
+    # Half of the whole is shared equally over six LUNs, whoever did what before.
+    assert [float(row["overall_iops"]) for row in by_host[3:]] == pytest.approx([2000, 2000, 2000])
+    assert {row["port"] for row in outcome.rows("summary.port.csv")} == {"1A", "2A"}
+
+
+def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_told(tmp_path: Path) -> None:
+    lab = Lab(**slaves(b=Faults(mute={"die"})))
+    lab.slaves["c"].last_words = "goodbye; files that it made may be left"
+    outcome = run(tmp_path, lab=lab)
+    assert outcome.code is ExitCode.OK
+    told = [(row["host"], row["kind"], row["text"]) for row in outcome.rows("events.csv")]
+    left = "it did not say goodbye: /x/{} (2 files) may be left there, until its lease ends"
+    assert ("b", "files_left", left) in told
+    assert ("c", "last_words", "goodbye; files that it made may be left") in told
+    assert not [row for row in told if row[0] == "a" and row[1] in ("files_left", "last_words")]
+
+
+def test_every_subinterval_has_its_row(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    rows = outcome.rows("step0001.half/all/all.csv")
+    assert [row["phase"] for row in rows] == ["warmup", *["run"] * 6, "tail", "cooldown"]
+    assert {presence(row) for row in rows} == {"3/3"}
+    for i, row in enumerate(rows):
+        parts = [outcome.rows(f"step0001.half/host/{host}.csv")[i] for host in "abc"]
+        assert float(row["overall_service_count"]) == sum(float(part["overall_service_count"]) for part in parts)
+    windows = outcome.rows("step0001.half/windows.csv")
+    assert [(w["first_subinterval"], w["last_subinterval"]) for w in windows] == [("1", "6")]
+
+
+@pytest.mark.parametrize("by_s", [0.2, -0.2])
+def test_a_clock_that_was_stepped_makes_its_rows_partial(tmp_path: Path, by_s: float) -> None:
+    """A virtual machine that was suspended: its boundaries lie elsewhere than the others' from then on."""
+    outcome = run(tmp_path, b=Faults(clock_step={3: by_s}))
+    assert outcome.code is ExitCode.PARTIAL
+    verdicts = {
+        (row["name"], row["host"]): (row["verdict"], row["reasons"]) for row in outcome.rows("summary.host.csv")
+    }
+    assert verdicts["max", "a"][0] == verdicts["max", "c"][0] == "valid"
+    assert verdicts["max", "b"][0] == "partial" and "clock_stepped" in verdicts["max", "b"][1]
+    half = verdicts["half", "b"]
+    own, _, handed_on = half[1].partition("of_partial_step ")
+    assert "clock_stepped" not in own, "the next step's start is placed by what is known by now"
+    assert half[0] == "partial" and handed_on.startswith("(step max is partial for all=all: clock_stepped")
+    (event,) = [row for row in outcome.rows("events.csv") if row["kind"] == "clock_stepped"]
+    assert event["host"] == "b" and "its clock was stepped by" in event["text"]
+    stepped = [float(row["step_us"]) for row in outcome.rows("step0000.max/clock.csv") if row["host"] == "b"]
+    assert [value != 0 for value in stepped][:2] == [False] * 2 and stepped[3] == pytest.approx(by_s * 1e6, rel=0.01)
+
+
+def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
+    outcome = run(tmp_path)
+    said = json.loads((outcome.folder / "run.json").read_text())
+    assert said["exit_code"] == 0 and said["end_utc"] and set(said["hosts"]) == {"a", "b", "c"}
+    assert [(step["name"], step["verdict"]) for step in said["steps"]] == [("max", "valid"), ("half", "valid")]
+    assert (outcome.folder / "plan.yaml").read_text() == PLAN
+    assert len(outcome.rows("luns.csv")) == 6 and len(outcome.rows("workloads.csv")) == 6
+    log = (outcome.folder / "log" / "a.log").read_text()
+    assert '-> {"type":"go"' in log and "<4" not in log.split("hello")[0] and "kB>" in log
+
+
+def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
+    outcome = run(tmp_path, b=Faults(die_at=4))
+    steps = outcome.watching.steps()
+    assert outcome.code is ExitCode.PARTIAL, steps
+    assert steps["max"].verdict is Verdict.PARTIAL
+    assert "host_lost (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
+    rows = outcome.rows("step0000.max/all/all.csv")
+    assert [presence(row) for row in rows[3:5]] == ["3/3", "2/3"]
+    assert "host_lost (b did not take part)" in [str(finding) for finding in steps["half"].findings]
+
+
+@pytest.mark.parametrize("caught_after_s", [0.0, 6.0])
+def test_a_host_whose_thread_died_while_it_warmed_up_is_a_loss(tmp_path: Path, caught_after_s: float) -> None:
+    outcome = run(tmp_path, b=Faults(ends_at=(0, m.StopReason.DIED), catch_s=caught_after_s))
+    summary = outcome.rows("summary.all.csv")
+    assert outcome.code is ExitCode.PARTIAL
+    assert (summary[0]["verdict"], presence(summary[0])) == ("partial", "2/3")
+    assert "host_lost (b: a workload thread died)" in summary[0]["reasons"]
+
+
+@pytest.mark.parametrize("fault", [Faults(late={2: 4.5}), Faults(die_at=2)])
+def test_half_of_what_some_hosts_did_is_asked_of_these(tmp_path: Path, fault: Faults) -> None:
+    """A host that was late in the step that is referred to is back in the next, and one that was lost is not."""
+    outcome = run(tmp_path, b=fault)
+    first, second = outcome.rows("summary.all.csv")
+    assert (first["verdict"], second["verdict"]) == ("partial", "partial")
+    assert presence(second) == ("2/3" if fault.die_at else "3/3")
+    assert float(second["overall_iops"]) == pytest.approx(float(first["overall_iops"]) / 2)
+    assert float(second["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
+    said = "of_partial_step (step max is partial for all=all: host_l"
+    assert said in second["reasons"] and "b took no part in it, and so no load" in second["reasons"]
+    by_host = {row["host"]: row for row in outcome.rows("summary.host.csv")[3:]}
+    assert {row["verdict"] for row in by_host.values()} == {"partial"}
+    assert outcome.code is ExitCode.PARTIAL
+
+
+def test_a_tread_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path: Path) -> None:
+    stairs = "go: { name: up, measure: 20s, staircase: { start: 300, end: 600, step: 300 } }"
+    outcome = run(tmp_path, PLAN.partition("  - go")[0] + f"  - {stairs}\n", b=Faults(die_at=8))
+    rows = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"], presence(row)) for row in rows] == [
+        ("up:total_iops=300", "valid", "3/3"), ("up:total_iops=600", "partial", "2/3"),
+    ]  # fmt: skip
+    assert outcome.code is ExitCode.PARTIAL
+
+
+def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
+    """b does all but nothing, and goes with all that it owes; of what then falls due for a 7 % is not done."""
+    text = PLAN.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
+    lab = Lab(
+        a=SimulatedSlave("a", plant=steady(932.0)),
+        b=SimulatedSlave("b", plant=steady(10.0), faults=Faults(die_at=3)),
+    )
+    (row,) = run(tmp_path, text, lab).rows("summary.all.csv")
+    assert (row["first_subinterval"], presence(row)) == ("3", "1/2")
+    assert (
+        "target_not_reached (what is owed by a+/x/1+oltp grew by 2,040 of 30,000 due, and by 1 more)" in row["reasons"]
+    )
+    assert row["overall_response_us_p99"] == ""
+
+
+THREE = PLAN.replace(
+    """\
+  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
+  - go: { name: half, cooldown: 5s }
+""",
+    """\
+  - edit: { rollup: all=all, set: { blocksize: 64KiB } }
+  - go: { name: larger }
+  - edit: { rollup: all=all, set: { blocksize: 4KiB } }
+  - go: { name: smaller }
+""",
+)
+GONE = {"delete_workloads": "/x/0: there is nothing to drive: check the path"}
+
+
+TWO = (
+    PLAN.split("rollups:")[0]
+    + """\
+rollups: [ host ]
+lease: LEASE
+defaults: { subinterval: 1s, warmup: 1s, measure: 3s }
+steps: [ go: one, go: two ]
+"""
+)
+
+
+@pytest.mark.parametrize(("lease_s", "verdict"), [(4, "valid"), (10, "valid"), (60, "partial")])
+def test_no_step_is_valid_beside_a_host_that_was_given_up_and_may_still_drive(
+    tmp_path: Path, lease_s: int, verdict: str
+) -> None:
+    """It falls silent while it drives: that it has stopped is known when its lease has ended, and not before."""
+    outcome = run(tmp_path, TWO.replace("LEASE", f"{lease_s}s"), b=Faults(silent_from=1))
+    (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
+    begun = outcome.rows("step0001.two/all/all.csv")[0]["start_utc"]
+    after_s = (datetime.fromisoformat(begun) - datetime.fromisoformat(lost["utc"])).total_seconds()
+    second = {row["host"]: row for row in outcome.rows("summary.host.csv") if row["name"] == "two"}
+    assert [second[host]["verdict"] for host in "ac"] == [verdict] * 2
+    if verdict == "valid":
+        # Lost after half the lease, 3 s at least, and up to a quarter of it from one beat to the next.
+        assert lease_s - max(lease_s / 2, 3) - lease_s / 4 <= after_s < lease_s / 2 + 1.0
+    else:
+        assert 10.0 < after_s < 16.0, "nobody is waited for so long"
+        assert "may_be_driven (b was given up, and its lease ends" in second["a"]["reasons"]
+
+
+@pytest.mark.parametrize(("at", "measured"), [(0, True), (3, True), (4, False)])
+def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives_it_next(
+    tmp_path: Path, at: int, measured: bool
+) -> None:
+    """Subintervals 1 to 3 are measured; what hangs in the tail is in none of them."""
+    text = TWO.replace("LEASE", "10s").replace("rollups: [ host ]", "rollups: [ lun ]")
+    outcome = run(tmp_path, text, b=Faults(hangs=(at, 1), catch_s=9.0))
+    events = [row["text"] for row in outcome.rows("events.csv") if row["kind"] == "hung_ios"]
+    (said,) = events
+    assert said.startswith("4 I/Os have not come back, the oldest for ") and said.endswith(": of b+/x/1+oltp")
+    rows = {(row["name"], row["rollup_instance"]): row for row in outcome.rows("summary.lun.csv")}
+    assert ("hung_ios" in rows["one", "b:/x/1"]["reasons"]) == measured
+    assert rows["one", "b:/x/1"]["verdict"] == ("partial" if measured else "valid")
+    assert "orphaned_ios (b: /x/1: of step one, some had not come back" in rows["two", "b:/x/1"]["reasons"]
+    assert all("_ios" not in row["reasons"] for (_, lun), row in rows.items() if lun != "b:/x/1")
+    assert outcome.code is (ExitCode.PARTIAL if measured else ExitCode.OK)
+
+
+def test_an_io_error_is_told_with_the_workload_instance_that_had_it(tmp_path: Path) -> None:
+    outcome = run(tmp_path, b=Faults(errors_at=3))
+    events = [(row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == "io_errors"]
+    assert events[:2] == [("b", f"b+/x/{n}+oltp: EIO (3 in subinterval 3)") for n in range(2)]
+
+
+def test_a_host_whose_end_was_seen_is_not_waited_for(tmp_path: Path) -> None:
+    outcome = run(tmp_path, TWO.replace("LEASE", "60s"), b=Faults(die_at=1))
+    assert not [row for row in outcome.rows("events.csv") if row["kind"] == "waiting"]
+    assert "may_be_driven" not in outcome.rows("summary.host.csv")[3]["reasons"]
+
+
+def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_go_on(tmp_path: Path) -> None:
+    outcome = run(tmp_path, THREE, b=Faults(refuse=GONE))
+    assert outcome.code is ExitCode.PARTIAL
+    summary = outcome.rows("summary.all.csv")
+    assert [(row["name"], row["verdict"], presence(row)) for row in summary] == [
+        ("max", "valid", "3/3"), ("larger", "partial", "2/3"), ("smaller", "partial", "2/3"),
+    ]  # fmt: skip
+    assert all("host_lost (b did not take part)" in row["reasons"] for row in summary[1:])
+    (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
+    assert (lost["host"], lost["step"], lost["text"]) == (
+        "b", "1", "delete_workloads: /x/0: there is nothing to drive: check the path",
+    )  # fmt: skip
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max", "larger", "smaller"]
+
+
+def test_a_host_whose_luns_came_into_use_between_steps_is_lost_with_the_reason(tmp_path: Path) -> None:
+    """What is made anew is judged as it is created, so that nothing is looked at again before the first step."""
+    outcome = run(tmp_path, TWO.replace("LEASE", "4s"), b=Faults(refuse={"look_again": "it is mounted at /data"}))
+    assert outcome.code is ExitCode.PARTIAL
+    verdicts = {(row["name"], row["host"]): row["verdict"] for row in outcome.rows("summary.host.csv")}
+    assert verdicts == {(name, host): "valid" for name in ("one", "two") for host in "abc"} | {("two", "b"): "partial"}
+    (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
+    assert (lost["host"], lost["step"], lost["text"]) == ("b", "1", "look_again: it is mounted at /data")
+
+
+def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -> None:
+    gone = Faults(refuse=GONE)
+    outcome = run(tmp_path, THREE, a=gone, b=gone, c=gone)
+    assert outcome.code is ExitCode.PARTIAL
+    assert [row["name"] for row in outcome.rows("summary.all.csv")] == ["max"]
+    told = [(row["kind"], row["host"]) for row in outcome.rows("events.csv")]
+    assert [event for event in told if event[0] == "files_left"] == [("files_left", host) for host in "abc"]
+    events = [event for event in told if event[0] != "files_left"]
+    assert [events[0], *sorted(events[1:-1]), events[-1]] == [
+        ("creating", ""), *(("lost", host) for host in "abc"), ("stopped", ""),
+    ]  # fmt: skip
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max"]
+    assert (ends.folder, ends.exit_code) == (str(outcome.folder), ExitCode.PARTIAL)
+
+
+def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp_path: Path) -> None:
+    text = THREE.replace("blocksize: 64KiB", "blocksize: 1KiB").replace("75%", "100%")
+    lab = Lab(**slaves())
+    lab.slaves["b"].luns = (replace(lun_of("/x/0"), block=4096),)
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, text.replace("luns:\n", "luns:\n  files: /x/0\n"), lab)
+    assert str(error.value) == (
+        "b: b+/x/0+oltp: in step larger, blocksize is 1,024, and /x/0 takes multiples of 4,096 bytes:"
+        " choose one of these"
+    )
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+
+
+DISKS = """\
+name: disks
+hosts: [a, b, c]
+backend: "null"
+luns: { paths: [/dev/sdb, "/dev/sdc"] }
+workloads: { scan: { fraction_read: 100% } }
+defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
+steps: [ go: one ]
+"""
+
+
+def test_a_device_that_a_path_names_and_a_host_has_not_is_that_hosts_fault(tmp_path: Path) -> None:
+    have = {"a": ("/dev/sdb", "/dev/sdc"), "b": ("/dev/sdb",), "c": ()}
+    lab = Lab(**{h: SimulatedSlave(h, luns=tuple(lun_of(p, kind="block") for p in have[h])) for h in "abc"})
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, DISKS, lab)
+    assert sorted(str(error.value).splitlines()) == [
+        "b: /dev/sdc: there is nothing to drive",
+        "c: /dev/sdb: there is nothing to drive; /dev/sdc: there is nothing to drive",
+    ]
+
+
+SHARED = m.Identity("whichever", 1 << 30, (("wwn", "0x1"),))
+
+
+def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) -> None:
+    lab = Lab(
+        **{
+            h: SimulatedSlave(
+                h, luns=(replace(lun_of("/dev/sdb", kind="block"), identity=SHARED), lun_of("/dev/sdc", kind="block"))
+            )
+            for h in "abc"
+        }
+    )
+    outcome = run(tmp_path, DISKS + "rollups: [ lun ]\n", lab)
+    rows = {row["rollup_instance"]: row["reasons"] for row in outcome.rows("summary.lun.csv")}
+    assert "shared_lun (a: /dev/sdb is also b: /dev/sdb and c: /dev/sdb)" in rows["a:/dev/sdb"]
+    assert "shared_lun" not in rows["a:/dev/sdc"] and outcome.code is ExitCode.OK
+    assert {row["shared"] for row in outcome.rows("luns.csv")} == {"3", ""}
+
+
+def test_a_device_may_be_named_by_any_path_that_leads_to_it(tmp_path: Path) -> None:
+    disk = replace(lun_of("/dev/dm-3", kind="block"), named=("/dev/disk/by-id/x",))
+    other = lun_of("/dev/sdb", kind="block")
+    lab = Lab(**{h: SimulatedSlave(h, luns=(disk, other, lun_of("/dev/sdc", kind="block"))) for h in "abc"})
+    outcome = run(tmp_path, DISKS.replace('"/dev/sdc"', "/dev/disk/by-id/x"), lab)
+    assert outcome.code is ExitCode.OK
+    assert {row["path"] for row in outcome.rows("luns.csv")} == {"/dev/dm-3", "/dev/sdb"}
+
+
+def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(HostsError, match=r"b: create_workloads: no"):
+        run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))
+
+
+@pytest.mark.parametrize(
+    "during, code, cut",
+    [
+        (0, ExitCode.INVALID, "interrupted (every host was late or lost)"),
+        (3, ExitCode.PARTIAL, "shortened (every host was late or lost, 2 of 5 subintervals)"),
+    ],
+)
+def test_a_pause_of_the_whole_network_costs_one_step(tmp_path: Path, during: int, code: ExitCode, cut: str) -> None:
+    """The next step needs new instances, which only hosts that have stopped can make."""
+    text = (
+        PLAN.split("defaults:")[0]
+        + """\
+defaults: { subinterval: 1s, warmup: 1s, measure: 5s }
+steps:
+  - go: { name: s, loop: { seed: [1, 2, 3] } }
+"""
+    )
+    lab = Lab(**slaves(**{name: Faults(stall={during: 1.2}) for name in "abc"}))
+    outcome = run(tmp_path, text, lab)
+    assert outcome.code is code
+    steps = list(outcome.watching.steps().values())
+    assert [step.verdict for step in steps[1:]] == [Verdict.VALID] * 2, steps
+    first = [str(finding) for finding in steps[0].findings]
+    assert [f"host_late ({name}: no result of subinterval {during} by barrier 1)" for name in "abc"] == first[-4:-1]
+    assert first[-1] == cut
+    assert all(presence(row) == "3/3" for row in outcome.rows("step0001.s+seed=2/all/all.csv"))
+    assert all(sum(isinstance(heard, m.Go) for heard in slave.heard) == 3 for slave in lab.slaves.values())
+
+
+def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: Path) -> None:
+    text = PLAN.replace("50% of step max", "100000")
+    outcome = run(tmp_path, text)
+    assert outcome.code is ExitCode.INVALID
+    half = outcome.rows("summary.all.csv")[1]
+    assert half["verdict"] == "invalid" and "target_not_reached" in half["reasons"]
+    assert half["overall_response_us_mean"] == "" and half["overall_service_us_mean"] != ""
+
+
+def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None:
+    text = PLAN.replace("quantity: 2", "quantity: 3").replace("all=all", "'port={1A,2A}'")
+    outcome = run(tmp_path, text)
+    assert outcome.code is ExitCode.INVALID
+    half = outcome.watching.steps()["half"]
+    assert half.verdict is Verdict.INVALID and "step_limit" in str(half.findings[0])
+    assert len(outcome.rows("summary.all.csv")) == 2
+
+
+def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
+    outcome = run(tmp_path, press_after=23.0)
+    assert outcome.code is ExitCode.INTERRUPTED
+    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+    rows = outcome.rows("step0000.max/all/all.csv")
+    assert [row["phase"] for row in rows] == ["warmup", *["run"] * 3, "tail"] and float(rows[-1]["length_s"]) < 5.0
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["verdict"] == "partial"
+    assert summary["reasons"] == "too_few_subintervals (3); shortened (3 of 6 subintervals)"
+    assert float(summary["length_s"]) == pytest.approx(15, abs=0.01) and summary["end_utc"]
+    counted = sum(float(row["overall_service_count"]) for row in rows if row["phase"] == "run")
+    assert float(summary["overall_service_count"]) == counted and float(summary["overall_iops"]) > 0
+    (window,) = outcome.rows("step0000.max/windows.csv")
+    assert (window["first_subinterval"], window["last_subinterval"]) == ("1", "3")
+    assert window["why"] == "shortened (3 of 6 subintervals)"
+    assert outcome.rows("step0000.max/all/all.histogram.csv")
+    ends = outcome.watching.seen[-1]
+    assert isinstance(ends, RunEnds) and ends.exit_code == 130
+
+
+@pytest.mark.parametrize("press_after", [0.05, 0.2])
+def test_ctrl_c_before_a_step_has_begun_driving_is_no_hosts_fault(tmp_path: Path, press_after: float) -> None:
+    """Hosts were told to go, and are halted before their start: they deliver a result of no length."""
+    outcome = run(tmp_path, press_after=press_after)
+    assert outcome.code is ExitCode.INTERRUPTED
+    (row,) = outcome.rows("summary.all.csv")
+    assert (row["verdict"], row["reasons"]) == ("invalid", "interrupted")
+    assert [row["kind"] for row in outcome.rows("events.csv")] == ["creating", "halt"]
+    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+
+
+@pytest.mark.parametrize(("on_io_error", "steps", "rows"), [("count", 2, 8), ("stop", 1, 4)])
+def test_io_errors_are_counted_or_end_the_run(tmp_path: Path, on_io_error: str, steps: int, rows: int) -> None:
+    """Nobody pressed Ctrl-C: a run that errors end is invalid, and its reason is the errors."""
+    text = PLAN.replace("all=all, set: { total_iops: 50% of step max", "all=all, set: { total_iops: 300")
+    outcome = run(tmp_path, f"{text}on_io_error: {on_io_error}\n", b=Faults(errors_at=2))
+    assert outcome.code is ExitCode.INVALID
+    summary = outcome.rows("summary.all.csv")
+    assert len(summary) == steps and summary[0]["verdict"] == "invalid" and "io_errors" in summary[0]["reasons"]
+    assert len(outcome.rows("step0000.max/all/all.csv")) == rows
+
+
+def test_run_json_says_what_the_command_exits_with(tmp_path: Path) -> None:
+    with pytest.raises(HostsError):
+        run(tmp_path, lab=Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=b""))}))
+    (folder,) = tmp_path.iterdir()
+    assert json.loads((folder / "run.json").read_text())["exit_code"] == ExitCode.HOSTS
+
+
+def test_all_hosts_faults_are_told_together(tmp_path: Path) -> None:
+    lab = Lab(
+        a=SimulatedSlave("a", faults=Faults(hello=b"")),
+        b=SimulatedSlave("b", faults=Faults(hello=b"bash: python3: not found\n")),
+        c=SimulatedSlave("c"),
+    )
+    with pytest.raises(HostsError) as error:
+        run(tmp_path, lab=lab)
+    assert [fault.host for fault in error.value.faults] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "version", "says"),
+    [
+        (1, "0.0.9", r"a: it runs ivypy 0\.0\.9, the controller 0\.1\.0"),
+        (9, "0.1.0", r"a: it runs ivypy 0\.1\.0 with protocol 9, the controller protocol"),
+    ],
+)
+def test_a_host_of_another_version_is_refused(tmp_path: Path, protocol: int, version: str, says: str) -> None:
+    old = m.Hello(
+        m.Role.SLAVE, protocol, version, "", "a", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536,
+    )  # fmt: skip
+    lab = Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=line(old)))})
+    with pytest.raises(HostsError, match=says):
+        run(tmp_path, lab=lab)
+
+
+def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
+    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
+        "name: sim\n", "name: sim\ndestroy: true\n"
+    )
+    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
+    lab = Lab(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
+    with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
+        run(tmp_path, text, lab)
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+
+
+def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
+    """Not its path alone, which may be another disk's by then."""
+    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
+    lab = Lab(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
+    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
+        "name: sim\n", "name: sim\ndestroy: true\n"
+    )
+    run(tmp_path, text.replace("[a, b, c]", "[a]"), lab, destroy=token([Target("a", known(disk), False)]))
+    (created,) = (heard for heard in lab.slaves["a"].heard if isinstance(heard, m.CreateWorkloads))
+    (given,) = {workload.consent for workload in created.workloads}
+    assert given is not None and (given.identity, given.extents) == (known(disk).identity, ((0, 1 << 30),))
+
+
+def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same_in_every_run(tmp_path: Path) -> None:
+    def seeds(root: Path, text: str = PLAN) -> dict[str, set[int]]:
+        lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})
+        run(root, text, lab)
+        made = {
+            name: [h for h in slave.heard if isinstance(h, m.CreateWorkloads)] for name, slave in lab.slaves.items()
+        }
+        return {name: {w.parameters.seed for heard in one for w in heard.workloads} for name, one in made.items()}
+
+    first = seeds(tmp_path / "1")
+    assert all(len(one) == 1 for one in first.values()) and len(set().union(*first.values())) == 3
+    assert seeds(tmp_path / "2") == first
+    other = seeds(tmp_path / "3", PLAN.replace("maxtags: 4", "maxtags: 4, seed: 2"))
+    assert set().union(*other.values()).isdisjoint(set().union(*first.values()))
+    (folder,) = (tmp_path / "3").iterdir()
+    with open(folder / "workloads.csv", newline="") as file:
+        assert {row["seed"] for row in csv.DictReader(file)} == {"2"}, "the plan's own"
+
+
+def test_nothing_is_created_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
+    """How many there will be is said with the wish, and asked before anything is made."""
+    lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "ab"})
+    run(tmp_path, PLAN.replace("[a, b, c]", "[a, b]"), lab)
+    for slave in lab.slaves.values():
+        (create,) = (heard for heard in slave.heard if isinstance(heard, m.CreateFiles))
+        assert create.files and create.tags == 2 * 4
+
+
+TWO_LOADS = """\
+name: sim
+hosts: [a]
+backend: "null"
+luns: { create: { path: "/x/{}", size: 1GiB, count: 3 } }
+workloads: { fg: { maxtags: 8, iops: 2000 }, bg: { maxtags: 8, iops: max } }
+rollups: [ workload, lun ]
+defaults: { subinterval: 1s, warmup: 2s, measure: 24s }
+steps: [ go: both ]
+"""
+
+
+def test_an_instance_that_falls_behind_hides_in_no_sum(tmp_path: Path) -> None:
+    """The third of three at 80 % of its rate, beside others at max."""
+    asked = iter(range(1 << 30))
+
+    def plant(offered: float, parameters: Parameters) -> tuple[float, int]:
+        if parameters.iops == MAX:
+            return 100_000.0, 50_000
+        return (min(offered, 1600.0) if next(asked) % 3 == 2 else min(offered, 5000.0)), 500_000
+
+    outcome = run(tmp_path, TWO_LOADS, Lab(a=SimulatedSlave("a", plant=plant)))
+    assert outcome.code is ExitCode.INVALID
+    said = "target_not_reached (what is owed by a+/x/2+fg grew by 9,600 of 48,000 due)"
+    rows = [row for kind in ("all", "workload", "lun") for row in outcome.rows(f"summary.{kind}.csv")]
+    assert {row["rollup_instance"]: row["reasons"] for row in rows} == {
+        "all": said, "fg": said, "bg": "", "a:/x/0": "", "a:/x/1": "", "a:/x/2": said,
+    }  # fmt: skip

@@ -1,0 +1,364 @@
+"""The subinterval cycle on simulated time: who is merged, who is late, and how a step ends, whatever a host does."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import pytest
+
+from ivypy.master.control.decide import State
+from ivypy.master.control.decision import Measured
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.observation import Interval as Seen
+from ivypy.master.control.phase import Phase
+from ivypy.master.hosts.driver import Driver, Event
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.merge import Interval
+from ivypy.master.run.fleet import Fleet
+from ivypy.master.run.host_settings import Told
+from ivypy.master.run.keeper import Closed, Ended
+from ivypy.master.run.step import StepSequence
+from ivypy.master.verdicts import Reason
+from ivypy.protocol import messages as m
+from ivypy.protocol.counters import Count
+from ivypy.protocol.parameters import Parameters
+from tests.support.simulated.loop import simulate
+from tests.support.simulated.slave import Faults, SimulatedSlave
+
+
+@dataclass
+class Notebook:
+    """Keeps what a step yields."""
+
+    kept: list[Closed] = field(default_factory=list)
+    cut: list[Measured] = field(default_factory=list)
+    apart: list[tuple[str, int]] = field(default_factory=list)
+    events: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def closed(self, closed: Closed) -> None:
+        self.kept.append(closed)
+
+    def cut_short(self, measured: Measured) -> None:
+        self.cut.append(measured)
+
+    def late(self, host: str, result: m.Result) -> None:
+        self.apart.append((host, result.subinterval))
+
+    def event(self, host: str, kind: str, text: str) -> None:
+        self.events.append((host, kind, text))
+
+    def see(
+        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
+        parameters: Mapping[tuple[str, int], Parameters],
+    ) -> Seen:  # fmt: skip
+        return Seen(number, start_s, 5.0, phase, same_hosts, edited)
+
+    @property
+    def phases(self) -> list[str]:
+        return [str(closed.phase) for closed in self.kept]
+
+    def hosts(self) -> list[set[str]]:
+        return [set(closed.interval.hosts) for closed in self.kept]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    ended: Ended
+    book: Notebook
+    slaves: Mapping[str, SimulatedSlave]
+    seconds: float
+    lost: frozenset[str]
+
+    def reasons(self) -> list[Reason]:
+        own = [finding for measured in self.ended.measured for finding in measured.findings]
+        return [finding.reason for finding in (*(outside.finding for outside in self.ended.findings), *own)]
+
+
+PARAMETERS = Parameters(iops=1000.0, maxtags=4)
+
+
+async def a_step(
+    slaves: list[SimulatedSlave], control: State, length_s: float, cooldown: int, interrupt_after: float | None
+) -> Outcome:
+    loop = asyncio.get_running_loop()
+    now_ns = lambda: int(loop.time() * 1e9)  # noqa: E731
+    fleet = Fleet(now_ns)
+    inbox: asyncio.Queue[tuple[Driver, Event]] = fleet.inbox
+    async with AsyncExitStack() as stack:
+        tasks = []
+        for slave in slaves:
+            driver = fleet.drivers[slave.name] = Driver(slave.name, slave.pipe, inbox, now_ns)
+            tasks += [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
+            for task in tasks:
+                stack.callback(task.cancel)
+        for driver in fleet.drivers.values():
+            await driver.greeted()
+            await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
+            await driver.ask(m.CreateWorkloads, workloads=(created,))
+        await asyncio.sleep(2.0)  # a few probes
+        instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
+        book = Notebook()
+        parameters = {(slave.name, 0): PARAMETERS for slave in slaves}
+        sequence = StepSequence(
+            fleet,
+            Rollups.build(instances, []),
+            Told(fleet, parameters),
+            control,
+            length_s,
+            cooldown,
+            book,
+            stop_on_error=False,
+        )
+        if interrupt_after is not None:
+            loop.call_later(interrupt_after, fleet.interrupted.set)
+        began = loop.time()
+        ended = await sequence.run()
+        lost = frozenset(driver.name for driver in fleet.drivers.values() if driver.lost is not None)
+        return Outcome(ended, book, {slave.name: slave for slave in slaves}, loop.time() - began, lost)
+
+
+def step(
+    *slaves: SimulatedSlave,
+    control: State | None = None,
+    length_s: float = 5.0,
+    cooldown: int = 0,
+    interrupt_after: float | None = None,
+) -> Outcome:
+    return simulate(a_step(list(slaves), control or Fixed(1, 4), length_s, cooldown, interrupt_after))
+
+
+def hosts(count: int, **faulty: Faults) -> list[SimulatedSlave]:
+    """Hosts whose clocks agree on nothing."""
+    return [
+        SimulatedSlave(
+            f"h{i}",
+            clock_offset_s=1000.0 * i,
+            drift_ppm=20.0 * i,
+            delay_s=0.0002 * (i + 1),
+            faults=faulty.get(f"h{i}", Faults()),
+        )
+        for i in range(count)
+    ]
+
+
+def test_a_step_is_warmup_measurement_and_a_tail() -> None:
+    outcome = step(*hosts(3))
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail"]
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 6
+    assert [(m.first, m.last) for m in outcome.ended.measured] == [(1, 4)]
+    assert outcome.ended.findings == () and not outcome.ended.interrupted
+    assert outcome.ended.stopped.keys() == {"h0", "h1", "h2"}
+    for closed in outcome.book.kept:
+        assert closed.interval.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 5000, abs=3)
+
+
+def test_cooldown_runs_at_zero_iops_behind_the_tail() -> None:
+    outcome = step(*hosts(2), cooldown=2)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown", "cooldown"]
+    completed = [int(closed.interval.merged.counts[0, Count.COMPLETED]) for closed in outcome.book.kept]
+    assert completed[5] == pytest.approx(10_000, abs=2) and completed[6:] == [0, 0]
+
+
+@pytest.mark.slow
+def test_hosts_whose_clocks_drift_stay_in_step() -> None:
+    """40 ppm are 36 ms after a quarter of an hour; the boundaries follow the clocks, within their bounds."""
+    outcome = step(*hosts(3), control=Fixed(1, 178), length_s=5.0)
+    last = outcome.book.kept[-1].timing
+    for name, host in last.hosts.items():
+        assert abs(host.boundary_skew_ns) < 1_000_000, name
+    assert outcome.ended.findings == ()
+
+
+def test_a_late_result_is_kept_apart_and_its_host_left_out() -> None:
+    outcome = step(*hosts(3, h1=Faults(late={2: 4.5})))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 5
+    assert outcome.book.apart[0] == ("h1", 2)
+    assert Reason.HOST_LATE in outcome.reasons()
+    assert [(m.first, m.last) for m in outcome.ended.measured] == [(2, 5)]
+    assert Reason.HOSTS_CHANGED in [f.reason for m in outcome.ended.measured for f in m.findings]
+    assert outcome.ended.stopped.keys() == {"h0", "h1", "h2"}, "the late host was stopped too"
+
+
+def test_a_result_late_within_the_barrier_is_merged() -> None:
+    outcome = step(*hosts(3, h1=Faults(late={2: 3.0})))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 6
+    assert outcome.ended.findings == ()
+
+
+@pytest.mark.parametrize("delay_s", [0.0001, 0.13, 0.2, 0.5, 1.0])
+def test_a_host_takes_part_however_far_it_is(delay_s: float) -> None:
+    far = SimulatedSlave("far", delay_s=delay_s)
+    outcome = step(*hosts(2), far, length_s=5.0)
+    assert set(map(frozenset, outcome.book.hosts())) == {frozenset({"h0", "h1", "far"})}
+    assert not outcome.lost and outcome.reasons() == []
+
+
+@pytest.mark.parametrize(
+    "faults, says",
+    [
+        (Faults(die_at=2), "it closed the connection"),
+        (Faults(half_line_at=2), "the stream ended inside a line of 500 bytes"),
+        (Faults(garbage_at=2), "protocol error: a line is not JSON"),
+        (Faults(silent_from=2), "it did not answer for 5 s"),
+    ],
+)
+def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> None:
+    outcome = step(*hosts(3, h1=faults))
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 5
+    lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
+    assert (lost and lost[0].startswith(says)) or any(says in text for text in lost)
+    assert {Reason.HOST_LOST} <= set(outcome.reasons()) or Reason.HOST_LATE in outcome.reasons()
+
+
+ENDS = {m.StopReason.DIED: "a workload thread died", m.StopReason.LEASE: "its lease ran out"}
+
+
+@pytest.mark.parametrize("reason", ENDS)
+@pytest.mark.parametrize("caught_after_s", [0.0, 3.0, 6.0, 9.9])
+@pytest.mark.parametrize("at", range(7))
+def test_a_host_that_ends_the_step_by_itself_is_a_loss_whenever_it_says_so(
+    at: int, caught_after_s: float, reason: m.StopReason
+) -> None:
+    """Its cut result comes at once, `stopped` when what was in flight is caught: after barrier 1, or after the step."""
+    outcome = step(*hosts(3, h1=Faults(ends_at=(at, reason), catch_s=caught_after_s)), cooldown=1)
+    everybody, without = {"h0", "h1", "h2"}, {"h0", "h2"}
+    count = 7 if at in (0, 5, 6) else 6 + at  # a change in the measurement begins it again
+    asked = at == 6  # the step's last: it was told to stop there, and cut it a little early
+    assert outcome.book.hosts() == [everybody] * at + [everybody if asked else without] * (count - at)
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert (loss.host, loss.finding.detail, loss.since) == ("h1", f"h1: {ENDS[reason]}", at + asked)
+    (measured,) = outcome.ended.measured
+    assert (loss.since > measured.last) == (at > 4), "what was measured before it is not of less than was asked for"
+    assert outcome.seconds < 5 * count + 5 + 10.5
+
+
+def test_a_host_that_says_it_ended_and_goes_on_is_stopped_with_the_others() -> None:
+    outcome = step(*hosts(2, h1=Faults(says_last_at=2)))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h0"}] * 5
+    assert outcome.ended.stopped.keys() == {"h0", "h1"}
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert loss.finding.detail == "h1: it ended the step by itself"
+
+
+@pytest.mark.parametrize("share", [0.8, 0.99, 1.01, 1.25])
+def test_a_host_that_says_another_length_than_was_placed_is_lost(share: float) -> None:
+    """Its rates would be of that length."""
+    outcome = step(*hosts(2, h1=Faults(length=share)))
+    assert outcome.book.hosts() == [{"h0"}] * 6 and outcome.lost == {"h1"}
+    (loss,) = [one for one in outcome.ended.findings if one.finding.reason is Reason.HOST_LOST]
+    assert loss.finding.detail.startswith("h1: protocol error: the result of subinterval 0 is ")
+
+
+def test_when_no_host_is_left_the_step_ends() -> None:
+    outcome = step(*hosts(2, h0=Faults(die_at=2), h1=Faults(die_at=3)))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}]
+    (cut,) = outcome.book.cut
+    assert [str(finding) for finding in cut.findings if finding.reason is Reason.SHORTENED] == [
+        "shortened (every host was late or lost, 1 of 4 subintervals)"
+    ]
+    assert outcome.seconds < 25
+
+
+def heard(slave: SimulatedSlave, kind: type[m.Command]) -> bool:
+    return any(isinstance(command, kind) for command in slave.heard)
+
+
+def test_hosts_that_are_late_all_at_once_are_halted_before_the_step_ends() -> None:
+    outcome = step(*hosts(2, h0=Faults(stall={2: 1.2}), h1=Faults(stall={2: 1.2})), length_s=1.0)
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2
+    assert set(outcome.reasons()) == {Reason.HOST_LATE, Reason.SHORTENED} and not outcome.ended.interrupted
+    assert outcome.ended.stopped.keys() == {"h0", "h1"}, "no load is left behind"
+    assert {host for host, _ in outcome.book.apart} == {"h0", "h1"}
+    assert not [text for _, kind, text in outcome.book.events if kind == "lost"]
+    assert outcome.seconds < 5
+
+
+def test_a_late_host_that_is_left_alone_is_halted_too() -> None:
+    outcome = step(*hosts(2, h0=Faults(stall={2: 1.2}), h1=Faults(die_at=4)), length_s=1.0)
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}] * 2
+    assert outcome.ended.stopped.keys() == {"h0"} and outcome.seconds < 7
+
+
+def test_hosts_that_began_to_drive_without_saying_so_in_time_are_halted() -> None:
+    outcome = step(*hosts(2, h0=Faults(ready_late_s=0.6), h1=Faults(ready_late_s=0.7)))
+    assert outcome.book.hosts() == [] and set(outcome.reasons()) == {Reason.HOST_LATE, Reason.INTERRUPTED}
+    assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.seconds < 1.5
+
+
+def test_a_host_that_did_not_hear_the_end_coming_does_not_hold_the_step_up() -> None:
+    outcome = step(*hosts(2, h1=Faults(mute={"cooldown"})), cooldown=1)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown"]
+    assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.ended.findings == ()
+
+
+def test_a_host_that_does_not_stop_is_given_up_and_so_is_its_lease() -> None:
+    outcome = step(*hosts(2, h1=Faults(mute={"stop", "halt"})))
+    assert outcome.ended.stopped.keys() == {"h0"}
+    lost = [(host, text) for host, kind, text in outcome.book.events if kind == "lost"]
+    assert lost == [("h1", "it has not stopped; later steps are without it")]
+    assert outcome.lost == {"h1"} and outcome.seconds < 50
+
+
+def test_an_interrupt_while_hosts_catch_what_is_in_flight_is_a_halt() -> None:
+    outcome = step(*hosts(2, h1=Faults(catch_s=9.0)), interrupt_after=33.0)
+    assert outcome.ended.interrupted and outcome.seconds < 37
+    assert heard(outcome.slaves["h1"], m.Halt)
+
+
+def test_a_host_that_is_not_ready_takes_no_part() -> None:
+    outcome = step(*hosts(3, h2=Faults(refuse={"go": "a thread did not start"})))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 6
+    assert any("a thread did not start" in outside.finding.detail for outside in outcome.ended.findings)
+
+
+def test_an_interrupt_halts_all_and_keeps_the_cut_subinterval() -> None:
+    outcome = step(*hosts(3), length_s=60.0, interrupt_after=100.0)
+    assert outcome.ended.interrupted and Reason.INTERRUPTED in outcome.reasons()
+    assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2
+    cut = outcome.book.kept[-1].interval
+    assert cut.last and cut.merged.presence.length_s[0] == pytest.approx(100.0 - 60.0 - 0.303, abs=0.01)
+    assert outcome.seconds == pytest.approx(100.0, abs=0.1)
+    assert all(heard(slave, m.Halt) for slave in outcome.slaves.values())
+
+
+def test_an_interrupt_leaves_the_complete_subintervals_as_the_measurement() -> None:
+    outcome = step(*hosts(3), control=Fixed(1, 60), interrupt_after=23.0)
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "tail"], "the cut one is not measured"
+    assert [(cut.first, cut.last) for cut in outcome.book.cut] == [(1, 3)]
+    assert outcome.ended.measured == tuple(outcome.book.cut)
+    assert outcome.reasons() == [Reason.SHORTENED] and outcome.ended.interrupted
+
+
+@pytest.mark.parametrize("after", [27.0, 32.0, 36.0])
+def test_an_interrupt_after_the_measurement_takes_nothing_from_it(after: float) -> None:
+    """In the tail, and in the cooldown."""
+    outcome = step(*hosts(2), cooldown=2, interrupt_after=after)
+    assert [(one.first, one.last) for one in outcome.ended.measured] == [(1, 4)]
+    assert outcome.reasons() == [] and outcome.ended.interrupted and not outcome.book.cut
+
+
+def test_an_interrupt_before_the_start_measures_nothing() -> None:
+    outcome = step(*hosts(1), control=Fixed(1, 60), interrupt_after=0.1)
+    (cut,) = outcome.book.cut
+    assert (cut.first, cut.last) == (0, -1) and outcome.reasons() == [Reason.INTERRUPTED]
+
+
+def test_an_interrupt_does_not_wait_for_a_host_that_is_gone() -> None:
+    outcome = step(*hosts(3, h1=Faults(silent_from=1)), length_s=60.0, interrupt_after=121.0)
+    assert outcome.ended.interrupted and outcome.seconds < 121.0 + 5.0
+
+
+def test_every_subinterval_but_the_last_two_is_placed_by_continue() -> None:
+    outcome = step(*hosts(1))
+    places = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Continue)]
+    assert [c.subinterval for c in places] == [2, 3, 4, 5]
+    stops = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Stop)]
+    assert [c.last for c in stops] == [5]
+
+
+@pytest.mark.slow
+def test_thousands_of_subintervals_take_no_time() -> None:
+    outcome = step(*hosts(3), control=Fixed(0, 300), length_s=1.0)
+    assert len(outcome.book.kept) == 301 and outcome.ended.findings == ()

@@ -1,0 +1,247 @@
+"""Backends: why one does not work, and what to do; which one `auto` is; what the kernel refuses, before any I/O."""
+
+import errno
+import os
+import platform
+import resource
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.parameters import MAX, Parameters
+from ivypy.slave import backend_choice
+from ivypy.slave.backend_choice import Choice, choose, handed_on, why_not
+from ivypy.slave.engine._engine import backends as working
+from tests.support.slave_client import Client, u32
+
+pytestmark = pytest.mark.slow
+
+needs_io_uring = pytest.mark.skipif("io_uring" not in working(), reason="io_uring does not work on this kernel")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives up rights that only root has")
+
+# io_uring_setup fails with EPERM, as in a container; all else is allowed. x86-64's number of it.
+FILTERED = """
+import ctypes, struct
+instructions = [(0x20, 0, 0, 0), (0x15, 0, 1, 425), (0x06, 0, 0, 0x50001), (0x06, 0, 0, 0x7FFF0000)]
+program = b"".join(struct.pack("HBBI", *i) for i in instructions)
+buffer = ctypes.create_string_buffer(program)
+filter = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(instructions), ctypes.addressof(buffer)))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, filter, 0, 0) == 0
+import ivypy.slave.__main__ as s
+s.main()
+"""
+LOCKED = """
+import email.parser, os, resource  # the first: a user without rights may not be able to read it later
+import ivypy.slave.__main__ as s
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
+os.setgroups([]), os.setgid(65534), os.setuid(65534)
+s.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("backend", "number", "disabled", "words"),
+    [
+        ("io_uring", 0, 0, ""),
+        ("io_uring", errno.EPERM, 2, "kernel.io_uring_disabled is 2: set it to 0"),
+        ("io_uring", errno.EPERM, 1, "or run the slave as root or in the group kernel.io_uring_group"),
+        ("io_uring", errno.EPERM, 0, "a seccomp filter forbids it"),
+        ("io_uring", errno.ENOSYS, 0, "this kernel has no io_uring"),
+        ("io_uring", errno.ENOMEM, 0, "ulimit -l"),
+        ("libaio", errno.ENOSYS, 0, "no asynchronous I/O"),
+        ("libaio", errno.EAGAIN, 0, "fs.aio-max-nr"),
+        ("libaio", errno.EIO, 0, "Input/output error"),
+    ],
+)
+def test_why_a_backend_does_not_work(
+    backend: str, number: int, disabled: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_choice, "probe", lambda name, *options: number)
+    monkeypatch.setattr(backend_choice, "number_in", lambda path: disabled)
+    assert words in why_not(backend)
+    assert bool(why_not(backend)) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("backend", "number", "options", "words"),
+    [
+        ("io_uring", 0, (True, True), ""),
+        ("io_uring", errno.EINVAL, (True, False), "does not know polled: leave it out"),
+        ("io_uring", errno.EINVAL, (True, True), "does not know polled with sqpoll"),
+        ("io_uring", errno.EPERM, (False, True), "before Linux 5.13 sqpoll is for root only"),
+        ("libaio", errno.EINVAL, (False, True), "sqpoll: a way of io_uring's, and the backend is libaio"),
+    ],
+)
+def test_why_a_way_of_io_uring_does_not_work(
+    backend: str, number: int, options: tuple[bool, bool], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_choice, "probe", lambda name, *options: number if any(options) else 0)
+    assert words in why_not(backend, *options)
+    assert bool(why_not(backend, *options)) == bool(words)
+
+
+def on(*luns: str) -> list[m.WorkloadToCreate]:
+    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
+
+
+@pytest.mark.parametrize(
+    ("speeds", "backend"),
+    [
+        ([(100.0, 150.0)], "io_uring"),
+        ([(100.0, 98.5)], "io_uring"),  # what two turns differ by anyway
+        ([(100.0, 90.0)], "libaio"),
+        ([(100.0, 150.0), (100.0, 90.0)], "libaio"),  # on one LUN of several
+        ([], "libaio"),
+    ],
+)
+def test_auto_is_io_uring_where_it_is_not_slower(
+    speeds: list[tuple[float, float]], backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
+    monkeypatch.setattr(backend_choice, "try_both", lambda lun, parameters: speeds[int(lun)])
+    assert choose(on(*map(str, range(len(speeds))))).backend == backend
+
+
+def test_a_driver_that_may_wait_is_found_out(zram_lun: str, loop_lun: str) -> None:
+    """zram does not take RWF_NOWAIT: io_uring has threads of the kernel do each I/O, whose CPU time nobody counts."""
+    assert [handed_on(lun) for lun in (zram_lun, loop_lun, "/nonexistent")] == [True, False, False]
+
+
+@needs_io_uring
+def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: str) -> None:
+    assert choose(on(zram_lun)).backend == "libaio"
+    assert "threads of the kernel" in choose(on(zram_lun)).reason
+    with Client() as slave:
+        slave.prepare("io_uring")
+        slave.create(Path(zram_lun), Parameters(iops=MAX))
+        said = [remark.text for remark in slave.all if isinstance(remark, m.Remark)]
+        assert any(f"io_uring has threads of the kernel do each I/O on {zram_lun}" in text for text in said)
+
+
+@needs_io_uring
+def test_a_step_with_submissions_taken_by_a_thread_of_the_kernel(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, sqpoll=True)
+        slave.make_file(tmp_path / "lun", 4 << 20)
+        slave.create(tmp_path / "lun", Parameters(iops=MAX))
+        slave.go(0)
+        slave.do(m.Stop, last=1)
+        assert slave.until(m.Stopped).uncaught == 0
+
+
+@needs_io_uring
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"backend": "libaio", "sqpoll": True}, "sqpoll: a way of io_uring's, and the backend is libaio"),
+        ({"backend": "auto", "polled": True}, "name it as the backend"),
+    ],
+)
+def test_ways_of_io_uring_are_its_own(asked: dict[str, object], words: str) -> None:
+    with Client() as slave:
+        ((_, why),) = slave.refused(m.Prepare, **{"threads": 1, "lease_ns": 10**10} | asked)
+        assert words in why
+
+
+@needs_io_uring
+def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
+        slave.make_file(tmp_path / "lun", 4 << 20)
+        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
+        ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
+        assert what == "h+lun+w"
+        assert "its queue/io_poll is 0" in why and "leave `polled` out" in why
+
+
+def test_auto_without_io_uring_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: "it is off" if name == "io_uring" else "")
+    assert choose(on("a")) == Choice("libaio", "io_uring does not work here: it is off")
+
+
+def test_of_many_luns_a_few_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+    monkeypatch.setattr(backend_choice, "why_not", lambda name: "")
+
+    def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
+        tried.append(lun)
+        return 1.0, 2.0
+
+    monkeypatch.setattr(backend_choice, "try_both", try_both)
+    choose(on(*map(str, range(1000))))
+    assert tried == ["0", "250", "500", "750"]
+
+
+@needs_io_uring
+@pytest.mark.parametrize("backend", ["auto", "io_uring"])
+def test_a_step_with_a_backend_of_ones_choice(backend: str, tmp_path: Path) -> None:
+    with Client() as slave:
+        slave.prepare(backend)
+        slave.make_file(tmp_path / "lun", 4 << 20)
+        slave.create(tmp_path / "lun", Parameters(iops=MAX))
+        chosen = [
+            said.text for said in slave.all if isinstance(said, m.Remark) and said.text.startswith("backend auto")
+        ]
+        assert len(chosen) == (backend == "auto")
+        assert all("reads/s with io_uring" in text for text in chosen)
+        slave.go(0)
+        slave.do(m.Stop, last=1)
+        assert slave.until(m.Stopped).uncaught == 0
+
+
+@needs_io_uring
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the filter names a system call by its number on x86-64")
+def test_a_seccomp_filter_is_named_before_any_io() -> None:
+    with Client("-c", FILTERED) as slave:
+        hello = slave.hear()
+        assert isinstance(hello, m.Hello)
+        assert "io_uring" not in hello.backends
+        ((what, why),) = slave.refused(m.Prepare, backend="io_uring", threads=1, lease_ns=10**9)
+        assert what == "prepare"
+        assert "a seccomp filter forbids it" in why
+        slave.do(m.Prepare, backend="auto", threads=1, lease_ns=10**10)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """That a user without rights may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+@needs_io_uring
+@needs_root
+def test_a_limit_of_locked_memory_is_named_before_any_io(open_folder: Path) -> None:
+    with Client("-c", LOCKED) as slave:
+        slave.prepare("io_uring")
+        slave.make_file(open_folder / "lun", 4 << 20)
+        slave.create(open_folder / "lun", Parameters(iops=MAX, blocksize=65536, maxtags=16))
+        ((what, why),) = slave.refused(
+            m.Go, start_ns=2**62, length_ns=10**9, order=u32(0), classes=u32(0)
+        )  # fmt: skip
+        assert what == "go"
+        assert "raise the limit of locked memory (ulimit -l" in why
+
+
+@needs_io_uring
+def test_backends_are_tried_where_many_files_are_open(tmp_path: Path) -> None:
+    """A thousand LUNs are open by then: descriptors are beyond what select() takes."""
+    lun = tmp_path / "lun"
+    lun.write_bytes(os.urandom(1 << 20))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip("this user may not open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    held = [os.open(lun, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert all(rate > 0 for rate in backend_choice.try_both(str(lun), Parameters()))
+    finally:
+        for fd in held:
+            os.close(fd)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

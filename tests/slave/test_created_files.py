@@ -1,0 +1,335 @@
+"""Files that ivypy makes: whole, incompressible, removed; and nothing that is somebody else's touched."""
+
+import errno
+import os
+import subprocess
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.messages import FileToCreate, Refusal
+from ivypy.slave import created_files, extents
+from ivypy.slave.created_files import Cancelled, CannotMake, Files, Wanted, made_by_ivypy, wanted
+from ivypy.slave.fill_data import PIECE, pieces
+from tests.support.slave_devices import loop_device, mounted, need, needs_loops, run
+
+MIB = 1 << 20
+
+
+def quiet(text: str) -> None:
+    """Whom nobody listens to."""
+
+
+def ended(made: Files) -> None:
+    """What the end of its process does."""
+    made.remove()
+    for fd in made._locks.values():
+        os.close(fd)
+
+
+@pytest.fixture
+def marked(shm: Path) -> Path:
+    """A folder whose filesystem has user attributes."""
+    try:
+        os.setxattr(shm, created_files.MARK, b"x")
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+        pytest.skip("the filesystem of /dev/shm has no user attributes")
+    return shm
+
+
+def test_the_content_has_its_size_and_no_block_twice() -> None:
+    data = b"".join(pieces(8 * PIECE + 12345))
+    assert len(data) == 8 * PIECE + 12345
+    blocks = [data[i : i + 512] for i in range(0, len(data), 512)]
+    assert len(set(blocks)) == len(blocks)
+    assert len(zlib.compress(data, 9)) > len(data)
+
+
+def test_two_files_have_nothing_in_common() -> None:
+    one, two = (b"".join(pieces(PIECE)) for _ in range(2))
+    assert {one[i : i + 512] for i in range(0, PIECE, 512)}.isdisjoint(two[i : i + 512] for i in range(0, PIECE, 512))
+
+
+def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
+    said: list[str] = []
+    made = Files()
+    made.make([Wanted(f"{marked}/a", 3 * MIB + 5, False), Wanted(f"{marked}/b", 100, True)], said.append)
+    assert (marked / "a").stat().st_size == 3 * MIB + 5
+    assert (marked / "a").stat().st_mode & 0o777 == 0o600
+    assert made_by_ivypy(f"{marked}/a")
+    assert len(said) == 1
+    assert said[0].startswith("created 2 files, 3,145,833 bytes, in ")
+    made.remove()
+    assert sorted(p.name for p in marked.iterdir()) == ["b"]
+
+
+def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    ended(first)
+    before = (marked / "a").read_bytes()
+    said: list[str] = []
+    again = Files()
+    again.make([Wanted(f"{marked}/a", MIB, False)], said.append)
+    assert (marked / "a").read_bytes() == before
+    assert said == [f"{marked}/a is used as it is: ivypy made it before, with exactly 1 MiB"]
+    ended(again)
+    assert (marked / "a").exists(), "only who made a file removes it"
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marked: Path) -> None:
+    def want(files: Files) -> None:
+        files.make([Wanted(f"{marked}/b", MIB, False), Wanted(f"{marked}/a", MIB, False)], quiet)
+
+    first, second, third = Files(), Files(), Files()
+    first.make([Wanted(f"{marked}/a", MIB, keep)], quiet)
+    for other in (second, third):
+        with pytest.raises(CannotMake) as raised:
+            want(other)
+        assert raised.value.refusals == (Refusal(f"{marked}/a", created_files.IN_USE),)
+        assert not (marked / "b").exists(), "nothing else was made either"
+        other.remove()
+        assert (marked / "a").exists(), "it is not theirs"
+    ended(first)
+    assert (marked / "a").exists() is keep
+    want(second)  # what was kept is used as it is, and that is a use as well
+    with pytest.raises(CannotMake):
+        want(third)
+    second.make([Wanted(f"{marked}/a", MIB, False)], quiet)  # its own
+    ended(second)
+
+
+def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run that made it ended between the two looks."""
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, False)], quiet)
+    opened = created_files._opened
+
+    def late(path: str) -> int:
+        fd = opened(path)
+        ended(first)
+        return fd
+
+    monkeypatch.setattr(created_files, "_opened", late)
+    with pytest.raises(CannotMake, match="it is in use by another ivypy run"):
+        Files().make([Wanted(f"{marked}/a", MIB, False)], quiet)
+
+
+def test_where_there_are_no_locks_a_file_is_used_without(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unlockable(fd: int, operation: int) -> None:
+        raise OSError(errno.ENOTSUP, "Operation not supported")
+
+    monkeypatch.setattr("fcntl.flock", unlockable)
+    first = Files()
+    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    Files().make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    first.remove()
+    assert (marked / "a").exists()
+
+
+def somebodys(path: Path) -> None:
+    path.write_bytes(b"thesis")
+
+
+def somebodys_of_that_size(path: Path) -> None:
+    path.write_bytes(bytes(MIB))
+
+
+def unfinished(path: Path) -> None:
+    path.write_bytes(b"half")
+    os.setxattr(path, created_files.MARK, created_files.MAKING)
+
+
+def of_another_size(path: Path) -> None:
+    path.write_bytes(b"half")
+    os.setxattr(path, created_files.MARK, created_files.MADE)
+
+
+def link_to_somebodys(path: Path) -> None:
+    (path.parent / "thesis").write_bytes(bytes(MIB))
+    path.symlink_to("thesis")
+
+
+NOT_OURS = (
+    "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
+    " under `files` if its contents may be lost"
+)
+
+
+@pytest.mark.parametrize(
+    ("there", "reason"),
+    [
+        (somebodys, NOT_OURS),
+        (somebodys_of_that_size, NOT_OURS),
+        (link_to_somebodys, NOT_OURS),
+        (unfinished, "another ivypy is making it, or was killed while it did: remove it if none is running"),
+        (of_another_size, "ivypy made it before, but with 4 bytes and not 1 MiB: remove it"),
+    ],
+)
+def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reason: str, marked: Path) -> None:
+    there(marked / "a")
+    before = {p.name: p.read_bytes() for p in marked.iterdir()}
+    made = Files()
+    with pytest.raises(CannotMake) as raised:
+        made.make([Wanted(f"{marked}/b", MIB, False), Wanted(f"{marked}/a", MIB, False)], quiet)
+    made.remove()
+    assert raised.value.refusals == (Refusal(f"{marked}/a", reason),)
+    assert {p.name: p.read_bytes() for p in marked.iterdir()} == before, "nothing else was made either"
+
+
+def test_everything_against_it_is_said_at_once(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"thesis")
+    huge = 1 << 60
+    with pytest.raises(CannotMake) as raised:
+        Files().make([Wanted(f"{tmp_path}/a", MIB, False), Wanted(f"{tmp_path}/no/b", MIB, False)], quiet)
+    assert raised.value.refusals == (
+        Refusal(f"{tmp_path}/a", NOT_OURS),
+        Refusal(f"{tmp_path}/no/b", f"there is no folder {tmp_path}/no: make it"),
+    )
+    with pytest.raises(CannotMake, match=r"1 file, 1 EiB, is to be created, and .* has .* free"):
+        Files().make([Wanted(f"{tmp_path}/b", huge, False)], quiet)
+    with pytest.raises(CannotMake, match="it is to be created twice: give each file a path of its own"):
+        Files().make([Wanted(f"{tmp_path}/b", 1, False), Wanted(f"{tmp_path}/b", 1, False)], quiet)
+
+
+@needs_loops
+def test_a_disk_that_fills_up_leaves_nothing(shm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("mkfs.ext4")
+    monkeypatch.setattr(created_files, "_short_of_space", lambda wanted: ())  # as if another filled it meanwhile
+    with loop_device(shm, 16 << 20) as loop:
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "p") as point:
+            made = Files()
+            with pytest.raises(CannotMake, match="it cannot be written: No space left on device"):
+                made.make([Wanted(f"{point}/a", MIB, True), Wanted(f"{point}/b", 64 * MIB, True)], quiet)
+            assert {p.name for p in point.iterdir()} == {"lost+found"}
+
+
+def test_an_end_in_the_middle_leaves_nothing_even_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Files()
+
+    def interrupted(size: int) -> Iterator[bytes]:
+        yield bytes(MIB)
+        made.cancel()
+        yield bytes(MIB)
+
+    monkeypatch.setattr(created_files, "pieces", interrupted)
+    with pytest.raises(Cancelled):
+        made.make([Wanted(f"{tmp_path}/a", 2 * MIB, True)], quiet)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
+    made = Files()
+    made.make([Wanted(f"{tmp_path}/a", 100, False)], quiet)
+    (tmp_path / "thesis").write_bytes(b"thesis")
+    (tmp_path / "thesis").rename(tmp_path / "a")
+    made.remove()
+    assert (tmp_path / "a").read_bytes() == b"thesis"
+
+
+@needs_loops
+def test_nor_where_the_filesystem_gives_the_new_file_the_old_ones_number(shm: Path) -> None:
+    """As ext4 does at once, unless the old one is still open."""
+    need("mkfs.ext4")
+    with loop_device(shm) as loop:
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "p") as point:
+            made = Files()
+            made.make([Wanted(f"{point}/a", 100, False)], quiet)
+            (point / "a").unlink()
+            (point / "a").write_bytes(b"thesis")
+            made.remove()
+            assert (point / "a").read_bytes() == b"thesis"
+
+
+@pytest.mark.parametrize(
+    ("asked", "paths"),
+    [
+        (FileToCreate("/d/f", 1, 1, False), ["/d/f"]),
+        (FileToCreate("/d/f{}", 1, 1, False), ["/d/f0"]),
+        (FileToCreate("/d/f{}.dat", 1, 3, False), ["/d/f0.dat", "/d/f1.dat", "/d/f2.dat"]),
+    ],
+)
+def test_several_files_are_numbered(asked: FileToCreate, paths: list[str]) -> None:
+    assert [file.path for file in wanted(asked)] == paths
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (FileToCreate("/d/f", 1, 3, False), "3 files need {} in their path, which becomes each one's number"),
+        (FileToCreate("/d/f", 0, 1, False), "1 files of 0 bytes are none: ask for at least 1 of each"),
+        (FileToCreate("/d/f", 1, 0, False), "0 files of 1 bytes are none: ask for at least 1 of each"),
+    ],
+)
+def test_files_that_cannot_be_numbered_or_hold_nothing(asked: FileToCreate, reason: str) -> None:
+    with pytest.raises(CannotMake) as raised:
+        wanted(asked)
+    assert raised.value.refusals == (Refusal("/d/f", reason),)
+
+
+@pytest.fixture
+def extent_folder(tmp_path: Path) -> Path:
+    """A folder whose filesystem tells its extents."""
+    probe = tmp_path / "probe"
+    with open(probe, "wb") as file:
+        file.truncate(4096)
+    if extents.unwritten_bytes(str(probe)) == 0:
+        pytest.skip("the filesystem of the temporary folder does not tell its extents")
+    return tmp_path
+
+
+class TestExtents:
+    def test_a_file_written_whole_has_no_remark(self, extent_folder: Path) -> None:
+        Files().make([Wanted(f"{extent_folder}/a", 5 * MIB + 1, True)], quiet)
+        assert extents.remark(f"{extent_folder}/a") is None
+
+    def test_what_was_only_allocated_is_remarked(self, extent_folder: Path) -> None:
+        path = extent_folder / "a"
+        subprocess.run(["fallocate", "-l", "8M", str(path)], check=True)
+        assert extents.unwritten_bytes(str(path)) == 8 * MIB
+        with open(path, "r+b") as file:
+            file.seek(2 * MIB)
+            file.write(b"x" * MIB)
+        assert extents.remark(str(path)) == (
+            f"unwritten_extents: 7,340,032 of 8,388,608 bytes of {path} were never written, so reads of them do not"
+            " reach the disk; write the file whole once, or let the plan `create` it"
+        )
+
+    def test_holes_count_and_many_extents_are_asked_for_in_batches(self, extent_folder: Path) -> None:
+        path = extent_folder / "a"
+        count = extents.BATCH + 100
+        with open(path, "wb") as file:
+            for i in range(count):
+                file.seek(i * 8192)
+                file.write(b"x" * 4096)
+            file.truncate(count * 8192)
+        assert extents.unwritten_bytes(str(path)) == count * 4096
+
+    def test_a_filesystem_that_does_not_say_is_believed(self, shm: Path) -> None:
+        if not str(shm).startswith("/dev/shm"):
+            pytest.skip("there is no tmpfs here")
+        with open(shm / "a", "wb") as file:
+            file.truncate(MIB)
+        assert extents.remark(str(shm / "a")) is None
+
+
+def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    need("mount")
+    run("mount", "-t", "tmpfs", "-o", "ro", "ivypy-test", str(shm))
+    try:
+        with pytest.raises(CannotMake) as refused:
+            Files().make([Wanted(f"{shm}/a", MIB, False)], quiet)
+    finally:
+        run("umount", str(shm))
+    assert refused.value.refusals == (
+        Refusal(f"{shm}/a", f"{shm} is on a read-only filesystem: choose another folder, or mount it writable"),
+    )

@@ -1,0 +1,351 @@
+"""LUNs and their attributes: against lsblk on this machine, and on trees of devices that it does not have."""
+
+import json
+import os
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ivypy.protocol.lines import line, message
+from ivypy.protocol.messages import Lun, Refusal, Refused
+from ivypy.slave import block_devices, discovery, udev
+from ivypy.slave.discovery import listed, looked_at
+from ivypy.slave.lun_target import Target, target
+from ivypy.slave.write_gate import Surroundings
+from tests.support.slave_devices import found_files, loop_device, need, needs_loops, partitioned, run
+
+# lsblk's name for what we call otherwise, and how its value compares.
+SAME = {"size": "size", "log-sec": "logical_block_size", "phy-sec": "physical_block_size", "rq-size": "nr_requests"}
+
+
+def test_what_lsblk_lists_is_listed_with_the_same_attributes() -> None:
+    need("lsblk")
+    columns = "PATH,NAME,TYPE,SIZE,LOG-SEC,PHY-SEC,ROTA,SCHED,RQ-SIZE,RO,PKNAME"
+    listed = flat(json.loads(run("lsblk", "-J", "-b", "-o", columns))["blockdevices"])
+    ours = {str(d.path): d for d in block_devices.all_devices()}
+    theirs = {entry["path"]: entry for entry in listed if entry["size"]}
+    for path in ours.keys() | theirs.keys():
+        if path.startswith(("/dev/loop", "/dev/zram")):
+            continue  # other tests' devices come and go
+        seen, expected = ours[path].attributes, theirs[path]
+        for theirs_name, name in SAME.items():
+            assert seen.get(name) == expected[theirs_name], (path, name)
+        assert seen["rotational"] == int(expected["rota"])
+        assert seen["read_only"] == int(expected["ro"])
+        assert seen.get("scheduler") == expected["sched"]
+        assert seen.get("partition_of") == (expected["pkname"] if expected["type"] == "part" else None)
+
+
+def flat(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = []
+    for entry in entries:
+        children = entry.pop("children", [])
+        found += [entry, *flat(children)]
+    return found
+
+
+@needs_loops
+def test_loop_devices_and_their_partitions(shm: Path) -> None:
+    need("sfdisk", "partx")
+    with loop_device(shm, 64 << 20, "--sector-size", "4096") as loop, partitioned(loop, "16MiB") as (partition,):
+        there, refusals = listed(True, ())
+        assert refusals == []
+        assert {loop, partition} <= {lun.path for lun in there}
+        (disk, part), refusals = looked_at([loop, partition])
+        assert refusals == []
+        assert (disk.kind, disk.size, disk.block) == ("block", 64 << 20, 4096)
+        assert disk.attributes["name"] == Path(loop).name
+        assert (part.size, part.attributes["partition_of"]) == (16 << 20, Path(loop).name)
+        assert "partition_of" not in disk.attributes
+        assert disk.refusals[0].startswith(f"it has partitions ({Path(partition).name})")
+        assert part.refusals == ()
+    assert loop not in {lun.path for lun in listed(True, ())[0]}, "a loop device without a backing file is no LUN"
+
+
+class Tree:
+    """A root folder with the small files of devices that this machine does not have."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "sys/block").mkdir(parents=True)
+        (root / "dev").mkdir()
+
+    def disk(self, device: str, name: str, number: str, **files: str) -> Path:
+        """A disk below the sysfs folder of its `device`, which is in sys/devices."""
+        folder = self.root / "sys/devices" / device / "block" / name
+        self.write(folder, size="2048", dev=number, **files)
+        (folder / "device").symlink_to("../..")
+        (self.root / "sys/block" / name).symlink_to(folder)
+        (self.root / "dev" / name).touch()
+        return folder
+
+    def write(self, folder: Path, **files: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            place = folder / name.replace("__", "/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text + "\n")
+
+    def attributes(self) -> dict[str, dict[str, int | float | str]]:
+        return {d.name: d.attributes for d in block_devices.all_devices(self.root)}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+QUEUE = {
+    "queue__logical_block_size": "512",
+    "queue__physical_block_size": "4096",
+    "queue__rotational": "0",
+    "queue__scheduler": "none [mq-deadline] kyber",
+    "queue__nr_requests": "256",
+    "ro": "0",
+}
+DRIVEN = {
+    "kind": "block",
+    "size": 1 << 20,
+    "logical_block_size": 512,
+    "physical_block_size": 4096,
+    "rotational": 0,
+    "scheduler": "mq-deadline",
+    "nr_requests": 256,
+    "read_only": 0,
+}
+
+
+def test_a_san_lun_by_sysfs_alone(tree: Tree) -> None:
+    target = "pci0000:3a/0000:3b:00.0/host2/rport-2:0-1/target2:0:0/2:0:0:7"
+    tree.disk(target, "sdq", "65:0", **QUEUE)
+    device = tree.root / "sys/devices" / target
+    tree.write(device, vendor="HITACHI ", model="OPEN-V          ", wwid="naa.60060e8007c31d000030c31d00000107")
+    (device / "vpd_pg80").write_bytes(b"\0\x80\0\x0c50 0C31D0107")
+    tree.write(tree.root / "sys/devices/pci0000:3a/0000:3b:00.0", numa_node="1")
+    assert tree.attributes()["sdq"] == DRIVEN | {
+        "path": "/dev/sdq",
+        "name": "sdq",
+        "vendor": "HITACHI",
+        "model": "OPEN-V",
+        "serial": "50 0C31D0107",
+        "wwn": "0x60060e8007c31d000030c31d00000107",
+        "transport": "fc",
+        "numa_node": 1,
+    }
+
+
+def test_udev_knows_better_than_sysfs(tree: Tree) -> None:
+    tree.disk("pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0", "sda", "8:0", **QUEUE)
+    device = tree.root / "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0"
+    tree.write(device, vendor="ATA", model="Samsung SSD 860 ")
+    tree.write(
+        tree.root / "run/udev/data",
+        **{
+            "b8:0": "S:disk/by-path/pci-0000:00:17.0-ata-1\nS:disk/by-id/wwn-0x5002538e40a1b2c3\n"
+            "S:disk/by-id/ata-Samsung_SSD_860_EVO_1TB_S3Z8NB0K\nW:4\nI:1\n"
+            "E:ID_MODEL=Samsung_SSD_860_EVO_1TB\nE:ID_MODEL_ENC=Samsung\\x20SSD\\x20860\\x20EVO\\x201TB\\x20\\x20\n"
+            "E:ID_SERIAL=Samsung_SSD_860_EVO_1TB_S3Z8NB0K\nE:ID_SERIAL_SHORT=S3Z8NB0K\n"
+            "E:ID_WWN=0x5002538e40a1b2c3\nG:systemd"
+        },
+    )
+    found = tree.attributes()["sda"]
+    assert {name: found[name] for name in ("vendor", "model", "serial", "wwn", "transport", "by_id")} == {
+        "vendor": "ATA",
+        "model": "Samsung SSD 860 EVO 1TB",
+        "serial": "S3Z8NB0K",
+        "wwn": "0x5002538e40a1b2c3",
+        "transport": "sata",
+        "by_id": "ata-Samsung_SSD_860_EVO_1TB_S3Z8NB0K",
+    }
+    assert "numa_node" not in found
+
+
+def test_nvme_with_its_hidden_path_and_fabrics(tree: Tree) -> None:
+    local = "pci0000:00/0000:5e:00.0/nvme/nvme0"
+    tree.disk(local, "nvme0n1", "259:0", wwid="eui.0025385b21404321", **QUEUE)
+    tree.write(
+        tree.root / "sys/devices" / local,
+        model="SAMSUNG MZQL2",
+        serial="S64GNE0R",
+        transport="pcie",
+        numa_node="0",
+    )
+    tree.disk("virtual/nvme-fabrics/ctl/nvme1", "nvme1n1", "259:1", **QUEUE)
+    tree.write(tree.root / "sys/devices/virtual/nvme-fabrics/ctl/nvme1", transport="tcp", numa_node="-1")
+    hidden = tree.disk("pci0000:00/0000:5f:00.0/nvme/nvme2", "nvme2c2n1", "0:0", hidden="1", **QUEUE)
+    assert hidden.exists()
+    found = tree.attributes()
+    assert found.keys() == {"nvme0n1", "nvme1n1"}
+    first = found["nvme0n1"]
+    assert (first["transport"], first["serial"], first["model"]) == ("nvme", "S64GNE0R", "SAMSUNG MZQL2")
+    assert (first["wwn"], first["numa_node"]) == ("eui.0025385b21404321", 0)
+    assert found["nvme1n1"]["transport"] == "nvme_tcp"
+    assert "numa_node" not in found["nvme1n1"]
+
+
+def test_a_multipath_map_has_its_own_name_and_its_paths_have_a_holder(tree: Tree) -> None:
+    folder = tree.root / "sys/devices/virtual/block/dm-3"
+    tree.write(folder, size="2048", dev="253:3", dm__name="mpatha", dm__uuid="mpath-360060e8007c31d", **QUEUE)
+    (tree.root / "sys/block/dm-3").symlink_to(folder)
+    (tree.root / "dev/mapper").mkdir()
+    (tree.root / "dev/mapper/mpatha").touch()
+    path = tree.disk("pci0000:3a/host2/session4/target2:0:0/2:0:0:0", "sdb", "8:16", **QUEUE)
+    (path / "holders/dm-3").mkdir(parents=True)
+    found = {d.name: d for d in block_devices.all_devices(tree.root)}
+    assert found["dm-3"].path == "/dev/mapper/mpatha"
+    assert found["dm-3"].attributes["multipath"] == "mpatha"
+    assert found["sdb"].holders == ("dm-3",)
+    assert found["sdb"].attributes["transport"] == "iscsi"
+
+
+def test_a_partition_has_the_queue_but_not_the_identity_of_its_disk(tree: Tree) -> None:
+    folder = tree.disk("pci0000:00/usb2/2-1/host9/target9:0:0/9:0:0:0", "sdc", "8:32", **QUEUE)
+    tree.write(tree.root / "sys/devices/pci0000:00/usb2/2-1/host9/target9:0:0/9:0:0:0", vendor="Stick")
+    tree.write(folder / "sdc1", size="1024", dev="8:33", partition="1", ro="0")
+    (tree.root / "dev/sdc1").touch()
+    found = tree.attributes()
+    assert (found["sdc"]["vendor"], found["sdc"]["transport"]) == ("Stick", "usb")
+    assert found["sdc1"] == DRIVEN | {"path": "/dev/sdc1", "name": "sdc1", "size": 512 << 10, "partition_of": "sdc"}
+
+
+def test_stable_names_are_found_in_dev_where_udevs_database_is_missing(tree: Tree) -> None:
+    tree.disk("pci0000:00/virtio1", "vda", "254:0", serial="disk-7", **QUEUE)
+    links = tree.root / "dev/disk/by-id"
+    links.mkdir(parents=True)
+    (links / "virtio-disk-7").symlink_to("../../vda")
+    (links / "virtio-other").symlink_to("../../vdb")
+    found = tree.attributes()["vda"]
+    assert (found["by_id"], found["serial"], found["transport"]) == ("virtio-disk-7", "disk-7", "virtio")
+
+
+def test_what_has_no_node_or_no_size_is_no_lun(tree: Tree) -> None:
+    tree.disk("virtual/a", "loop0", "7:0", **QUEUE)
+    (tree.root / "dev/loop0").unlink()
+    zram = tree.disk("virtual/b", "zram0", "252:0", **QUEUE)
+    (zram / "size").write_text("0\n")
+    assert tree.attributes() == {}
+
+
+def test_a_name_in_udev_that_is_only_a_number_comes_last() -> None:
+    links = ("disk/by-id/wwn-0x1", "disk/by-id/scsi-SHITACHI_OPEN-V_1", "disk/by-id/scsi-360060e8007c31d00")
+    assert udev.Udev(links=links).by_id == "scsi-SHITACHI_OPEN-V_1"
+    assert udev.Udev(links=links[:1]).by_id == "wwn-0x1"
+    assert udev.Udev().by_id == ""
+
+
+def test_files_by_globs(tmp_path: Path) -> None:
+    for name, size in (("a1", 8192), ("a2", 4096), ("b", 4096), ("empty", 0)):
+        (tmp_path / name).write_bytes(os.urandom(size))
+    (tmp_path / "a3").mkdir()
+    there, refusals = found_files(f"{tmp_path}/a*", f"{tmp_path}/b", f"{tmp_path}/a1", f"{tmp_path}/none*")
+    assert refusals == []
+    assert [(lun.path, lun.size) for lun in there] == [
+        (f"{tmp_path}/a1", 8192),
+        (f"{tmp_path}/a2", 4096),
+        (f"{tmp_path}/b", 4096),
+    ]
+    first = there[0]
+    assert isinstance(first, Lun)
+    assert first.attributes["kind"] == "file"
+    assert first.attributes["filesystem"]
+    assert str(tmp_path).startswith(str(first.attributes["mount"]))
+    assert (first.refusals, first.remarks) == ((), ())
+
+
+def test_a_path_that_is_no_file_is_refused_with_its_remedy(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    paths = [str(tmp_path / "missing"), str(tmp_path), str(tmp_path / "empty"), "/dev/null"]
+    assert found_files(*paths) == (
+        [],
+        [
+            Refusal(paths[0], "there is nothing to drive (No such file or directory): check the path"),
+            Refusal(paths[1], "it is a folder: name the files in it"),
+            Refusal(paths[2], "it is an empty file: write it, or let the plan `create` it"),
+            Refusal(paths[3], "it is neither a block device nor a file"),
+        ],
+    )
+
+
+def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a hung device does: a read of it does not come back."""
+    for name in ("fine", "hung"):
+        (tmp_path / name).write_bytes(b"x" * 4096)
+    answer = threading.Event()
+    real = discovery.look_at
+
+    def look(path: str, *more: Any) -> list[Lun | Refusal]:
+        if path.endswith("hung"):
+            answer.wait(30)
+        return real(path, *more)
+
+    monkeypatch.setattr(discovery, "look_at", look)
+    monkeypatch.setattr(discovery, "ANSWER_S", 0.2)
+    try:
+        fine, hung = found_files(f"{tmp_path}/*")[0]
+        assert fine.refusals == () and fine.identity is not None and hung.identity is None
+        said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
+        assert (hung.refusals, hung.remarks) == ((said,), (said,))
+    finally:
+        answer.set()
+
+
+def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "fine").write_bytes(b"x" * 4096)
+    answer = threading.Event()
+    real = target
+
+    def look(path: str, around: Surroundings, root: Path) -> Target:
+        if path.endswith("hung"):
+            answer.wait(30)
+        return real(path, around, root)
+
+    monkeypatch.setattr(discovery, "target", look)
+    monkeypatch.setattr(discovery, "ANSWER_S", 0.2)
+    try:
+        there, refusals = found_files(f"{tmp_path}/hung", f"{tmp_path}/f*")
+        assert [lun.path for lun in there] == [f"{tmp_path}/fine"]
+        said = "its filesystem did not answer within 0.2 s: mend it, or leave it out of the plan"
+        assert refusals == [Refusal(f"{tmp_path}/hung", said)]
+    finally:
+        answer.set()
+
+
+@needs_loops
+def test_a_block_device_named_as_a_file_is_refused(shm: Path) -> None:
+    with loop_device(shm) as loop:
+        assert found_files(loop)[1] == [
+            Refusal(loop, f"it is a block device: select it instead, `select: {{path: {loop}}}`")
+        ]
+
+
+@needs_loops
+def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refused(shm: Path) -> None:
+    (shm / "file").write_bytes(b"x" * 512)
+    with loop_device(shm) as loop:
+        (shm / "by-id").symlink_to(loop)
+        good = [loop, f"{shm}/by-id"]
+        bad = ["/dev/nope0", f"{shm}/file", "/dev/null"]
+        there, refusals = listed(True, (), [*good, *bad])
+        found = {lun.path: lun.named for lun in there if lun.named}
+        assert found == {loop: tuple(good)}
+        assert {refusal.what: refusal.reason for refusal in refusals} == {
+            "/dev/nope0": "there is nothing to drive (No such file or directory): check the path",
+            f"{shm}/file": "it is a file, and no block device: put it under `files`",
+            "/dev/null": "it is neither a block device nor a file",
+        }
+
+
+def test_a_file_whose_name_cannot_be_said_is_refused(tmp_path: Path) -> None:
+    for name in (b"good", b"bad\xff", b"line\nbreak"):
+        with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
+            file.write(bytes(4096))
+    found, refusals = listed(False, [f"{tmp_path}/*"])
+    assert [Path(lun.path).name for lun in found] == ["good"]
+    assert [refusal.reason for refusal in refusals] == [
+        "its name is no UTF-8, or has control characters in it: rename it"
+    ] * 2
+    assert message(line(Refused(1, tuple(refusals))))

@@ -1,0 +1,236 @@
+"""Which LUN it is: the same after a restart of the machine, another when another stands in its place."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.agreement import FINGERPRINT, START
+from ivypy.protocol.messages import Consent, Identity
+from ivypy.protocol.parameters import Parameters
+from ivypy.slave import block_devices, lun_identity
+from ivypy.slave.lun_identity import _device, identity_of, machine
+from ivypy.slave.lun_target import target
+from ivypy.slave.workloads import Workloads
+from ivypy.slave.write_gate import Surroundings, hold
+from tests.slave.test_discovery import QUEUE, Tree
+from tests.slave.test_workloads import WRITE, on
+from tests.support.fake_engine import FakeEngine
+from tests.support.slave_devices import agreed, loop_device, need, needs_loops, partitioned, run
+
+
+def facts(path: str) -> dict[str, str]:
+    return dict(agreed(path).identity.facts)
+
+
+def of_tree(root: Path, name: str) -> tuple[tuple[str, str], ...]:
+    """The facts of a device of a tree; its ends are not read there."""
+    (device,) = (one for one in block_devices.all_devices(root) if one.name == name)
+    return _device(device, "", -1, root)
+
+
+def a_machine(root: Path, *, first: str, second: str, boot: str = "e1") -> Path:
+    """Two disks with a partition each: one with a serial number, the other with nothing; `first` comes first."""
+    tree = Tree(root)
+    for i, kind in enumerate((first, second)):
+        name, minor = f"vd{'ab'[i]}", 16 * i
+        more = {"serial": "S1"} if kind == "named" else {"diskseq": str(i + 3)}
+        folder = tree.disk(f"pci0000:00/virtio{kind}", name, f"254:{minor}", **more, **QUEUE)
+        part = f"{name}1"
+        tree.write(folder / part, size="1024", dev=f"254:{minor + 1}", partition="1", ro="0", start="2048",
+                   uevent="DEVNAME=x\nPARTUUID=u-" + kind)  # fmt: skip
+        (root / "dev" / part).touch()
+    tree.write(root / "proc/sys/kernel/random", boot_id=boot)
+    return root
+
+
+def test_a_disk_and_its_partition_are_the_same_under_another_name_after_a_restart(tmp_path: Path) -> None:
+    before = a_machine(tmp_path / "1", first="named", second="bare", boot="e1")
+    after = a_machine(tmp_path / "2", first="bare", second="named", boot="e2")
+    assert of_tree(before, "vda") == of_tree(after, "vdb") == (("serial", "S1"),)
+    assert of_tree(before, "vda1") == of_tree(after, "vdb1")
+    assert dict(of_tree(before, "vda1")) == {"serial": "S1", "PARTUUID": "u-named", "start": "2048"}
+    assert of_tree(before, "vda1") != of_tree(after, "vda1"), "another disk's, at the same path"
+
+
+def test_what_has_no_name_is_the_same_until_the_machine_starts_anew(tmp_path: Path) -> None:
+    before = a_machine(tmp_path / "1", first="bare", second="named", boot="e1")
+    after = a_machine(tmp_path / "2", first="bare", second="named", boot="e2")
+    assert dict(of_tree(before, "vda")) == {"attachment": "3", START: "e1"}
+    assert of_tree(before, "vda") != of_tree(after, "vda")
+    assert of_tree(before, "vda1")[:2] == of_tree(before, "vda")
+
+
+def test_volumes_are_known_by_their_managers_names(tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    for name, more in (("dm-0", {"dm__uuid": "LVM-abc", "dm__name": "v"}), ("md0", {"md__uuid": "1:2:3:4"})):
+        folder = tree.root / "sys/devices/virtual/block" / name
+        tree.write(folder, size="2048", dev=f"253:{len(name)}", diskseq="9", **more, **QUEUE)
+        (tree.root / "sys/block" / name).symlink_to(folder)
+        (tree.root / "dev" / name).touch()
+    assert of_tree(tmp_path, "dm-0") == (("dm uuid", "LVM-abc"),)
+    assert of_tree(tmp_path, "md0") == (("md uuid", "1:2:3:4"),)
+
+
+def test_a_machine_is_known_by_its_number_and_its_boards(tmp_path: Path) -> None:
+    def one(name: str, number: str, board: str) -> str:
+        root = tmp_path / name
+        Tree(root).write(root / "etc", **{"machine-id": number})
+        if board:
+            Tree.write(Tree.__new__(Tree), root / "sys/class/dmi/id", product_uuid=board)
+        return machine(root)
+
+    a, clone, board = one("a", "n1", "b1"), one("b", "n1", "b2"), one("c", "n1", "b1")
+    assert a == board != clone and len(a) == 16 and "n1" not in a
+    assert machine(tmp_path / "none") == machine(tmp_path / "nowhere"), "its name, where it has no number"
+
+
+def test_a_file_is_known_by_its_inode_and_birth(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(os.urandom(8192))
+    first = agreed(str(path)).identity
+    (tmp_path / "link").symlink_to(path)
+    assert agreed(str(tmp_path / "link")).identity == first
+    with open(path, "r+b") as file:
+        file.write(b"other contents")
+    assert agreed(str(path)).identity == first, "what is in it is the user's to know"
+    path.rename(tmp_path / "elsewhere")
+    path.write_bytes(os.urandom(8192))
+    assert agreed(str(path)).identity != first
+    (tmp_path / "elsewhere").rename(path)
+    assert agreed(str(path)).identity == first
+
+
+def test_a_file_without_a_birth_is_known_by_its_contents_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lun_identity, "_birth", lambda path: "")
+    path = tmp_path / "f"
+    path.write_bytes(bytes(200_000))
+    first = agreed(str(path)).identity
+    with open(path, "r+b") as file:
+        file.seek(100_000)
+        file.write(b"in its middle")
+    assert agreed(str(path)).identity == first
+    with open(path, "r+b") as file:
+        file.seek(190_000)
+        file.write(b"near its end")
+    assert agreed(str(path)).identity != first and FINGERPRINT in dict(first.facts)
+
+
+def test_what_moved_away_during_the_look_is_not_known(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 512)
+    lun = target(str(tmp_path / "f"), Surroundings.read())
+    (tmp_path / "g").write_bytes(b"y" * 512)
+    (tmp_path / "g").rename(tmp_path / "f")
+    with pytest.raises(OSError, match="its path became another's"):
+        identity_of(lun)
+
+
+@needs_loops
+class TestLoops:
+    def test_one_is_known_by_what_is_behind_it(self, shm: Path) -> None:
+        images = [shm / "image", shm / "other"]
+        for image in images:
+            image.write_bytes(bytes(2 << 20))
+        loop = run("losetup", "-f", "--show", str(images[0])).strip()
+        found: list[Identity] = []
+        first, second = map(str, images)
+        attached = [(first,), (first,), (second,), (first, "-o", "512"), (first, "--sizelimit", "1M")]
+        try:
+            for backing, *options in attached:
+                run("losetup", "-d", loop)
+                run("losetup", *options, loop, backing)
+                found.append(agreed(loop).identity)
+        finally:
+            run("losetup", "-d", loop)
+        assert found[0] == found[1], "attached anew"
+        assert len(set(found)) == 4, "another image of the same size, an offset, a limit"
+
+    def test_behind_one_whose_path_leads_nowhere_is_what_was_attached(self, shm: Path) -> None:
+        """As from another mount namespace: the image's inode may be another file's by then."""
+        with loop_device(shm) as loop:
+            assert "born" in facts(loop)
+            (backing,) = (one for one in shm.iterdir() if one.name.startswith("backing"))
+            (shm / "link").hardlink_to(backing)
+            backing.unlink()
+            found = facts(loop)
+            (shm / "link").rename(backing)
+            assert "born" not in found and {"attachment", START, "backing file"} <= found.keys()
+
+    def test_over_another_device_it_is_known_by_what_is_behind_that(self, shm: Path) -> None:
+        """The node below stays the same, whatever it leads to."""
+        images = [shm / "image", shm / "other"]
+        for image in images:
+            image.write_bytes(bytes(2 << 20))
+        inner = run("losetup", "-f", "--show", str(images[0])).strip()
+        outer = run("losetup", "-f", "--show", inner).strip()
+        found: list[Identity] = []
+        try:
+            for image in (*images, images[0]):
+                run("losetup", "-d", outer)
+                run("losetup", "-d", inner)
+                run("losetup", inner, str(image))
+                run("losetup", outer, inner)
+                found.append(agreed(outer).identity)
+        finally:
+            run("losetup", "-d", outer)
+            run("losetup", "-d", inner)
+        assert found[0] == found[2] != found[1]
+
+    def test_a_partition_is_known_by_its_disk_and_its_place(self, shm: Path) -> None:
+        need("sfdisk", "partx")
+        with loop_device(shm, 64 << 20) as loop, partitioned(loop, "8MiB", "8MiB") as (one, two):
+            first, second = facts(one), facts(two)
+            assert first["backing file"] == second["backing file"] == facts(loop)["backing file"]
+            assert first["start"] != second["start"]
+
+    def test_through_a_hold_it_is_the_same(self, shm: Path) -> None:
+        with loop_device(shm) as loop:
+            held = hold(loop)
+            try:
+                lun = target(loop, Surroundings.read())
+                assert identity_of(lun, held) == agreed(loop).identity
+            finally:
+                os.close(held)
+
+
+class TestKnownByItsContentsAlone:
+    """A device that nobody named, on a kernel that does not count attachments."""
+
+    @pytest.fixture
+    def loop(self, shm: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+        monkeypatch.setattr(lun_identity, "_backing", lambda *_: ())
+        monkeypatch.setattr(lun_identity, "_attached", lambda *_: ())
+        with loop_device(shm) as path:
+            yield path
+
+    @needs_loops
+    def test_what_we_wrote_ourselves_does_not_make_it_another_and_what_others_do(self, loop: str) -> None:
+        workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
+        asked = on(loop, WRITE, consent=True)
+        assert facts(loop).keys() == {FINGERPRINT}
+        for step in range(3):
+            assert workloads.create(asked) == [], step
+            scribble(loop, 4096, os.urandom(512))  # as the engine does
+            assert workloads.delete([0]) == []
+        scribble(loop, 8192, b"somebody")
+        (refusal,) = workloads.create(asked)
+        assert "it is another LUN than the one that was agreed to (that had fingerprint" in refusal.reason
+
+
+def scribble(path: str, at: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+        os.fsync(file.fileno())
+
+
+def test_consent_to_nothing_known_is_none(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(os.urandom(1 << 20))
+    workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
+    (asked,) = on(str(tmp_path / "f"), Parameters(), consent=True)
+    assert asked.consent is not None
+    empty = Consent(Identity(asked.consent.identity.machine, 1 << 20, ()), asked.consent.extents)
+    (refusal,) = workloads.create([replace(asked, consent=empty)])
+    assert "it is another LUN than the one that was agreed to" in refusal.reason

@@ -1,0 +1,167 @@
+"""One instance over several threads: what its parts are told, and that their sums are its own."""
+
+import errno
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.counters import Count, ThreadCount
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.slave.spread import FIRST_FURTHER, Order, Part, split, threads_wanted
+from ivypy.slave.thread_assignment import shares
+from ivypy.slave.workloads import Workloads
+from tests.support.fake_engine import FakeEngine
+from tests.support.slave_client import Client, u32
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("iops", "maxtags", "parts", "told"),
+    [
+        (900.0, 4, 1, [(4, 900.0)]),
+        (900.0, 4, 2, [(2, 450.0), (2, 450.0)]),
+        (900.0, 3, 2, [(2, 600.0), (1, 300.0)]),
+        (MAX, 5, 3, [(2, MAX), (2, MAX), (1, MAX)]),
+        (900.0, 1, 2, [(1, 900.0), (1, 0.0)]),  # a part without a tag is paused
+        (MAX, 1, 2, [(1, MAX), (1, 0.0)]),
+        (0.0, 4, 2, [(2, 0.0), (2, 0.0)]),
+    ],
+)
+def test_tags_and_rate_are_shared(iops: float, maxtags: int, parts: int, told: list[tuple[int, float]]) -> None:
+    made = split(Parameters(iops=iops, maxtags=maxtags, blocksize=8192), parts)
+    assert [(one.maxtags, one.iops) for one in made] == told
+    assert all(one.blocksize == 8192 for one in made)
+
+
+@given(st.floats(0, 1e9), st.integers(1, 8192), st.integers(1, 256))
+def test_shares_of_a_rate_are_all_of_it(iops: float, maxtags: int, parts: int) -> None:
+    made = split(Parameters(iops=iops, maxtags=maxtags), parts)
+    assert sum(float(one.iops) for one in made) == pytest.approx(iops)
+    assert sum(one.maxtags for one in made if one.iops) == maxtags or iops < 1e-300
+
+
+@given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 16))
+def test_tags_that_fit_an_instances_buffers_fit_those_of_each_part(one: int, other: int, parts: int) -> None:
+    """So that an edit of a running instance, up to its ceiling, is never refused by the engine."""
+    maxtags, ceiling = sorted((one, other))
+    parts = min(parts, ceiling)  # as instances are dealt
+    told = split(Parameters(maxtags=maxtags), parts)
+    assert all(part.maxtags <= room for part, room in zip(told, shares(ceiling, parts), strict=True))
+
+
+def test_a_sequential_stream_stays_on_one_thread() -> None:
+    assert threads_wanted(Parameters(spread=4)) == 4
+    assert threads_wanted(Parameters(spread=4, iosequencer=Iosequencer.SEQUENTIAL)) == 1
+
+
+def rows(*values: Sequence[int]) -> bytes:
+    return array("q", [value for row in values for value in row]).tobytes()
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.data())
+def test_rows_of_parts_come_to_one(sizes: list[int], data: st.DataObject) -> None:
+    numbers = [10 + n for n in range(len(sizes))]
+    further = iter(range(FIRST_FURTHER, FIRST_FURTHER + 99))
+    parts = {
+        number: [Part(number if k == 0 else next(further), k, 1) for k in range(size)]
+        for number, size in zip(numbers, sizes, strict=True)
+    }
+    order = Order.of(numbers, parts)
+    value = st.integers(0, 2**40)
+    collected = [data.draw(st.lists(value, min_size=len(Count), max_size=len(Count))) for _ in order.engine]
+    folded = np.frombuffer(order.counts(rows(*collected)), "<i8").reshape(-1, len(Count))
+    assert order.engine[: len(numbers)] == tuple(numbers)
+    for place, number in enumerate(numbers):
+        its = {part.number for part in parts[number]}
+        mine = np.array([row for row, of in zip(collected, order.engine, strict=True) if of in its])
+        for column in Count:
+            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS)
+            assert folded[place, column] == (mine[:, column].max() if highest else mine[:, column].sum())
+    faults = [(number, errno.EIO, 1) for number in order.engine]
+    assert order.faults(faults) == [(number, errno.EIO, size) for number, size in zip(numbers, sizes, strict=True)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    (tmp_path / "lun").write_bytes(os.urandom(1 << 20))
+    return str(tmp_path / "lun")
+
+
+def on(lun: str, number: int, parameters: Parameters, ceiling: int = 4) -> m.WorkloadToCreate:
+    return m.WorkloadToCreate(number, f"h+{lun}+w{number}", lun, None, parameters, ceiling, 4096)
+
+
+def test_an_instance_is_created_edited_and_deleted_on_all_its_threads(file: str) -> None:
+    engine = FakeEngine()
+    workloads = Workloads(engine, "null", [None, None])  # type: ignore[arg-type]
+    both = [on(file, 0, Parameters(spread=8, maxtags=4, iops=100.0)), on(file, 1, Parameters(), ceiling=1)]
+    assert workloads.create(both) == []
+    created = [word for word in engine.did if word.startswith("create")]
+    assert created == ["create 0 on 0 by 0", f"create {FIRST_FURTHER} on 0 by 1", "create 1 on 0 by 0"]
+    edit = m.EditWorkloads(1, 1, (m.Setting(0, Parameters(spread=8, maxtags=4, iops=50.0)),))
+    assert workloads.check_edit(edit) == []
+    assert [(number, told["iops"], told["maxtags"]) for number, told in workloads.settings_of(edit)] == [
+        (0, 25.0, 2),
+        (FIRST_FURTHER, 25.0, 2),
+    ]
+    order = workloads.order_of(m.Go(1, 0, 1, u32(1, 0), u32(0, 1)))
+    assert (order.engine, order.owners) == ((1, 0, FIRST_FURTHER), (1,))
+    assert array("I", order.classes([0, 1])).tolist() == [0, 1, 1]
+    assert workloads.delete([0]) == []
+    assert engine.did[-2:] == [f"delete {FIRST_FURTHER}", "delete 0"]
+    assert workloads.create([on(file, 7, Parameters(spread=2, maxtags=2))]) == []
+    assert engine.did[-1].startswith(f"create {FIRST_FURTHER} ")  # the number is used again
+
+
+def test_where_a_part_cannot_be_created_none_is_left(file: str) -> None:
+    engine = FakeEngine(faults={f"create {FIRST_FURTHER}": OSError(errno.ENOMEM, "no memory")})
+    workloads = Workloads(engine, "null", [None, None])  # type: ignore[arg-type]
+    both = [on(file, 0, Parameters(), ceiling=1), on(file, 1, Parameters(spread=2, maxtags=4))]
+    assert workloads.create(both) == [m.Refusal(f"h+{file}+w1", "the engine cannot drive it: no memory")]
+    assert engine.did[-3:] == ["delete 0", "delete 1", "close_lun 0"]
+
+
+def test_numbers_of_instances_end_where_those_of_parts_begin(file: str) -> None:
+    workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
+    ((_, why),) = [(one.what, one.reason) for one in workloads.create([on(file, FIRST_FURTHER, Parameters())])]
+    assert why == f"its number is {FIRST_FURTHER}, and they end at {FIRST_FURTHER - 1}"
+
+
+def test_a_real_slave_drives_one_instance_on_two_threads(tmp_path: Path) -> None:
+    """It stays one instance: a row, a rate and an edit; each thread does its share."""
+    before = Parameters(iops=4000.0, maxtags=8, spread=2)
+    with Client() as slave:
+        slave.prepare("null", threads=2)
+        slave.make_file(tmp_path / "lun")
+        slave.create(tmp_path / "lun", before, Parameters(iops=100.0))
+        slave.go(0, 1)
+        list(slave.results(1))
+        slave.do(m.EditWorkloads, edit=5, settings=(m.Setting(0, replace(before, iops=2000.0)),))
+        while counts(result := slave.until(m.Result))[0][Count.EDIT] != 5:
+            pass
+        (after,) = slave.results(1)
+        slave.do(m.Stop, last=after.subinterval + 1)
+        slave.until(m.Stopped)
+        slave.do(m.DeleteWorkloads, numbers=(0, 1))
+    assert len(counts(result)) == len(counts(after)) == 2
+    whole, other = counts(after)
+    assert whole[Count.DUE] == pytest.approx(2000 * after.length_ns / 1e9, abs=2)
+    assert other[Count.DUE] == pytest.approx(100 * after.length_ns / 1e9, abs=1)
+    threads = np.frombuffer(after.threads.data, "<i8").reshape(-1, len(ThreadCount))[:, ThreadCount.SUBMITTED]
+    assert threads.sum() == whole[Count.SUBMITTED] + other[Count.SUBMITTED]
+    assert threads.min() > 0.4 * whole[Count.SUBMITTED]
+
+
+def counts(result: m.Result) -> list[list[int]]:
+    rows = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
+    found: list[list[int]] = rows.tolist()
+    return found

@@ -1,0 +1,345 @@
+"""The gate: signed or held is never written. Judged as a table, gathered from real devices."""
+
+import contextlib
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.lines import line
+from ivypy.protocol.messages import Luns
+from ivypy.slave import block_devices
+from ivypy.slave.discovery import looked_at
+from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
+from ivypy.slave.storage_exports import Use
+from ivypy.slave.write_gate import (
+    Evidence,
+    Surroundings,
+    claim,
+    is_claimed,
+    is_written,
+    judge,
+    of_block,
+    of_file,
+    remarks,
+)
+from tests.support.slave_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentences"),
+    [
+        (Evidence("/dev/sdb"), ()),
+        (
+            Evidence("/dev/sdb", uses=(("it", Use("is mounted at /data", "umount /data")),)),
+            ("it is mounted at /data: umount /data",),
+        ),
+        (
+            Evidence(
+                "/dev/sdb",
+                uses=(("/dev/sdb1 on it", Use("is mounted at /boot", "umount /boot")),),
+                partitions=("sdb1", "sdb2"),
+                claimed=True,
+            ),
+            (
+                "/dev/sdb1 on it is mounted at /boot: umount /boot",
+                "it has partitions (sdb1, sdb2): wipefs -a /dev/sdb and blockdev --rereadpt /dev/sdb,"
+                " if none is wanted",
+            ),
+        ),
+        (
+            Evidence("/dev/sdb", holders=("dm-3",), claimed=True),
+            ("dm-3 is built upon it: take it out of that volume, array or map first, or name dm-3 itself",),
+        ),
+        (Evidence("/dev/sdb", read_only="/dev/sdb"), ("it is read-only: blockdev --setrw /dev/sdb",)),
+        (Evidence("/a/f", read_only="/a"), ("/a is mounted read-only: mount -o remount,rw /a",)),
+        (
+            Evidence("/dev/sdb", claimed=True),
+            ("another program has opened it exclusively: find it with fuser -v /dev/sdb, and end it",),
+        ),
+        (
+            Evidence("/dev/sdb", signatures=("LVM2", "xfs")),
+            (
+                "it has the signature of LVM2: wipefs -a /dev/sdb, if its contents are not wanted",
+                "it has the signature of xfs: wipefs -a /dev/sdb, if its contents are not wanted",
+            ),
+        ),
+        (
+            Evidence("/dev/sdb", unreadable="Input/output error"),
+            ("it cannot be told what it holds (Input/output error): only what can be read may be written",),
+        ),
+        (
+            Evidence("/a/f", open_elsewhere=True),
+            ("another program has it open for writing: find it with fuser -v /a/f as root, and end it",),
+        ),
+        (
+            Evidence("/a/f", names=3),
+            ("it is one file under 3 names: copy it, so that no other name loses its contents",),
+        ),
+    ],
+)
+def test_what_is_seen_is_judged_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
+    assert judge(seen) == sentences
+
+
+def device_at(path: str) -> block_devices.BlockDevice:
+    device = block_devices.at(path)
+    assert device is not None
+    return device
+
+
+def judged(path: str) -> tuple[str, ...]:
+    return judge(of_block(device_at(path), Surroundings.read()))
+
+
+@pytest.fixture
+def loop(shm: Path) -> Iterator[str]:
+    with loop_device(shm) as path:
+        yield path
+
+
+@needs_loops
+class TestOnLoopDevices:
+    """The same evidence, made on real devices."""
+
+    def test_an_empty_one_may_be_written(self, loop: str) -> None:
+        assert judged(loop) == ()
+
+    def test_a_mounted_filesystem(self, loop: str, shm: Path) -> None:
+        need("mkfs.ext4")
+        run("mkfs.ext4", "-q", loop)
+        with mounted(loop, shm / "a b"):
+            assert judged(loop) == (
+                f"it is mounted at {shm}/a b: umount {shm}/a b",
+                f"it has the signature of ext2, ext3 or ext4: wipefs -a {loop}, if its contents are not wanted",
+            )
+        assert len(judged(loop)) == 1
+
+    def test_a_volume_of_lvm_and_a_partition_table(self, loop: str) -> None:
+        with open(loop, "r+b") as device:
+            device.seek(512)
+            device.write(b"LABELONE" + bytes(16) + b"LVM2 001")
+        assert judged(loop) == (f"it has the signature of LVM2: wipefs -a {loop}, if its contents are not wanted",)
+        with open(loop, "r+b") as device:
+            device.write(bytes(4096))
+            device.seek(446)
+            device.write(bytes((0, 1, 1, 0, 0x83, 1, 1, 0, 8, 0, 0, 0, 0, 1, 0, 0)))
+            device.seek(510)
+            device.write(b"\x55\xaa")
+        assert "it has the signature of MBR partition table" in judged(loop)[0]
+
+    def test_swap_in_use(self, loop: str, tmp_path: Path) -> None:
+        root = machine(tmp_path, swaps=(loop,))  # a test must not change the machine's own swap
+        assert judge(of_block(device_at(loop), Surroundings.read(root))) == (f"it is in use as swap: swapoff {loop}",)
+
+    def test_what_someone_holds_exclusively(self, loop: str) -> None:
+        held = os.open(loop, os.O_RDONLY | os.O_EXCL)
+        try:
+            assert is_claimed(loop)
+            assert judged(loop) == (
+                f"another program has opened it exclusively: find it with fuser -v {loop}, and end it",
+            )
+        finally:
+            os.close(held)
+        assert not is_claimed(loop)
+
+    def test_a_claim_keeps_others_from_mounting_it(self, loop: str, shm: Path) -> None:
+        need("mkfs.ext4", "mount")
+        run("mkfs.ext4", "-q", loop)
+        held = claim(loop)
+        try:
+            with pytest.raises(AssertionError, match=r"busy|already mounted"), mounted(loop, shm / "point"):
+                pass
+        finally:
+            os.close(held)
+
+    def test_a_read_only_device(self, loop: str) -> None:
+        run("blockdev", "--setro", loop)
+        assert judged(loop) == (f"it is read-only: blockdev --setrw {loop}",)
+
+    def test_its_backing_file_is_not_written_either(self, loop: str, shm: Path) -> None:
+        backing = next(shm.glob("backing-*"))
+        assert judge(of_file(str(backing), Surroundings.read())) == (
+            f"it is what {loop} is made of: losetup -d {loop}",
+        )
+
+
+def test_a_file_with_a_second_name(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"x" * 4096)
+    assert judge(of_file(str(tmp_path / "one"), Surroundings.read())) == ()
+    (tmp_path / "two").hardlink_to(tmp_path / "one")
+    (refusal,) = judge(of_file(str(tmp_path / "one"), Surroundings.read()))
+    assert refusal.startswith("it is one file under 2 names")
+
+
+MOUNTINFO = b"""\
+22 27 0:21 / /proc rw,relatime - proc proc rw
+27 1 254:0 / / rw,relatime shared:1 master:2 - ext4 /dev/vda rw,discard
+30 27 8:17 / /mnt/a\\040b ro,relatime shared:3 - xfs /dev/sdb1 rw,attr2
+31 27 0:44 /sub /btr rw - btrfs /dev/sdc rw
+32 27 8:33 / /sup rw,nosuid - ext4 /dev/sdc1 ro,errors=continue
+"""
+
+
+def test_mounts_are_read_with_their_escapes_and_either_read_only() -> None:
+    assert parse_mountinfo(MOUNTINFO) == (
+        Mount((0, 21), "/proc", "proc", "proc", False),
+        Mount((254, 0), "/", "ext4", "/dev/vda", False),
+        Mount((8, 17), "/mnt/a b", "xfs", "/dev/sdb1", True),
+        Mount((0, 44), "/btr", "btrfs", "/dev/sdc", False),
+        Mount((8, 33), "/sup", "ext4", "/dev/sdc1", True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "point"), [("/", "/"), ("/etc/x", "/"), ("/mnt/a b/f", "/mnt/a b"), ("/mnt/a", "/"), ("/btrfs/f", "/")]
+)
+def test_a_path_lies_on_the_mount_with_the_longest_point(path: str, point: str) -> None:
+    mount = mount_of(path, parse_mountinfo(MOUNTINFO))
+    assert mount is not None
+    assert mount.point == point
+
+
+def test_a_later_mount_on_the_same_point_hides_the_earlier() -> None:
+    mount = mount_of("/x/f", (Mount((1, 1), "/x", "ext4", "a", False), Mount((2, 2), "/x", "xfs", "b", False)))
+    assert mount is not None
+    assert mount.filesystem == "xfs"
+
+
+def test_swaps() -> None:
+    text = b"Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda2\tpartition\t1\t0\t-2\n/swap\\040file file\t1\t0\t-3\n"
+    assert parse_swaps(text) == ("/dev/sda2", "/swap file")
+
+
+# What Unicode takes for an end of line or a blank and the kernel does not; and what is no Unicode at all.
+ODD = ("\u2028", "\x0b", "\x0c", "\x1c", "\x85", "\xa0", "\u3000", "\r", os.fsdecode(b"\xff"))
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_a_path_with_an_odd_byte_is_mounted_and_swap_all_the_same(odd: str) -> None:
+    path = f"/mnt/a{odd}b"
+    mountinfo = os.fsencode(f"36 35 8:1 / {path} rw,relatime - ext4 /dev/sda1 rw\n37 36 8:2 / /x rw - xfs {path} rw\n")
+    assert parse_mountinfo(mountinfo) == (
+        Mount((8, 1), path, "ext4", "/dev/sda1", False),
+        Mount((8, 2), "/x", "xfs", path, False),
+    )
+    assert parse_swaps(os.fsencode(f"Filename\t\tType\n{path} file\t\t1\t0\t-2\n")) == (path,)
+
+
+@needs_loops
+@pytest.mark.parametrize("odd", [*ODD, " ", "\n", "\t"])
+def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
+    need("mkfs.ext4")
+    run("mkfs.ext4", "-q", loop)
+    with mounted(loop, shm / f"a{odd}b") as point:
+        shown = os.fsencode(point).decode("utf-8", "backslashreplace")
+        assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
+        assert line(Luns(1, tuple(looked_at([loop])[0]))), "it can be told"
+
+
+@needs_loops
+@pytest.mark.parametrize("odd", [*ODD, " ", "\n", "\t"])
+@pytest.mark.parametrize("name", ["image{}", "{}image", "im{}age"])
+def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, odd: str, shm: Path) -> None:
+    image = shm / name.format(odd)
+    image.write_bytes(os.urandom(1 << 20))
+    loop = run("losetup", "-f", "--show", str(image)).strip()
+    try:
+        assert judge(of_file(str(image), Surroundings.read())) == (f"it is what {loop} is made of: losetup -d {loop}",)
+    finally:
+        run("losetup", "-d", loop)
+
+
+@needs_loops
+def test_a_device_that_cannot_be_read_to_its_end(shm: Path) -> None:
+    with loop_device(shm, 32 << 20) as loop:
+        os.truncate(next(shm.glob("backing-*")), 16 << 20)
+        (refusal,) = judged(loop)
+        assert refusal == "it cannot be told what it holds (Input/output error): only what can be read may be written"
+
+
+@needs_loops
+def test_a_file_on_a_filesystem_that_is_mounted_read_only(loop: str, shm: Path) -> None:
+    need("mkfs.ext4")
+    run("mkfs.ext4", "-q", loop)
+    with mounted(loop, shm / "p") as point:
+        (point / "f").write_bytes(b"x" * 4096)
+        run("mount", "-o", "remount,ro", str(point))
+        assert judge(of_file(str(point / "f"), Surroundings.read())) == (
+            f"{point} is mounted read-only: mount -o remount,rw {point}",
+        )
+
+
+@needs_loops
+def test_a_disk_with_a_mounted_partition(shm: Path) -> None:
+    need("sfdisk", "partx", "mkfs.ext4")
+    with loop_device(shm, 64 << 20) as loop, partitioned(loop, "16MiB", "16MiB") as (partition, second):
+        run("mkfs.ext4", "-q", partition)
+        with mounted(partition, shm / "p"):
+            assert judged(loop)[:2] == (
+                f"{partition} on it is mounted at {shm}/p: umount {shm}/p",
+                f"it has partitions ({Path(loop).name}p1, {Path(loop).name}p2):"
+                f" wipefs -a {loop} and blockdev --rereadpt {loop}, if none is wanted",
+            )
+            assert judged(second) == ()
+
+
+def as_nobody(look: Callable[[], str]) -> str:
+    """What `look` says in a process of a user without rights."""
+    here, there = os.pipe()
+    if (child := os.fork()) == 0:
+        said = "it raised"
+        with contextlib.suppress(Exception):
+            os.setgroups([])
+            os.setresgid(65534, 65534, 65534)
+            os.setresuid(65534, 65534, 65534)
+            said = look()
+        os.write(there, said.encode())
+        os._exit(0)
+    os.close(there)
+    with open(here) as answer:
+        said = answer.read()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
+    said = as_nobody(lambda: Surroundings.read().unseen)
+    assert re.fullmatch(r"\d+ process(es)? could not be looked at: run the slave as root", said)
+    device = Evidence("/dev/sdb", unseen=said)
+    assert judge(device) == ()
+    assert remarks(device) == (f"whether a program has it open for writing is not known: {said}",)
+    assert remarks(replace(device, claimed=True)) == (), "it is refused already"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_of_his_own_file_everyone_knows_whether_it_is_written(shm: Path) -> None:
+    shm.chmod(0o755)
+    file = shm / "f"
+    file.write_bytes(b"x" * 4096)
+    assert as_nobody(lambda: str(is_written(str(file)))) == "None"
+    os.chown(file, 65534, 65534)
+    assert as_nobody(lambda: str(is_written(str(file)))) == "False"
+    words = ["bash", "-c", 'exec 3<>"$1"; echo done; read -r _', "bash", str(file)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as opener:
+        assert opener.stdout is not None and opener.stdout.readline()
+        assert as_nobody(lambda: str(is_written(str(file)))) == "True"
+        assert as_nobody(lambda: str(judge(of_file(str(file), Surroundings.read())))).startswith(
+            "('another program has it open for writing"
+        )
+
+
+def test_whoever_opens_a_file_while_it_is_asked_about_ends_nobody(tmp_path: Path) -> None:
+    """A lease that another breaks is told by a signal, which would end this process if it were SIGIO."""
+    (tmp_path / "f").write_bytes(b"x")
+    words = ["bash", "-c", 'echo done; while :; do exec 3<>"$1"; exec 3>&-; done', "bash", str(tmp_path / "f")]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as opener:
+        assert opener.stdout is not None and opener.stdout.readline()
+        seen = {is_written(str(tmp_path / "f")) for _ in range(2000)}
+        opener.kill()
+    assert seen <= {True, False}

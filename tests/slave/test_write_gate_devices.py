@@ -1,0 +1,853 @@
+"""The gate on prepared devices: each in the state that a row names, and a slave told to write it with consent.
+
+Rows with a reason must be refused for that reason, and not a byte of the device may change; the others must be taken.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol import messages as m
+from ivypy.protocol.parameters import Parameters
+from ivypy.slave.discovery import looked_at
+from ivypy.slave.signatures import SIGNATURES, Signature
+from tests.support import devices
+from tests.support.slave_client import Client
+from tests.support.slave_devices import loop_device, mounted, need, needs_loops, partitioned, run
+
+pytestmark = [pytest.mark.slow, needs_loops]
+
+SIZE = 8 << 20  # bytes of a prepared device
+MiB = 1 << 20
+
+
+@dataclass
+class Prepared:
+    """Where a row puts what it makes, and how that is undone."""
+
+    folder: Path
+    undo: contextlib.ExitStack
+    names: Iterator[int] = field(default_factory=lambda: iter(range(100)))
+
+    def path(self) -> Path:
+        return self.folder / f"made-{next(self.names)}"
+
+    def file(self, size: int = SIZE) -> str:
+        path = self.path()
+        path.write_bytes(os.urandom(size))
+        return str(path)
+
+    def loop(self, size: int = SIZE, *options: str) -> str:
+        folder = self.path()
+        folder.mkdir()
+        return self.undo.enter_context(loop_device(folder, size, *options))
+
+    def over(self, path: str, *options: str) -> str:
+        """A loop device over a device or file."""
+        loop = run("losetup", "-f", "--show", *options, path).strip()
+        self.undo.callback(run, "losetup", "-d", loop)
+        return loop
+
+    def parts(self, device: str) -> list[str]:
+        need("sfdisk", "partx")
+        return self.undo.enter_context(partitioned(device, "2MiB", "2MiB"))
+
+    def ext4(self, device: str) -> str:
+        run("mkfs.ext4", "-q", "-F", device)
+        return device
+
+    def mount(self, device: str, how: str = "ro") -> Path:
+        """Read-only, unless it is said otherwise: a filesystem that is mounted writes by itself."""
+        return self.undo.enter_context(mounted(device, self.path(), "-o", how))
+
+    def bind(self, what: str, where: str) -> None:
+        run("mount", "--bind", what, where)
+        self.undo.callback(run, "umount", where)
+
+    def zram(self) -> str:
+        return self.undo.enter_context(devices.zram(SIZE))
+
+    def process(self, script: str, *words: str, within: tuple[str, ...] = ()) -> None:
+        """A process that has done what bash is told to, and lives until the row is over."""
+        self.program(*within, "bash", "-c", script + "\necho done; read -r _", "bash", *words)
+
+    def program(self, *words: str) -> None:
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdin is not None and process.stdout is not None
+        self.undo.enter_context(process)  # closes its input, and so ends it
+        assert process.stdout.readline() == "done\n"
+
+    def open(self, path: str, how: str = "3<>") -> None:
+        self.process(f'exec {how}"$1"', path)
+
+    def opened_by(self, pid: int) -> list[str]:
+        return [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+
+    def hold(self, path: str, flags: int) -> None:
+        fd = os.open(path, flags)
+        self.undo.callback(os.close, fd)
+
+    def overlay(self) -> tuple[Path, Path, Path]:
+        """The folders of an overlay: lower, upper, merged."""
+        base = self.path()
+        for name in ("lower", "upper", "work", "merged"):
+            (base / name).mkdir(parents=True)
+        options = f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work"
+        done = subprocess.run(
+            ["mount", "-t", "overlay", "overlay", "-o", options, str(base / "merged")], capture_output=True, check=False
+        )
+        if done.returncode:
+            pytest.skip("this machine lacks overlay filesystems")
+        self.undo.callback(run, "umount", str(base / "merged"))
+        return base / "lower", base / "upper", base / "merged"
+
+
+Row = Callable[[Prepared], str]  # prepares the device, and returns the path of what is to be driven
+ROWS: dict[str, tuple[Row, str]] = {}  # by name: it, and what the refusal says; "" where it must be taken
+
+
+def row(reason: str = "") -> Callable[[Row], Row]:
+    def add(make: Row) -> Row:
+        ROWS[make.__name__] = (make, reason)
+        return make
+
+    return add
+
+
+def with_bytes(path: str, at: int, data: bytes) -> str:
+    with open(path, "r+b", buffering=0) as file:
+        file.seek(at)
+        file.write(data)
+    return path
+
+
+# Free ones.
+
+
+@row()
+def a_blank_loop_device(p: Prepared) -> str:
+    return p.loop()
+
+
+@row()
+def a_loop_device_of_random_bytes(p: Prepared) -> str:
+    return p.over(p.file())
+
+
+@row()
+def a_loop_device_with_large_sectors(p: Prepared) -> str:
+    return p.loop(SIZE, "--sector-size", "4096")
+
+
+@row()
+def a_loop_device_at_an_offset_of_a_file(p: Prepared) -> str:
+    return p.over(p.file(), "-o", str(MiB))
+
+
+@row()
+def a_loop_device_by_a_link(p: Prepared) -> str:
+    link = p.path()
+    link.symlink_to(p.loop())
+    return str(link)
+
+
+@row()
+def a_loop_device_over_a_loop_device_that_nothing_else_uses(p: Prepared) -> str:
+    return p.over(p.loop())
+
+
+@row()
+def a_loop_device_whose_user_has_gone(p: Prepared) -> str:
+    loop = p.loop()
+    run("losetup", "-d", run("losetup", "-f", "--show", loop).strip())
+    with open(loop, "r+b"):
+        pass
+    return loop
+
+
+@row()
+def a_blank_zram_device(p: Prepared) -> str:
+    return p.zram()
+
+
+@row()
+def a_blank_partition(p: Prepared) -> str:
+    return p.parts(p.loop())[0]
+
+
+@row()
+def a_partition_beside_one_that_is_mounted(p: Prepared) -> str:
+    first, second = p.parts(p.loop())
+    p.mount(p.ext4(first))
+    return second
+
+
+@row()
+def a_partition_beside_one_that_a_loop_device_is_over(p: Prepared) -> str:
+    first, second = p.parts(p.loop())
+    p.over(first)
+    return second
+
+
+@row()
+def a_device_that_is_open_for_reading(p: Prepared) -> str:
+    loop = p.loop()
+    p.open(loop, "3<")
+    return loop
+
+
+@row()
+def a_file(p: Prepared) -> str:
+    return p.file()
+
+
+@row()
+def a_file_that_is_open_for_reading(p: Prepared) -> str:
+    file = p.file()
+    p.open(file, "3<")
+    return file
+
+
+@row()
+def a_file_on_a_mounted_device(p: Prepared) -> str:
+    path = p.mount(p.ext4(p.loop()), "rw") / "f"
+    path.write_bytes(os.urandom(MiB))
+    return str(path)
+
+
+@row()
+def a_file_where_another_was_that_a_loop_device_is_over(p: Prepared) -> str:
+    file = p.file()
+    p.over(file)
+    os.unlink(file)
+    Path(file).write_bytes(os.urandom(MiB))
+    return file
+
+
+@row()
+def a_file_on_an_overlay(p: Prepared) -> str:
+    _, _, merged = p.overlay()
+    (merged / "f").write_bytes(os.urandom(MiB))
+    return str(merged / "f")
+
+
+@row()
+def a_loop_device_over_a_file_that_a_process_serves(p: Prepared) -> str:
+    return p.undo.enter_context(devices.faultfs(SIZE)).device
+
+
+@row()
+def a_loop_device_while_a_filesystem_hangs_whose_files_others_use(p: Prepared) -> str:
+    served = p.undo.enter_context(devices.faultfs(SIZE))
+    p.open(str(served.image))
+    served.hang()
+    p.undo.callback(served.resume)
+    return p.loop()
+
+
+# Mounted, partitioned, held.
+
+
+@row("it is mounted at")
+def a_mounted_loop_device(p: Prepared) -> str:
+    loop = p.ext4(p.loop())
+    p.mount(loop)
+    return loop
+
+
+@row("it is mounted at")
+def a_mounted_zram_device(p: Prepared) -> str:
+    zram = p.ext4(p.zram())
+    p.mount(zram)
+    return zram
+
+
+@row("it is mounted at")
+def a_device_of_a_mounted_btrfs(p: Prepared) -> str:
+    need("mkfs.btrfs")
+    loop = p.loop(128 << 20)
+    run("mkfs.btrfs", "-q", loop)
+    p.mount(loop)
+    return loop
+
+
+@row("in the mount namespace of process")
+def a_device_that_is_mounted_in_another_namespace(p: Prepared) -> str:
+    loop, point = p.ext4(p.loop()), p.path()
+    point.mkdir()
+    p.process('mount -o ro "$1" "$2"', loop, str(point), within=("unshare", "-m"))
+    return loop
+
+
+@row("on it is mounted at")
+def a_disk_with_a_mounted_partition(p: Prepared) -> str:
+    loop = p.loop()
+    p.mount(p.ext4(p.parts(loop)[0]))
+    return loop
+
+
+@row("it is mounted at")
+def a_mounted_partition(p: Prepared) -> str:
+    partition = p.ext4(p.parts(p.loop())[0])
+    p.mount(partition)
+    return partition
+
+
+@row("it has partitions")
+def a_disk_with_partitions(p: Prepared) -> str:
+    loop = p.loop()
+    p.parts(loop)
+    return loop
+
+
+@row("another program has opened it exclusively")
+def a_device_that_is_held(p: Prepared) -> str:
+    loop = p.loop()
+    p.hold(loop, os.O_RDONLY | os.O_EXCL)
+    return loop
+
+
+@row("another program has opened it exclusively")
+def a_partition_of_a_disk_that_is_held(p: Prepared) -> str:
+    loop = p.loop()
+    partition = p.parts(loop)[0]
+    p.hold(loop, os.O_RDONLY | os.O_EXCL)
+    return partition
+
+
+@row("it is read-only: blockdev --setrw")
+def a_device_that_was_set_read_only(p: Prepared) -> str:
+    loop = p.loop()
+    run("blockdev", "--setro", loop)
+    return loop
+
+
+@row("it is read-only")
+def a_loop_device_that_is_read_only(p: Prepared) -> str:
+    loop = run("losetup", "-f", "--show", "-r", p.file()).strip()
+    p.undo.callback(run, "losetup", "-d", loop)
+    p.undo.callback(run, "blockdev", "--setrw", loop)
+    return loop
+
+
+@row("it cannot be told what it holds")
+def a_device_that_cannot_be_read_to_its_end(p: Prepared) -> str:
+    file = p.file()
+    loop = p.over(file)
+    os.truncate(file, SIZE // 2)
+    return loop
+
+
+@row("it has the signature of MBR partition table")
+def a_disk_with_a_partition_table_of_which_the_kernel_knows_nothing(p: Prepared) -> str:
+    loop = p.loop()
+    subprocess.run(["sfdisk", "-q", loop], input="label: dos\n", text=True, check=True, capture_output=True)
+    return loop
+
+
+@row("it has the signature of mdraid 1.0")
+def a_member_of_an_array_whose_superblock_is_at_the_end(p: Prepared) -> str:
+    return with_bytes(p.loop(), SIZE - 8192, b"\xfc\x4e\x2b\xa9\x01\0\0\0")
+
+
+@row("it has the signature of DRBD")
+def a_member_of_drbd(p: Prepared) -> str:
+    return with_bytes(p.loop(), SIZE - 4096 + 60, b"\x83\x74\x02\x6d")
+
+
+@row("it has the signature of vmfs")
+def a_file_with_the_signature_of_a_filesystem_of_vmware(p: Prepared) -> str:
+    return with_bytes(p.file(), 2 * MiB, b"\x5e\xf1\xab\x2f")
+
+
+# What something is served from.
+
+
+@row("it is what /dev/loop")
+def a_device_below_a_loop_device(p: Prepared) -> str:
+    loop = p.loop()
+    p.over(loop)
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_device_below_a_loop_device_at_an_offset(p: Prepared) -> str:
+    loop = p.loop()
+    p.over(loop, "-o", str(MiB))
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_device_below_a_mounted_loop_device_at_an_offset(p: Prepared) -> str:
+    loop = p.loop()
+    p.mount(p.ext4(p.over(loop, "-o", str(MiB))))
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_device_below_a_loop_device_that_is_read_only(p: Prepared) -> str:
+    loop = p.loop()
+    p.over(loop, "-r")
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_device_below_a_loop_device_by_another_node(p: Prepared) -> str:
+    loop = p.loop()
+    node = p.path()
+    os.mknod(node, 0o600 | stat.S_IFBLK, os.stat(loop).st_rdev)
+    p.over(str(node))
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_zram_device_below_a_loop_device(p: Prepared) -> str:
+    zram = p.zram()
+    p.over(zram)
+    return zram
+
+
+@row("on it is what /dev/loop")
+def a_disk_whose_partition_is_below_a_loop_device(p: Prepared) -> str:
+    loop = p.loop()
+    p.over(p.parts(loop)[1])
+    return loop
+
+
+@row("it is what /dev/loop")
+def a_partition_below_a_loop_device(p: Prepared) -> str:
+    partition = p.parts(p.loop())[0]
+    p.over(partition)
+    return partition
+
+
+@row("which it is a part of, is what /dev/loop")
+def a_partition_whose_disk_is_below_a_loop_device(p: Prepared) -> str:
+    loop = p.loop()
+    partition = p.parts(loop)[0]
+    p.over(loop)
+    return partition
+
+
+@row("it is mounted at")
+def a_device_with_a_file_below_a_loop_device(p: Prepared) -> str:
+    loop = p.ext4(p.loop(16 << 20))
+    image = p.mount(loop, "rw") / "image"
+    image.write_bytes(bytes(MiB))
+    run("mount", "-o", "remount,ro", str(image.parent))
+    p.over(str(image))
+    return loop
+
+
+@row("below it is mounted at")
+def a_loop_device_over_one_that_is_mounted(p: Prepared) -> str:
+    loop = p.ext4(p.loop())
+    p.mount(loop)
+    return p.over(loop, "-o", str(MiB))
+
+
+@row("below it is mounted at")
+def a_loop_device_over_a_disk_with_a_mounted_partition(p: Prepared) -> str:
+    loop = p.loop()
+    p.mount(p.ext4(p.parts(loop)[1]))
+    return p.over(loop, "-o", str(MiB))
+
+
+@row("below it has partitions")
+def a_loop_device_over_a_disk_with_partitions(p: Prepared) -> str:
+    loop = p.loop()
+    p.parts(loop)
+    return p.over(loop, "-o", str(MiB))
+
+
+@row("below it is what /dev/loop")
+def a_loop_device_over_one_that_another_is_over(p: Prepared) -> str:
+    loop = p.loop()
+    p.mount(p.ext4(p.over(loop, "-o", str(MiB))))
+    return p.over(loop)
+
+
+@row()
+def a_loop_device_over_a_partition(p: Prepared) -> str:
+    return p.over(p.parts(p.loop())[0])
+
+
+@row("below it is opened exclusively by another program")
+def a_loop_device_over_one_that_is_held(p: Prepared) -> str:
+    loop = p.loop()
+    p.hold(loop, os.O_RDONLY | os.O_EXCL)
+    return p.over(loop)
+
+
+@row("below it is open for writing by process")
+def a_loop_device_over_one_that_is_open_for_writing(p: Prepared) -> str:
+    loop = p.loop()
+    p.open(loop)
+    return p.over(loop)
+
+
+@row("below it has the signature of ext2, ext3 or ext4")
+def a_loop_device_behind_the_signature_of_the_device_below(p: Prepared) -> str:
+    return p.over(p.ext4(p.loop()), "-o", str(MiB))
+
+
+@row("below it is what /dev/loop")
+def a_loop_device_over_a_file_that_another_is_over(p: Prepared) -> str:
+    file = p.file()
+    p.mount(p.ext4(p.over(file, "-o", str(MiB))))
+    return p.over(file)
+
+
+@row("below it is what /dev/loop")
+def a_loop_device_over_a_deleted_file_that_another_is_over(p: Prepared) -> str:
+    file = p.file()
+    first, _ = p.over(file), p.over(file)
+    os.unlink(file)
+    return first
+
+
+@row("below it is open for writing by process")
+def a_loop_device_over_a_file_that_is_open_for_writing(p: Prepared) -> str:
+    file = p.file()
+    p.open(file)
+    return p.over(file)
+
+
+@row("it is what /dev/loop")
+def a_file_below_a_loop_device(p: Prepared) -> str:
+    file = p.file()
+    p.over(file, "-o", str(MiB))
+    return file
+
+
+@row("it is what /dev/loop")
+def a_file_below_a_loop_device_that_was_renamed(p: Prepared) -> str:
+    file, new = p.file(), str(p.path())
+    p.over(file)
+    os.rename(file, new)
+    return new
+
+
+@row("it is what /dev/loop")
+def a_file_below_a_loop_device_by_a_bind_mount(p: Prepared) -> str:
+    file, other = p.file(), p.file(1)
+    p.over(file)
+    p.bind(file, other)
+    return other
+
+
+@row("it is what /dev/loop")
+def a_file_below_a_loop_device_that_was_made_in_another_namespace(p: Prepared) -> str:
+    file, other = p.file(), p.file(1)
+    script = 'mount --bind "$1" "$2"; losetup -f --show "$2" >"$3"'
+    run("unshare", "-m", "bash", "-c", script, "bash", file, other, str(told := p.path()))
+    p.undo.callback(run, "losetup", "-d", told.read_text().strip())
+    return file
+
+
+@row("it is one file under 2 names")
+def a_file_below_a_loop_device_by_another_name(p: Prepared) -> str:
+    file, other = p.file(), p.path()
+    other.hardlink_to(file)
+    p.over(file)
+    return str(other)
+
+
+@row("it is what /dev/loop")
+def a_file_of_an_overlay_whose_upper_one_is_below_a_loop_device(p: Prepared) -> str:
+    _, upper, merged = p.overlay()
+    (merged / "f").write_bytes(os.urandom(MiB))
+    p.over(str(upper / "f"))
+    return str(merged / "f")
+
+
+@row("it is what /dev/loop")
+def a_file_that_is_an_overlays_that_is_below_a_loop_device(p: Prepared) -> str:
+    _, upper, merged = p.overlay()
+    (merged / "f").write_bytes(os.urandom(MiB))
+    p.over(str(merged / "f"))
+    return str(upper / "f")
+
+
+@row("it is what /dev/loop")
+def a_file_that_a_process_serves_below_a_loop_device(p: Prepared) -> str:
+    return str(p.undo.enter_context(devices.faultfs(SIZE)).image)
+
+
+@row("below it is what /dev/loop")
+def a_loop_device_over_a_file_that_a_process_serves_and_another_is_over(p: Prepared) -> str:
+    return p.over(str(p.undo.enter_context(devices.faultfs(SIZE)).image))
+
+
+# Open for writing.
+
+
+@row("it is open for writing by process")
+def a_file_that_another_is_served_from(p: Prepared) -> str:
+    served = p.undo.enter_context(devices.faultfs(SIZE))
+    (found,) = (path for path in p.opened_by(served.process.pid) if path.startswith("/dev/shm/"))
+    return found
+
+
+@row("below it is open for writing by process")
+def a_loop_device_over_a_file_that_a_process_serves_and_another_has_open(p: Prepared) -> str:
+    served = p.undo.enter_context(devices.faultfs(SIZE))
+    p.open(str(served.image))
+    return served.device
+
+
+@row("it is open for writing by process")
+def a_device_that_is_open_for_writing(p: Prepared) -> str:
+    loop = p.loop()
+    p.open(loop)
+    return loop
+
+
+@row("it is open for writing by process")
+def a_device_that_is_open_for_writing_only(p: Prepared) -> str:
+    loop = p.loop()
+    p.open(loop, "3>")
+    return loop
+
+
+@row("it is open for writing by process")
+def a_device_that_is_open_for_writing_by_another_node(p: Prepared) -> str:
+    loop = p.loop()
+    node = p.path()
+    os.mknod(node, 0o600 | stat.S_IFBLK, os.stat(loop).st_rdev)
+    p.open(str(node))
+    node.unlink()
+    return loop
+
+
+@row("it is open for writing by process")
+def a_device_that_is_open_for_writing_in_a_container(p: Prepared) -> str:
+    loop = p.loop()
+    p.process('exec 3<>"$1"', loop, within=("unshare", "-m", "-p", "-f", "-n", "-u", "-i", "--mount-proc"))
+    return loop
+
+
+@row("it is open for writing by process")
+def a_device_that_is_open_for_writing_in_a_program_whose_first_thread_has_ended(p: Prepared) -> str:
+    loop = p.loop()
+    script = """\
+import ctypes, os, sys, threading
+kept = os.open(sys.argv[1], os.O_RDWR)
+def rest():
+    while "Z (zombie)" not in open(f"/proc/{os.getpid()}/status").read():
+        pass
+    print("done", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+threading.Thread(target=rest).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+    p.program("python3", "-c", script, loop)
+    return loop
+
+
+@row("which it is a part of, is open for writing by process")
+def a_partition_whose_disk_is_open_for_writing(p: Prepared) -> str:
+    loop = p.loop()
+    partition = p.parts(loop)[0]
+    p.open(loop)
+    return partition
+
+
+@row("on it is open for writing by process")
+def a_disk_whose_partition_is_open_for_writing(p: Prepared) -> str:
+    loop = p.loop()
+    p.open(p.parts(loop)[1])
+    return loop
+
+
+@row("it is open for writing by process")
+def a_file_that_is_open_for_writing(p: Prepared) -> str:
+    file = p.file()
+    p.open(file)
+    return file
+
+
+@row("it is open for writing by process")
+def a_file_that_is_open_for_writing_by_another_mount(p: Prepared) -> str:
+    file, other = p.file(), p.file(1)
+    p.process('mount --bind "$1" "$2"; exec 3<>"$2"', file, other, within=("unshare", "-m", "-p", "-f"))
+    return file
+
+
+@row("it is open for writing by process")
+def a_file_of_an_overlay_whose_upper_one_is_open_for_writing(p: Prepared) -> str:
+    _, upper, merged = p.overlay()
+    (merged / "f").write_bytes(os.urandom(MiB))
+    p.open(str(upper / "f"))
+    return str(merged / "f")
+
+
+@row("another program has it open for writing")
+def a_file_that_is_mapped_for_writing_and_closed(p: Prepared) -> str:
+    file = p.file()
+    script = """\
+import mmap, os, sys
+fd = os.open(sys.argv[1], os.O_RDWR)
+seen = mmap.mmap(fd, 4096)
+for name in os.listdir("/proc/self/fd"):
+    if os.path.realpath(f"/proc/self/fd/{name}") == sys.argv[1]:
+        os.close(int(name))
+print("done", flush=True)
+sys.stdin.read()
+"""
+    p.program("python3", "-c", script, file)
+    return file
+
+
+@row("another program has opened it exclusively")
+def a_file_that_is_locked(p: Prepared) -> str:
+    file = p.file()
+    p.process('exec 3<"$1"; flock -xn 3', file)
+    return file
+
+
+@row("is mounted read-only")
+def a_file_on_a_filesystem_that_is_read_only(p: Prepared) -> str:
+    path = p.mount(p.ext4(p.loop()), "rw") / "f"
+    path.write_bytes(os.urandom(MiB))
+    run("mount", "-o", "remount,ro", str(path.parent))
+    return str(path)
+
+
+# Neither device nor file.
+
+
+@row("neither a block device nor a file")
+def a_character_device(p: Prepared) -> str:
+    return "/dev/null"
+
+
+@row("it is a folder")
+def a_folder(p: Prepared) -> str:
+    return str(p.folder)
+
+
+@row("it is an empty file")
+def an_empty_file(p: Prepared) -> str:
+    return p.file(0)
+
+
+@row("it is a block device without a size")
+def a_loop_device_without_a_file(p: Prepared) -> str:
+    loop = run("losetup", "-f", "--show", p.file()).strip()
+    node = p.path()
+    os.mknod(node, 0o600 | stat.S_IFBLK, os.stat(loop).st_rdev)
+    run("losetup", "-d", loop)
+    return str(node)
+
+
+def digest(path: str) -> str:
+    """Of all bytes of a device or file; its kind where it is neither."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
+        return oct(mode)
+    found = hashlib.sha256()
+    with open(path, "rb") as file, contextlib.suppress(OSError):  # it may not be readable to its end
+        while piece := file.read(MiB):
+            found.update(piece)
+    return found.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def slave() -> Iterator[Client]:
+    with Client() as client:
+        client.prepare("libaio")
+        yield client
+
+
+def consent_to(lun: str) -> m.Consent:
+    """As far as it can be had: whatever is there, the gate has the last word."""
+    luns, _ = looked_at([lun])
+    size = luns[0].size if luns else 1 << 20
+    identity = luns[0].identity if luns else None
+    return m.Consent(identity or m.Identity("", size, ()), ((0, size),))
+
+
+def attempt(slave: Client, lun: str) -> list[str]:
+    """Tell a slave to write a LUN, with consent; why it does not. What it would is deleted at once."""
+    parameters = Parameters(fraction_read=0.0)
+    workload = m.WorkloadToCreate(0, f"h+{lun}+w", lun, consent_to(lun), parameters, 1, parameters.blocksize)
+    answer = slave.ask(m.CreateWorkloads, workloads=(workload,))
+    if isinstance(answer, m.Refused):
+        return [refusal.reason for refusal in answer.refusals]
+    slave.do(m.DeleteWorkloads, numbers=(0,))
+    return []
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_prepared_device_is_refused_for_its_reason_or_taken(name: str, slave: Client, shm: Path) -> None:
+    prepare, reason = ROWS[name]
+    need("mkfs.ext4", "mount", "unshare", "bash", "flock")
+    with contextlib.ExitStack() as undo:
+        try:
+            lun = prepare(Prepared(shm, undo))
+        except devices.Missing as missing:
+            pytest.skip(f"this machine lacks {missing}")
+        before = digest(lun)
+        refused = attempt(slave, lun)
+        if reason:
+            assert any(reason in said for said in refused), refused
+            assert digest(lun) == before
+        else:
+            assert refused == []
+
+
+def test_the_table_is_wide() -> None:
+    assert len(ROWS) >= 50
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("signed")
+    try:
+        with loop_device(folder, SIZE) as loop:
+            yield loop
+    finally:
+        shutil.rmtree(folder)
+
+
+ONE_OF_EACH = list({row.name: row for row in SIGNATURES}.values())
+
+
+@pytest.mark.parametrize("row", ONE_OF_EACH, ids=lambda row: row.name)
+def test_a_device_with_a_signature_is_refused(row: Signature, slave: Client, signed: str) -> None:
+    with open(signed, "r+b", buffering=0) as device:
+        for at, magic in row.pieces:
+            device.seek(at % SIZE)
+            device.write(magic)
+    before = digest(signed)
+    refused = attempt(slave, signed)
+    assert digest(signed) == before
+    with open(signed, "r+b", buffering=0) as device:
+        for at, magic in row.pieces:
+            device.seek(at % SIZE)
+            device.write(bytes(len(magic)))
+    assert any(f"it has the signature of {row.name}" in said for said in refused), refused
+    assert attempt(slave, signed) == []
+
+
+def test_one_that_is_taken_is_written(slave: Client, shm: Path) -> None:
+    """So that a digest that stays the same says something."""
+    with loop_device(shm, SIZE) as loop:
+        before = digest(loop)
+        slave.create(loop, Parameters(fraction_read=0.0), consent=True)
+        slave.ask(m.ClockProbe)
+        slave.go(0, length_s=0.1)
+        slave.send(m.Stop, last=0)
+        slave.until(m.Stopped)
+        slave.do(m.DeleteWorkloads, numbers=(0,))
+        assert digest(loop) != before

@@ -1,0 +1,1 @@
+"""What tests share: real devices, sshd, simulated hosts and plants, builders of plans and results."""

@@ -1,0 +1,32 @@
+"""The generated pages, each with the text that it should have; `scripts/docs` writes them, test_docs.py compares."""
+
+from pathlib import Path
+
+from ivypy.master.output.doc_pages import pages as output_pages
+from ivypy.master.plan.doc_pages import plan_reference
+from ivypy.protocol.tables import state_tables
+
+ROOT = Path(__file__).parents[2]
+
+
+def between(text: str, name: str, content: str) -> str:
+    """A page with `content` between its two markers."""
+    before, _, rest = text.partition(f"<!-- {name}: begin")
+    comment, _, rest = rest.partition("-->\n")
+    _, _, after = rest.partition(f"<!-- {name}: end -->")
+    return f"{before}<!-- {name}: begin{comment}-->\n{content}<!-- {name}: end -->{after}"
+
+
+def pages() -> dict[Path, str]:
+    """Path and text of every page that code prints, in whole or in part."""
+    architecture = ROOT / "ARCHITECTURE.md"
+    return {
+        **{ROOT / "docs" / name: text for name, text in output_pages().items()},
+        ROOT / "docs" / "plan.md": plan_reference(),
+        architecture: between(architecture.read_text(), "state-tables", state_tables()),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text)

@@ -1,0 +1,239 @@
+"""What the engine's tests share: its C drivers, built on demand, and a step as the slave would command it.
+
+Rule: a driver is one C file beside this one, linked with the whole core, so that the core runs without Python and under
+every sanitizer. It exits 0, or says which check failed.
+"""
+
+import functools
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
+from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns, probe
+
+ENGINE = Path(__file__).parents[2] / "slave" / "engine"
+CORE = sorted(path for path in ENGINE.rglob("*.c") if path.parent.name != "binding")  # which alone knows Python
+COMPILE = ("gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
+SANITIZERS = {
+    "plain": (),
+    "asan": ("-fsanitize=address,undefined", "-fno-sanitize-recover"),
+    "tsan": ("-fsanitize=thread",),
+}
+
+BACKENDS = backends()  # that work here
+REAL = [backend for backend in BACKENDS if backend != "null"]  # that do I/O
+SQPOLL = ["io_uring+sqpoll"] if probe("io_uring", False, True) == 0 else []  # one of them with an option
+
+MS = 1_000_000
+S = 1_000_000_000
+
+EVERYWHERE = ((0, 1 << 62),)  # extents that any LUN lies in
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="ivypy-engine-")
+
+
+@functools.cache
+def _objects(sanitizer: str) -> tuple[str, ...]:
+    """The core's object files, compiled once in a test run for each sanitizer."""
+    folder = Path(_folder().name) / sanitizer
+    folder.mkdir()
+    objects = [str(folder / f"{path.stem}.o") for path in CORE]
+    words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", "-c"]
+    commands = [[*words, "-o", to, str(path)] for to, path in zip(objects, CORE, strict=True)]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(functools.partial(subprocess.run, check=True), commands))
+    return tuple(objects)
+
+
+@functools.cache
+def build(driver: str, sanitizer: str = "asan") -> str:
+    """The path of a built driver; a machine without gcc skips."""
+    if shutil.which("gcc") is None:
+        pytest.skip("this machine lacks gcc")
+    objects = _objects(sanitizer)
+    path = f"{_folder().name}/{driver}-{sanitizer}"
+    here = Path(__file__).parents[1] / "engine"
+    words = [*COMPILE, *SANITIZERS[sanitizer]]
+    includes = [f"-I{ENGINE}", f"-I{here}"]
+    subprocess.run([*words, *includes, "-o", path, str(here / f"{driver}.c"), *objects, "-lm"], check=True)
+    return path
+
+
+def run(driver: str, *words: object, sanitizer: str = "asan", told: str = "", wrapper: Sequence[str] = ()) -> str:
+    """What a driver says; a failed check, or a sanitizer's report, fails the test."""
+    command = [*wrapper, build(driver, sanitizer), *map(str, words)]
+    environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+    done = subprocess.run(
+        command, input=told, capture_output=True, text=True, timeout=100, check=False, env=environment
+    )
+    assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stderr[:8000]}"
+    return done.stdout
+
+
+def fields(**changes: object) -> Fields:
+    """Parameters of an instance, as the binding takes them."""
+    plain: Fields = {
+        "iosequencer": "random_steady",
+        "blocksize": 4096,
+        "fraction_read": 1.0,
+        "maxtags": 4,
+        "iops": 1000.0,
+        "range": (0, 0),
+        "seed": 1,
+    }
+    return plain | changes  # type: ignore[return-value]
+
+
+@dataclass
+class Result:
+    """A Collected, unpacked."""
+
+    raw: Collected
+    counts: NDArray[np.int64]  # (instances, Count)
+    moments: NDArray[np.uint64]  # (classes, SERIES, Moment)
+    threads: NDArray[np.int64]  # (threads, ThreadCount)
+    histograms: list[list[dict[int, int]]]  # [class][series]: bucket -> count
+
+    def total(self, column: Count) -> int:
+        return int(self.counts[:, column].sum())
+
+    def thread(self, column: ThreadCount) -> int:
+        return int(self.threads[:, column].sum())
+
+    def series(self, number: int, column: Moment = Moment.COUNT) -> int:
+        return int(self.moments[:, number, column].sum())
+
+
+def unpack(raw: Collected) -> Result:
+    moments = np.frombuffer(raw.moments, "<u8").reshape(-1, SERIES, len(Moment))
+    spans = np.frombuffer(raw.spans, "<u4").reshape(-1, SERIES, 2)
+    buckets = iter(np.frombuffer(raw.buckets, f"<u{raw.bucket_size}").tolist())
+    histograms = [
+        [{int(first) + n: count for n in range(many) if (count := next(buckets))} for first, many in row]
+        for row in spans
+    ]
+    assert next(buckets, None) is None
+    return Result(
+        raw,
+        np.frombuffer(raw.counts, "<i8").reshape(-1, len(Count)),
+        moments,
+        np.frombuffer(raw.threads, "<i8").reshape(-1, len(ThreadCount)),
+        histograms,
+    )
+
+
+@dataclass
+class Drive:
+    """An engine, and the step that it is in: collects what is finished while it waits."""
+
+    engine: Engine
+    results: list[Result] = field(default_factory=list)
+    end: Ended | None = None
+    start_ns: int = 0
+    length_ns: int = 0
+
+    def lun(self, path: object, writable: bool = False) -> int:
+        return self.engine.open_lun(str(path), writable)
+
+    def create(
+        self,
+        number: int,
+        lun: int,
+        thread: int = 0,
+        ceilings: tuple[int, int] | None = None,
+        extents: tuple[tuple[int, int], ...] = EVERYWHERE,
+        **changes: object,
+    ) -> None:
+        """`ceilings`: the most tags, and the largest blocksize. `extents`: what may be written."""
+        parameters = fields(**changes)
+        tags, blocksize = ceilings or (parameters["maxtags"], parameters["blocksize"])
+        self.engine.create(number, lun, thread, tags, blocksize, parameters, extents)
+
+    def go(
+        self, order: Iterable[int], length_ns: int, classes: Iterable[int] | None = None, lease_s: float = 60
+    ) -> None:
+        numbers = array("I", order)
+        of = array("I", classes if classes is not None else [0] * len(numbers))
+        self.engine.set_lease(now_ns() + int(lease_s * S))
+        self.results, self.end = [], None
+        self.start_ns, self.length_ns = now_ns() + 10 * MS, length_ns
+        self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes())
+
+    def news(self, seconds: float) -> None:
+        """Sleeps until the engine has something to say."""
+        if select.select([self.engine.fileno()], [], [], seconds)[0]:
+            os.eventfd_read(self.engine.fileno())
+
+    def collect(self, force: bool = False) -> None:
+        while (raw := self.engine.collect(force)) is not None:
+            self.results.append(unpack(raw))
+
+    def until(self, results: int, seconds: float = 60) -> list[Result]:
+        """Collects until there are so many results."""
+        deadline = now_ns() + int(seconds * S)
+        self.collect()
+        while len(self.results) < results:
+            assert now_ns() < deadline, f"{len(self.results)} results after {seconds} s"
+            self.news(0.5)
+            self.collect()
+        return self.results
+
+    def finish(self, seconds: float = 60) -> Ended:
+        """Collects until the step has ended."""
+        deadline = now_ns() + int(seconds * S)
+        while self.end is None:
+            self.collect()
+            self.end = self.engine.ended()
+            assert now_ns() < deadline, f"the step has not ended after {seconds} s"
+            if self.end is None:
+                self.news(0.5)
+        return self.end
+
+    def edit(self, number: int, settings: list[tuple[int, Fields]]) -> int:
+        """Posts an edit, and waits until it is taken: when it was."""
+        self.engine.edit(number, settings)
+        deadline = now_ns() + 10 * S
+        while (taken := self.engine.edited()) is None:
+            assert now_ns() < deadline, "an edit was not taken"
+            self.news(0.1)
+            self.collect()
+        assert taken[0] == number
+        return taken[1]
+
+    def total(self, column: Count) -> int:
+        return sum(result.total(column) for result in self.results)
+
+    def each(self, column: Count) -> list[int]:
+        """The total of each instance; empty before the first result."""
+        rows = [result.counts[:, column].tolist() for result in self.results]
+        return [sum(counts) for counts in zip(*rows, strict=True)]
+
+
+def started(backend: str, cpus: list[int]) -> Engine:
+    name, *options = backend.split("+")
+    engine = Engine(name, cpus)
+    if options:
+        engine.use(name, polled="polled" in options, sqpoll="sqpoll" in options)
+    return engine
+
+
+def drive(backend: str, threads: int = 1) -> Iterator[Drive]:
+    """A generator for a fixture: the engine is closed at the end. "io_uring+sqpoll" is io_uring with that option."""
+    engine = started(backend, [-1] * threads)
+    yield Drive(engine)
+    assert engine.close(15.0) == []

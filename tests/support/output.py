@@ -1,0 +1,137 @@
+"""A small run, written to a folder: two hosts, two ports, two steps whose every number can be worked out by hand."""
+
+import csv
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ivypy.master.output.folder import RunFolder
+from ivypy.master.output.records import (
+    Event,
+    HostRecord,
+    HostTiming,
+    LunRecord,
+    RunRecord,
+    StepRecord,
+    SubintervalRecord,
+    SummaryRecord,
+    Timing,
+    WindowRecord,
+)  # fmt: skip
+from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.validity import judge
+from ivypy.master.rollup.window import Window
+from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount
+from ivypy.protocol.messages import ArrayType, Hello, Lun, Role
+from ivypy.protocol.parameters import Parameters
+from tests.support.rollup import Spec, instance
+from tests.support.rollup_results import HostData, packed, result
+
+HOSTS = ("h1", "h2")
+START = 1_763_723_405_250_000_000  # 2025-11-21T11:10:05.25Z
+LENGTH = 5 * 10**9
+FLOWS = (Count.DUE, Count.SUBMITTED, Count.COMPLETED)
+CORES = {"h1": (0, 1), "h2": (2, 3)}
+SPECS = (Spec(("host",), max_droop=0.9), Spec(("host", "port")), Spec(("port",), csv=False))
+INSTANCES = [instance(n, host, port=f"{n + 1}:A") for host in HOSTS for n in range(2)]
+PARAMETERS = {(one.host, one.number): Parameters(iops=20.0 + one.number, blocksize=8192) for one in INSTANCES}
+
+
+def rollups() -> Rollups:
+    return Rollups.build(INSTANCES, SPECS)
+
+
+def samples(host: str, k: int) -> dict[tuple[int, int], list[int]]:
+    """(class, series) -> ns: h1 reads and writes, h2 only reads and is slower; class 0 is port 1:A."""
+    slow = 1 if host == "h1" else 3
+    reads = [slow * (100_000 + 1000 * i + k) for i in range(100)]
+    found = {(klass, SERVICE + Kind.RANDOM_READ): reads for klass in (0, 1)}
+    if host == "h1":
+        found[0, SERVICE + Kind.RANDOM_WRITE] = [50_000] * 20
+    for (klass, series), ns in list(found.items()):
+        found[klass, RESPONSE + series] = [one + 10_000 for one in ns]
+        found[klass, LATENESS] = [*found.get((klass, LATENESS), []), *([2_000] * len(ns))]
+    return found
+
+
+def data(host: str, k: int) -> HostData:
+    counts = {(n, column): ios for n, ios in enumerate((120, 100)) for column in FLOWS}
+    counts |= {(0, Count.BACKLOG): 1, (1, Count.IN_FLIGHT): 2}
+    return HostData(2, 2, samples(host, k), counts, blocksize=8192)
+
+
+def threads() -> list[int]:
+    return [
+        100 * column if column > ThreadCount.OVERRUNS else int(column is ThreadCount.SWAPPED) for column in ThreadCount
+    ]
+
+
+def interval(merger: Merger, k: int, hosts: tuple[str, ...] = HOSTS) -> Interval:
+    merger.open(k)
+    for host in hosts:
+        merger.add(host, result(data(host, k), k, LENGTH, threads=packed(threads() * 2, ArrayType.I64)))
+    return merger.close()
+
+
+def record(merged: Interval, settings: Settings, phase: str, timed: bool = True) -> SubintervalRecord:
+    host = HostTiming(3_000_000, 1_000_000, -2_500, 40_000, 1.25, 900, -800)
+    timing = Timing(4_000_000, 2_000_000, 1_500_000, 4_990_000_000, dict.fromkeys(HOSTS, host) if timed else {})
+    start = START + merged.subinterval * LENGTH
+    return SubintervalRecord(merged, Figures(merged.merged, settings.paced), settings, phase, start, timing)
+
+
+HELLO = Hello(
+    Role.SLAVE, 1, "0.1.0", "abc", "machine, one", 17, "3.11.7", "6.1", "glibc 2.36", "x86_64", (0, 1), "tsc",
+    ("libaio", "null"), 65536, ("iopoll", "sqpoll"),
+)  # fmt: skip
+LUN = Lun("/dev/sd0", "block", 1 << 30, 512, {"vendor": 'A "B", C', "port": "1:A"}, (), ("a remark", "another"))
+
+
+def write_run(root: Path) -> Path:
+    """The whole run; its folder."""
+    sliced = rollups()
+    settings = Settings.of(sliced, PARAMETERS)
+    run = RunFolder.create(root, "two hosts", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
+    run.plan("name: two hosts\n")
+    run.run(RunRecord("0.1.0", ("ivypy", "run", "p.yaml"), "p.yaml", START, hosts={"h1": HELLO}))
+    run.hosts([HostRecord("h1", "ssh", "10.0.0.1", HELLO), HostRecord("h2", "local", "", HELLO)])
+    run.luns([LunRecord("h1", LUN), LunRecord("h2", LUN)])
+    run.workloads(sliced, PARAMETERS)
+    run.event(Event(START, "remark", 'he said "x, y"\nand left', step=0, subinterval=1, host="h1"))
+    for number, name in enumerate(("max", "half, again")):
+        write_step(run, number, name, sliced, settings)
+    steps = (StepRecord(0, "max", START, START + 4 * LENGTH, "valid"),)
+    run.run(RunRecord("0.1.0", ("ivypy",), "p.yaml", START, START + LENGTH, 0, {"h1": HELLO}, steps, {"socket": "/s"}))
+    run.close()
+    return run.path
+
+
+def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings: Settings) -> None:
+    merger = Merger(sliced, {host: sliced.order(host) for host in HOSTS})
+    step = run.step(number, name, merger.layout, CORES)
+    warmup = interval(merger, 0)
+    step.subinterval(record(warmup, settings, "warmup"))
+    window = Window(merger.layout)
+    for k in range(1, 7):
+        one = interval(merger, k)
+        window.add(one)
+        step.subinterval(record(one, settings, "run"))
+    step.subinterval(record(interval(merger, 7, ("h1",)), settings, "tail"))
+    step.late("h2", result(data("h2", 7), 7, LENGTH))
+    measurement = window.measurement()
+    judgement = judge(measurement, settings, 0.0025, LENGTH * 1e-9)
+    begin, end = START + LENGTH, START + 7 * LENGTH
+    step.window(WindowRecord("measurement", 1, 6, begin, end, 2, "fixed time"))
+    step.histograms(measurement, settings.paced & judgement.reached)
+    run.summary(number, name, SummaryRecord(START, begin, end, measurement, judgement, settings), sliced)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    """A CSV's rows by its header, every row as long as the header."""
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    assert all(len(row) == len(header) for row in rows), path
+    assert len(set(header)) == len(header), path
+    return [dict(zip(header, row, strict=True)) for row in rows]

@@ -1,0 +1,44 @@
+"""Workload instances, specs and results for tests of rollups and output."""
+
+from dataclasses import dataclass
+
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.protocol.messages import Attribute
+
+from .rollup_results import HostData, result
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A rollup type as a plan gives it."""
+
+    by: tuple[str, ...]
+    quantity: int | None = None
+    max_droop: float | None = None
+    csv: bool = True
+
+    @property
+    def name(self) -> str:
+        return "+".join(self.by)
+
+
+def instance(number: int, host: str, workload: str = "w", **attributes: Attribute) -> WorkloadInstance:
+    return WorkloadInstance(number, host, f"/dev/sd{number}", workload, attributes)
+
+
+def rollups_by(instances: list[WorkloadInstance], *by: str) -> Rollups:
+    """Rollups by `all` and each of `by`: "host", "host+port" ..."""
+    return Rollups.build(instances, [Spec(tuple(one.split("+"))) for one in by])
+
+
+def merger_of(rollups: Rollups) -> Merger:
+    return Merger(rollups, {host: rollups.order(host) for host in rollups.hosts()})
+
+
+def merged(merger: Merger, data: dict[str, HostData], subinterval: int = 0, **changes: object) -> Interval:
+    """One subinterval of these hosts, closed."""
+    merger.open(subinterval)
+    for host, one in data.items():
+        merger.add(host, result(one, subinterval, **changes))  # type: ignore[arg-type]
+    return merger.close()

@@ -1,0 +1,134 @@
+"""Loop devices that a test makes and undoes."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ivypy.protocol.messages import Consent, Lun, Refusal
+from ivypy.slave.discovery import listed, looked_at
+
+
+def found_files(*globs: str) -> tuple[list[Lun], list[Refusal]]:
+    """The files that match, listed and looked at."""
+    luns, refusals = listed(False, globs)
+    looked, more = looked_at([lun.path for lun in luns])
+    return looked, refusals + more
+
+
+def agreed(lun: str, *extents: tuple[int, int]) -> Consent:
+    """Consent to a LUN as it is now: to all of it, or to these extents."""
+    ((found,), _) = looked_at([lun])
+    assert found.identity is not None, found
+    return Consent(found.identity, extents or ((0, found.size),))
+
+
+needs_loops = pytest.mark.skipif(
+    os.geteuid() != 0 or shutil.which("losetup") is None or not os.path.exists("/dev/loop-control"),
+    reason="loop devices need root, losetup and /dev/loop-control",
+)
+
+
+def need(*programs: str) -> None:
+    """Skip, naming them, where the machine lacks programs."""
+    if missing := [program for program in programs if shutil.which(program) is None]:
+        pytest.skip(f"this machine lacks {', '.join(missing)}")
+
+
+def run(*words: str) -> str:
+    """A command's output; its error in the test's report where it fails."""
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
+    return done.stdout
+
+
+@contextlib.contextmanager
+def loop_device(folder: Path, size: int = 32 << 20, *options: str) -> Iterator[str]:
+    """The path of a new loop device over a new file in `folder`, which should be on tmpfs."""
+    backing = folder / f"backing-{len(list(folder.iterdir()))}"
+    with open(backing, "wb") as file:
+        file.truncate(size)
+    path = run("losetup", "-f", "--show", *options, str(backing)).strip()
+    try:
+        yield path
+    finally:
+        if is_over(path, folder):
+            run("blockdev", "--setrw", path)  # the node keeps a read-only mark for the next backing file
+            run("losetup", "-d", path)
+        backing.unlink()
+
+
+def detach(loop: str) -> None:
+    """Take its file from a loop device; the kernel does it once nobody has that open, for a moment's look either."""
+    run("losetup", "-d", loop)
+    wait_until(lambda: not os.path.exists(f"/sys/block/{Path(loop).name}/loop/backing_file"), f"{loop} to be detached")
+
+
+def attach(loop: str, image: Path, *options: str) -> None:
+    """Put a file behind a loop device that was detached. Skips where another process of this machine has it by now."""
+    done = subprocess.run(["losetup", *options, loop, str(image)], capture_output=True, text=True, check=False)
+    if "busy" in done.stderr:
+        pytest.skip(f"somebody else was given {loop} meanwhile")
+    assert done.returncode == 0, done.stderr
+
+
+def is_over(loop: str, folder: Path) -> bool:
+    """Whether a loop device is over a file in `folder`, and not somebody else's by now."""
+    try:
+        return Path(f"/sys/block/{Path(loop).name}/loop/backing_file").read_text().startswith(f"{folder.resolve()}/")
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def mounted(device: str, point: Path, *options: str) -> Iterator[Path]:
+    point.mkdir()
+    run("mount", *options, device, str(point))
+    try:
+        yield point
+    finally:
+        run("umount", str(point))
+        point.rmdir()
+
+
+@contextlib.contextmanager
+def partitioned(device: str, *sizes: str) -> Iterator[list[str]]:
+    """The paths of new partitions. partx tells the kernel, which may be built without any table's parser."""
+    table = "label: gpt\n" + "".join(f"size={size}\n" for size in sizes)
+    subprocess.run(["sfdisk", "-q", device], input=table, text=True, check=True, capture_output=True)
+    subprocess.run(["partx", "-a", device], check=False, capture_output=True)  # fails where the kernel knows already
+    paths = [f"{device}p{i + 1}" for i in range(len(sizes))]
+    try:
+        for path in paths:
+            wait_for_node(path)
+        yield paths
+    finally:
+        run("partx", "-d", device)
+
+
+def wait_for_node(path: str, seconds: float = 5.0) -> None:
+    """devtmpfs makes nodes behind the back of whoever caused them."""
+    wait_until(lambda: os.path.exists(path), f"a node {path}", seconds)
+
+
+def wait_until(so: Callable[[], bool], what: str, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not so():
+        assert time.monotonic() < deadline, f"{what} was waited for in vain"
+        time.sleep(0.01)
+
+
+def machine(root: Path, swaps: Sequence[str] = ()) -> Path:
+    """A root folder of this machine's devices and mounts, with other swap, and no process."""
+    for name in ("sys", "dev"):
+        (root / name).symlink_to(f"/{name}")
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/mountinfo").write_bytes(Path("/proc/self/mountinfo").read_bytes())
+    (root / "proc/swaps").write_text("Filename\n" + "".join(f"{path} partition\n" for path in swaps))
+    (root / "proc/1/fd").mkdir(parents=True)
+    return root
