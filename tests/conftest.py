@@ -17,8 +17,9 @@ settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
-# A shell has what it runs in the background ignore Ctrl-C, and so would every program that a test starts.
+# A shell has what it runs in the background ignore Ctrl-C, and nohup a hang-up: so would every program of a test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 DISK = 12 << 30  # bytes, of which memory holds what is written
 UNDO = pytest.StashKey[contextlib.ExitStack]()
