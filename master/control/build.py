@@ -212,14 +212,14 @@ def _criterion(one: Steadied) -> Criterion:
 
 def _steer(held: Held, step: Step, known: Known) -> Pid | AutoPid:
     focus = focus_on(held.metric, held.rollup)
-    names = tuple(known.instances[held.rollup])
+    names, rules = tuple(known.instances[held.rollup]), Rules(tolerance=known.tolerance)
     if held.calibration is None:
-        return AutoPid(focus, held.target, names)
+        return AutoPid(focus, held.target, names, rules)
     ranges = {name: _range(held.calibration, held.rollup, name, known) for name in names}
     for name, found in ranges.items():
         sentences = found.faults(held.target, held.metric) + _unseeable(held, found.low_iops, step)
         _refuse([f"{held.rollup}={name}: {text}" for text in sentences])
-    return pid(focus, held.target, ranges, Rules(), warmup=max(1, step.warmup_subintervals))
+    return pid(focus, held.target, ranges, rules, warmup=max(1, step.warmup_subintervals))
 
 
 def _range(ends: Calibration, rollup: str, name: str, known: Known) -> Range:

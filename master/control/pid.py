@@ -18,7 +18,7 @@ from math import copysign, exp, log
 
 import numpy as np
 
-from ..rollup.overload import SURGE, allowed
+from ..rollup.overload import DEFAULT_TOLERANCE, SURGE, allowed
 from ..stats.confidence import half_width
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
@@ -30,7 +30,6 @@ from .steer import Orders
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
 _OVERLOAD_ERROR = 0.3  # at least this, while what is owed grows: the metric has not yet seen the worst
-_FELL_BEHIND = 0.0025  # what is owed grown by this share of what fell due (achieved_iops_tolerance)
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
@@ -106,13 +105,16 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When the gain steps."""
+    """When the gain steps, and what counts as an overload."""
 
     gain_step: float = 2.0
     max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
     max_monotone: int = 4  # subintervals in one direction
     held: float = 0.05  # a measurement whose metric is surely further than this from the target was not held
     least_gain: float = 1 / 32  # of the first: on a very noisy device swings never end, and it must still follow
+    tolerance: float = (
+        DEFAULT_TOLERANCE  # achieved_iops_tolerance: a larger share of what fell due left over is an overload
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +318,7 @@ def _set_out(loop: Loop, target: float, number: int) -> Loop:
 def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval."""
     grew = load.backlog - loop.backlog
-    behind = grew > _FELL_BEHIND * load.due or _piles_up(load)
+    behind = grew > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
     loop = replace(loop, backlog=load.backlog, event="")
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
@@ -339,9 +341,9 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
     return error, moved
 
 
-def _piles_up(load: Load) -> bool:
+def _piles_up(load: Load, tolerance: float) -> bool:
     """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
-    most = allowed(load.due, _FELL_BEHIND, load.in_flight, 0, 1)
+    most = allowed(load.due, tolerance, load.in_flight, 0, 1)
     return load.surged or load.growth > max(float(most), SURGE * (load.owed - load.growth))
 
 

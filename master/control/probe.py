@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from ..rollup.overload import account, kept_up
+from ..rollup.overload import DEFAULT_TOLERANCE, account, kept_up
 from .estimate import Estimate, estimates
 from .focus import Focus
 from .observation import Interval
@@ -37,7 +37,7 @@ class Question:
     confidence: float = 0.99  # of each answer
     fewest: int = 10  # subintervals before an answer
     most: int = 48
-    tolerance: float = 0.0025  # by how much what is owed may grow, of what fell due
+    tolerance: float = DEFAULT_TOLERANCE  # by how much what is owed may grow, of what fell due
 
 
 @dataclass(frozen=True, slots=True)

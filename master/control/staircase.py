@@ -6,7 +6,7 @@ subinterval in which a tread's load takes effect belongs to no measurement.
 
 from dataclasses import dataclass, replace
 
-from ..rollup.overload import Outstanding, account, kept_up
+from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, kept_up
 from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
@@ -70,7 +70,7 @@ class Staircase:
 
     levels: Stairs
     judge: Judge
-    tolerance: float = 0.0025  # achieved_iops_tolerance
+    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
     tread: int = 0
     seen: tuple[Seen, ...] = ()
 

@@ -21,6 +21,7 @@ from ...protocol.counters import Count
 from .arrays import Floats, Ints
 from .merge_layout import Layout
 
+DEFAULT_TOLERANCE: Final = 0.0025  # achieved_iops_tolerance: so much of what fell due may be left over
 FALSE_ALARM: Final = 3e-5  # the chance that any of a steady load's instances is said to fall behind
 MOST_SWING: Final = 0.05  # of what fell due: a queue that comes and goes is excused so far, and no further
 SUDDEN: Final = 0.05  # of what fell due: what shows in a single subinterval, beside a stall at its end

@@ -14,7 +14,7 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.observation import Interval, Load
 from ivypy.master.control.phase import Phase
-from ivypy.master.control.pid import Aim, Loop, Pid, Range, pid
+from ivypy.master.control.pid import Aim, Loop, Pid, Range, Rules, pid
 from ivypy.master.control.retarget import retargeted
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered
@@ -107,6 +107,14 @@ def test_a_change_of_gain_is_bumpless() -> None:
     before = loop_of(state).iops
     state, _ = state.after(interval(7, {"a": 2000.0}))
     assert loop_of(state).iops == pytest.approx(before)
+
+
+@pytest.mark.parametrize(("tolerance", "expected"), [(0.0025, -0.3), (0.02, 0.0)])
+def test_a_backlog_within_the_tolerance_is_no_overload(tolerance: float, expected: float) -> None:
+    """1 % of what fell due is left over, and the metric is at its target."""
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS}, Rules(tolerance=tolerance), warmup=0)
+    _, orders = state.after(interval(0, {"a": 2000}, {"a": 10}))
+    assert orders.rows[0].cells["integral_ln"] == pytest.approx(expected)
 
 
 @pytest.mark.slow

@@ -3,6 +3,9 @@
 import pytest
 
 from ivypy.master.control import build, criteria, estimate, measure, steady
+from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.pid import Pid
+from ivypy.master.control.steer import Steered
 from ivypy.master.plan import demands as d
 from ivypy.master.plan.checks.metrics import kind_of
 from ivypy.master.plan.describe import describe
@@ -441,6 +444,14 @@ def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
     made = plan(f"iops_curve: [10%], slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: overall_iops, at_most: 5 }}]")
     assert [len(step.demands.slo) for step in made.steps] == [1, 2]
     assert "not judged at max" in made.steps[0].notes[-1]
+
+
+@pytest.mark.parametrize("end", ["auto: true", "low_iops: 1000, high_iops: 10k"])
+def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
+    (step,) = plan(f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}").steps
+    state = build.state_of(step, build.Known({"all": ["all"]}, 0.1, lambda *_: 0.0))
+    assert isinstance(state, Steered) and isinstance(state.steer, (AutoPid, Pid))
+    assert state.steer.rules.tolerance == 0.1
 
 
 def test_all_faults_are_told_at_once_wherever_they_stand() -> None:
