@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
-from ..rollup.arrays import Floats
+from ..rollup.arrays import Floats, Merged
 from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
 from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.merge import Interval as Merge
 from ..rollup.metrics import METRICS
+from ..rollup.overload import Outstanding, rows_surged
+from ..rollup.settings import Settings
+from ..rollup.window import Measurement
 from .focus import Focus, Sample, value_of
-from .observation import Load
+from .observation import Interval, Load
+from .phase import Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
 _RATES: Final = ("iops", "mib_per_s")
@@ -64,6 +69,44 @@ def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = 
     return found
 
 
+def observe(
+    closed: Merge,
+    settings: Settings,
+    focuses: Iterable[Focus],
+    start_s: float,
+    length_s: float,
+    phase: Phase,
+    same_hosts: bool,
+    edited: bool,
+) -> Interval:
+    """What control sees of a closed subinterval; `settings`: in force at its end. The rest is as Interval says."""
+    layout = closed.layout
+    outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
+    surged = rows_surged(layout, outstanding)
+    samples, loads = observed(_figures(closed.merged), layout.rollups, focuses, surged)
+    return Interval(closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding)
+
+
+def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
+    """The focus metrics of a whole measurement, by instance: the input of its checks. None is blank.
+
+    Instances none of whose hosts is in are left out.
+    """
+    figures, rollups = _figures(measurement.merged), measurement.layout.rollups
+    return {
+        focus: {
+            name: value_of([sample], focus.fraction)
+            for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
+        }
+        for focus in set(focuses)
+    }
+
+
+def _figures(merged: Merged) -> Figures:
+    """With every row's response time: control may look at it wherever there is one."""
+    return Figures(merged, np.ones(len(merged.counts), bool))
+
+
 def observed(
     figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
 ) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, Load]]]:
@@ -78,20 +121,6 @@ def observed(
         {focus: samples(figures, focus, present[focus.rollup]) for focus in wanted},
         {name: loads(figures, instances, surged) for name, instances in present.items()},
     )
-
-
-def measured(figures: Figures, rollups: Rollups, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
-    """The focus metrics of a whole measurement, by instance: what its checks are asked with. None is blank.
-
-    Instances none of whose hosts is in are not asked.
-    """
-    return {
-        focus: {
-            name: value_of([sample], focus.fraction)
-            for name, sample in samples(figures, focus, _present(figures, rollups, focus.rollup)).items()
-        }
-        for focus in set(focuses)
-    }
 
 
 def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstance]:

@@ -5,7 +5,7 @@ row's workload instances have it.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,6 +41,22 @@ class Settings:
         columns = {name: tuple(_summary([getattr(p, name) for p in row]) for row in members) for name in PARAMETERS}
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
         return cls(columns, paced, some_max, at_max, tuple(_total(row) for row in members))
+
+
+class SettingsInForce:
+    """Remembers the newest settings: they are worked out anew only when the parameters change, or the hosts."""
+
+    def __init__(self, rollups: Rollups) -> None:
+        self._rollups = rollups
+        self._parameters: Mapping[tuple[str, int], Parameters] = {}
+        self._settings = Settings.of(rollups, {})
+
+    def of(self, parameters: Mapping[tuple[str, int], Parameters], hosts: Collection[str]) -> Settings:
+        """Of the instances of `hosts` alone: the load of the others is not part of what rows say."""
+        parameters = {key: one for key, one in parameters.items() if key[0] in hosts}
+        if parameters != self._parameters:
+            self._parameters, self._settings = parameters, Settings.of(self._rollups, parameters)
+        return self._settings
 
 
 def _total(row: list[Parameters]) -> str:

@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ...protocol.messages import Result, Stopped
-from ...protocol.parameters import Parameters
 from ..control.decision import Decision, Measured
-from ..control.observation import Interval as Seen
 from ..control.phase import Phase
 from ..output.records import Timing
 from ..rollup.merge import Interval
+from ..rollup.settings import Settings
 from ..rollup.validity import Outside
 
 
@@ -24,7 +23,7 @@ class Closed:
     interval: Interval
     decision: Decision
     timing: Timing
-    parameters: Mapping[tuple[str, int], Parameters]  # in force at its end
+    settings: Settings  # in force at its end
     may_end: tuple[int, ...] = ()  # earlier subintervals with which a measurement to come may end
     overdue_ns: int = 0  # how long after the next subinterval's end control decided
 
@@ -52,10 +51,3 @@ class Keeper(Protocol):
     def late(self, host: str, result: Result) -> None: ...
 
     def event(self, host: str, kind: str, text: str) -> None: ...
-
-    def see(
-        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
-        parameters: Mapping[tuple[str, int], Parameters],
-    ) -> Seen:  # fmt: skip
-        """What control may see of a subinterval."""
-        ...

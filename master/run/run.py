@@ -339,7 +339,6 @@ class Run:
             self._clock,
             self._now_ns,
             lambda left_s: left_s + self._planned_s(step.number + 1),
-            control.focuses,
         )
         self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), step.planned_s))
         for note in step.notes:

@@ -34,11 +34,13 @@ from ...protocol.messages import (
 from ...protocol.states import State as HostState
 from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Edit, Measured
+from ..control.observe import observe
 from ..control.phase import Phase
 from ..control.retarget import retargeted
 from ..hosts.driver import DRIVING, Delivered, Driver, Event, Lost, barrier
 from ..rollup.instances import Rollups
 from ..rollup.merge import Interval
+from ..rollup.settings import SettingsInForce
 from ..rollup.validity import Outside
 from ..text.suggestions import listed
 from ..verdicts import Finding, Reason
@@ -113,6 +115,7 @@ class StepSequence:
         self._rollups = rollups
         self._told = told
         self.control = control
+        self._length_s = length_s
         self._length_ns = round(length_s * 1e9)
         self.changes = Changes(told, self._length_ns)
         self._cooldown = cooldown
@@ -128,6 +131,7 @@ class StepSequence:
         self._faults: set[tuple[str, int, int]] = set()  # host, number and errno of I/O errors that were told
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}
         self._boundaries = Boundaries(self._length_ns)
+        self._settings = SettingsInForce(rollups)
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
         self._complete = False  # control is done
@@ -150,7 +154,8 @@ class StepSequence:
             if not interval.hosts:
                 break
             same_hosts = interval.hosts == seen_hosts
-            disturbed, parameters = self.changes.seen(interval), self.changes.in_force()
+            disturbed = self.changes.seen(interval)
+            settings = self._settings.of(self.changes.in_force(), interval.hosts)
             decision, asked = Decision(Phase.COOLDOWN), False
             if not self._stopping and disturbed is Disturbed.PAUSED:
                 decision = Decision(announced, say=PAUSED)
@@ -158,7 +163,8 @@ class StepSequence:
                 seen_hosts = interval.hosts
                 start_s = k * self._length_ns / 1e9
                 edited = disturbed in (Disturbed.EDITED, Disturbed.CATCHING_UP)
-                seen = self._keeper.see(interval, k, start_s, announced, same_hosts, edited, parameters)
+                focuses = self.control.focuses
+                seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
                 self.control, decision = decide(self.control, seen)
                 if disturbed is Disturbed.CATCHING_UP and not decision.measured:
                     decision = replace(decision, say=f"{self.changes.owed:,} I/Os of the load before are still to do")
@@ -178,7 +184,7 @@ class StepSequence:
             phase = self._phase(announced, disturbed)
             may_end = (self._seen, *self.control.may_end)
             overdue_ns = max(decided_ns - end - self._length_ns, 0) if asked else 0
-            closed = Closed(k, phase, start, interval, decision, timing, parameters, may_end, overdue_ns)
+            closed = Closed(k, phase, start, interval, decision, timing, settings, may_end, overdue_ns)
             self._keeper.closed(closed)
             hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}  # told to
             announced = decision.next_phase

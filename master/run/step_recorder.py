@@ -14,28 +14,22 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ...protocol.messages import Result
-from ...protocol.parameters import MAX, Parameters
+from ...protocol.parameters import MAX
 from ..control.decision import Measured
-from ..control.focus import Focus
-from ..control.observation import Interval as Seen
-from ..control.observe import measured as values_of
-from ..control.observe import observed
+from ..control.observe import observe_measurement
 from ..control.phase import Phase
 from ..live.reports import Latency, Steadiness, Subinterval, Watcher
 from ..live.reports import Remark as Remarked
 from ..output.csv_text import utc
 from ..output.records import Event, SubintervalRecord, WindowRecord
 from ..plan.model import Step
-from ..rollup.arrays import Merged
 from ..rollup.figures import Figures
 from ..rollup.merge import Interval
 from ..rollup.metrics import column
-from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.settings import Settings
 from ..rollup.validity import Outside
 from ..rollup.window import Measurement, Window
 from ..verdicts import Finding, Reason
-from .baseline_step import Key
 from .keeper import Closed
 from .run_recorder import StepRecorder
 from .slo_alerts import Alarms
@@ -77,19 +71,14 @@ class StepKeeper:
         clock: Clock,
         now_ns: Callable[[], int],
         run_remaining_s: Callable[[float], float],
-        focuses: tuple[Focus, ...] = (),
     ) -> None:
-        """`focuses`: what the step's control looks at."""
         self._step = step
         self._recorder = recorder
         self._watcher = watcher
         self._clock = clock
         self._now_ns = now_ns
         self._run_remaining_s = run_remaining_s
-        self._focuses = focuses
         self._alarms = Alarms(step, self.event)
-        self._parameters: Mapping[tuple[str, int], Parameters] = {}  # that the newest settings are made of
-        self._paced = np.zeros(0, bool)  # (I,) the workload instances of these whose iops is a number
         self._settings: list[tuple[int, Settings]] = []  # from which on; those that a window to come may end in
         self._window: Window | None = None
         self._window_first = 0
@@ -107,7 +96,9 @@ class StepKeeper:
         self._first_utc_ns = start_utc_ns - closed.number * length_ns
         self._end_utc_ns = start_utc_ns + _real_length_ns(closed.interval)
         self._running = closed.number + 1
-        settings = self._settings_of(closed.number, closed.interval, closed.parameters)
+        settings = closed.settings
+        if not self._settings or self._settings[-1][1] is not settings:
+            self._settings.append((closed.number, settings))
         early = [m for m in closed.decision.measured if m.last < closed.number]
         for measured in early:
             self._take(measured, closed.decision.say)
@@ -150,29 +141,6 @@ class StepKeeper:
         utc_ns = self._clock.utc_ns(self._now_ns())
         self._recorder.event(Event(utc_ns, kind, text, self._step.number, self._running, host))
         self._watcher.show(Remarked(utc(utc_ns), host, text))
-
-    def see(
-        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
-        parameters: Mapping[tuple[str, int], Parameters],
-    ) -> Seen:  # fmt: skip
-        layout = closed.layout
-        self._settings_of(number, closed, parameters)
-        outstanding = Outstanding.of(closed.counts).of_paced(self._paced)
-        surged = rows_surged(layout, outstanding)
-        samples, loads = observed(_figures(closed.merged), layout.rollups, self._focuses, surged)
-        return Seen(number, start_s, self._step.subinterval_s, phase, same_hosts, edited, samples, loads, outstanding)
-
-    def _settings_of(self, number: int, interval: Interval, parameters: Mapping[Key, Parameters]) -> Settings:
-        """Of the hosts that are in: nobody asks anything of the others."""
-        hosts = interval.hosts
-        if len(hosts) < len(interval.layout.hosts):
-            parameters = {key: one for key, one in parameters.items() if key[0] in hosts}
-        if not self._settings or self._parameters != parameters:
-            self._parameters = parameters
-            settings = Settings.of(interval.layout.rollups, parameters)
-            self._settings.append((number, settings))
-            self._paced = ~interval.layout.of_instances(settings.at_max)
-        return self._settings[-1][1]
 
     def _settings_at(self, number: int) -> Settings:
         """What was in force at the end of a subinterval."""
@@ -222,7 +190,7 @@ class StepKeeper:
         """The measurement with its sum, and its row of windows.csv."""
         measurement = window.measurement()
         measured = taken.measured
-        measured = measured.checked(_values(measurement, [check.focus for check in measured.checks]))
+        measured = measured.checked(observe_measurement(measurement, [check.focus for check in measured.checks]))
         why = "; ".join(str(finding) for finding in measured.findings) or say or "as planned"
         assert taken.start_utc_ns is not None and taken.end_utc_ns is not None
         span = (measured.first, measured.last, taken.start_utc_ns, taken.end_utc_ns)
@@ -303,15 +271,6 @@ def _target(setting: str) -> float | Literal["max", "mixed"]:
     if setting == MAX:
         return "max"
     return float(setting) if setting else "mixed"
-
-
-def _figures(merged: Merged) -> Figures:
-    """As control sees them: where there is a response time, it may be looked at."""
-    return Figures(merged, np.ones(len(merged.counts), bool))
-
-
-def _values(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
-    return values_of(_figures(measurement.merged), measurement.layout.rollups, focuses)
 
 
 def steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:

@@ -10,11 +10,8 @@ import pytest
 from ivypy.master.control.decide import State
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.observation import Interval as Seen
-from ivypy.master.control.phase import Phase
 from ivypy.master.hosts.driver import Driver, Event
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
-from ivypy.master.rollup.merge import Interval
 from ivypy.master.run.fleet import Fleet
 from ivypy.master.run.host_settings import Told
 from ivypy.master.run.keeper import Closed, Ended
@@ -47,12 +44,6 @@ class Notebook:
 
     def event(self, host: str, kind: str, text: str) -> None:
         self.events.append((host, kind, text))
-
-    def see(
-        self, closed: Interval, number: int, start_s: float, phase: Phase, same_hosts: bool, edited: bool,
-        parameters: Mapping[tuple[str, int], Parameters],
-    ) -> Seen:  # fmt: skip
-        return Seen(number, start_s, 5.0, phase, same_hosts, edited)
 
     @property
     def phases(self) -> list[str]:
