@@ -89,12 +89,12 @@ def test_hosts_for_which_it_is_not_enough_are_refused_plainly() -> None:
 def test_a_lookup_that_hangs_keeps_no_process_from_ending() -> None:
     program = """
 import asyncio, socket, threading
-from ivypy.master.hosts import lookup
+from ivypy.master.hosts.name_lookup import NotLookedUp, look_up
 
 socket.getaddrinfo = lambda *words: threading.Event().wait()
 try:
-    asyncio.run(lookup.look_up("h1", 22, 0, 0.05))
-except lookup.NotLookedUp:
+    asyncio.run(look_up("h1", 22, 0, 0.05))
+except NotLookedUp:
     print("not looked up")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True)

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support import leftovers
+
 BLKIO = Path("/sys/fs/cgroup/blkio")  # cgroup v1; v2's io.max is not there on the machine that this was written on
 
 
@@ -56,10 +58,9 @@ def _until_let_go(undo: Callable[[], object]) -> None:
 
 
 @contextlib.contextmanager
-def memory_folder() -> Iterator[Path]:
-    """A folder in memory, where there is one."""
-    root = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(prefix="ivypy-device-", dir=root) as name:
+def memory_folder(prefix: str = "device-") -> Iterator[Path]:
+    """A folder in memory, where there is memory."""
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=leftovers.memory_root()) as name:
         yield Path(name)
 
 
@@ -136,7 +137,7 @@ def disk_in_memory(size: int) -> Iterator[Path]:
     _need("losetup", "mkfs.ext4", "mount", "umount")
     if not os.path.isdir("/dev/shm") or shutil.disk_usage("/dev/shm").free < size:
         raise Missing(f"{size >> 30} GiB of memory")
-    with memory_folder() as folder, loop_over(image(folder, size)) as device:
+    with memory_folder(leftovers.DISK) as folder, loop_over(image(folder, size)) as device:
         _run("mkfs.ext4", "-q", "-m", 0, "-E", "lazy_itable_init=1", device)
         point = folder / "disk"
         point.mkdir()

@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 
 from ivypy.master.hosts.spec import HostSpec, Launcher
+from tests.support import leftovers
 
 START_S = 10.0
 
@@ -209,7 +210,9 @@ class Lab:
             raise Missing(f"{' and '.join(missing)} (package openssh-server)")
         self.folder = folder
         self.identity = folder / "id"
-        self.prefix = f"iv{secrets.token_hex(3)}"
+        self.prefix = (
+            f"iv{leftovers.session_name()}{secrets.token_hex(2)}"  # an interface name has at most 15 characters
+        )
         self.hosts: list[LabHost] = []
         self.namespaces = may_make_namespaces(self.prefix) if namespaces is None else namespaces
         self._size = size

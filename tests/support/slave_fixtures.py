@@ -1,19 +1,15 @@
 """What the slave's tests share as pytest fixtures."""
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import devices
+
 
 @pytest.fixture
 def shm() -> Iterator[Path]:
     """A folder in memory, so that devices over files in it are fast and touch no disk."""
-    folder = Path(tempfile.mkdtemp(prefix="ivypy-test-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
-    try:
+    with devices.memory_folder("test-") as folder:
         yield folder
-    finally:
-        shutil.rmtree(folder)

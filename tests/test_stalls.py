@@ -33,7 +33,7 @@ def witness() -> Iterator[stalls.Witness]:
 def test_a_core_that_was_taken_away_is_seen(witness: stalls.Witness) -> None:
     witness.begin()
     subprocess.run([sys.executable, "-c", HOLD], check=True)
-    assert witness.stood_still()  # how long the kernel lets it be held is the kernel's choice
+    assert witness.longest_s() > stalls.STALL_S  # how long the kernel lets it be held is the kernel's choice
 
 
 def test_what_was_before_a_test_is_none_of_its_business(tmp_path: Path) -> None:
