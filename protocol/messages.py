@@ -12,7 +12,7 @@ from typing import Annotated, Final
 
 from .parameters import Parameters
 
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 MOST_IN_A_LIST: Final = 500  # longer lists travel in several messages
 
 Attribute = int | float | str
@@ -91,6 +91,29 @@ class Consent:
     ]  # within these: first byte, and the one behind the last; ascending, apart
 
 
+class NoticeKind(StrEnum):
+    """What a notice is about. Code that acts on a notice reads its kind, never its text."""
+
+    BACKEND_CHOSEN = "backend_chosen"  # what backend `auto` is, and why
+    KERNEL_THREADS = "kernel_threads"  # io_uring hands the I/Os on some LUNs to kernel threads
+    BUFFER_PAGES = "buffer_pages"  # in which pages the large I/O buffers lie
+    FILE_REUSED = "file_reused"  # a file that ivypy created in an earlier run is used as it is
+    CREATING_FILES = "creating_files"  # how much of the files is written
+    FILES_CREATED = "files_created"
+    NOT_INSPECTED = "not_inspected"  # a LUN that could not be inspected again before a step
+    UNWRITTEN_EXTENTS = "unwritten_extents"  # reads of parts of a file do not reach the disk
+    WRITERS_UNKNOWN = "writers_unknown"  # whether a program has a LUN open for writing is not known
+    NO_ANSWER = "no_answer"  # a LUN did not answer a read in time
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know: as a message, an event of the host; in a `Lun`, about that LUN."""
+
+    kind: NoticeKind
+    text: str
+
+
 @dataclass(frozen=True, slots=True)
 class Lun:
     """A thing that can be driven, as its host sees it. What only a look at it tells is empty until then."""
@@ -101,7 +124,7 @@ class Lun:
     block: Annotated[int, Within(1, 1 << 30)]  # logical block size: O_DIRECT's unit, bytes
     attributes: dict[str, Attribute]
     refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
-    remarks: tuple[str, ...]  # what makes numbers from it doubtful (unwritten extents ...)
+    notices: tuple[Notice, ...]  # what makes numbers from it doubtful
     named: tuple[str, ...] = ()  # of the paths that were asked for, those that lead to it
     identity: Identity | None = None  # None: it was not looked at, or that does not tell
     silent: bool = False  # it did not answer a look
@@ -441,13 +464,6 @@ class DyingWords:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something a person should know; kept in events.csv."""
-
-    text: str
-
-
 # A connector's, so that the pipe driver need not know what it drives.
 
 
@@ -482,7 +498,7 @@ Command = (
 )  # fmt: skip
 Saying = (
     Hello | Ok | Refused | Luns | End | ClockReading | ClockReport | Ready | Ending | Result | Stopped | DyingWords
-    | Remark | Facts
+    | Notice | Facts
 )  # fmt: skip
 Message = Command | Saying
 

@@ -36,11 +36,11 @@ from .messages import (
     LookAtLuns,
     Luns,
     MeasureClock,
+    Notice,
     Ok,
     Prepare,
     Ready,
     Refused,
-    Remark,
     Result,
     Saying,
     Stop,
@@ -58,7 +58,7 @@ class State(StrEnum):
     GONE = "gone"  # has said its dying words
 
 
-_ANYTIME: Final[tuple[type[Saying], ...]] = (Ok, Refused, ClockReading, Remark)
+_ANYTIME: Final[tuple[type[Saying], ...]] = (Ok, Refused, ClockReading, Notice)
 
 NEXT: Final[dict[State, dict[type[Saying], State]]] = {
     State.CONNECTING: {Hello: State.IDLE},  # a connector's hello leads to REPORTING: see after()

@@ -91,7 +91,7 @@ def handed_on(lun: str) -> bool:
     return False
 
 
-def remark_on(luns: Sequence[str]) -> str:
+def kernel_threads_on(luns: Sequence[str]) -> str:
     """What a person should know who has io_uring drive these LUNs; "" if nothing."""
     handed = [lun for lun in dict.fromkeys(luns) if handed_on(lun)]
     if not handed:

@@ -33,11 +33,11 @@ from ..protocol.messages import (
     Lun,
     Luns,
     MeasureClock,
+    Notice,
     Ok,
     Prepare,
     Refusal,
     Refused,
-    Remark,
     word,
 )
 from ..protocol.states import State, may_command
@@ -291,13 +291,13 @@ class Slave:
         if between_steps and len(driving.died) > known:
             self.end(Exit.FAILED, "; ".join(driving.died))
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, notice: Notice) -> None:
         """From the worker thread."""
-        self._loop.call_soon_threadsafe(self._remark, text)
+        self._loop.call_soon_threadsafe(self._notify, notice)
 
-    def _remark(self, text: str) -> None:
+    def _notify(self, notice: Notice) -> None:
         if not self._exit.done():
-            self._link.say(Remark(text))
+            self._link.say(notice)
 
     def _refuse(self, command: Command, reason: str) -> None:
         self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))

@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..protocol.agreement import unagreed
-from ..protocol.messages import FileToCreate, Identity, Refusal
+from ..protocol.messages import FileToCreate, Identity, Notice, NoticeKind, Refusal
 from ..protocol.quantities import of_bytes, roughly
 from .fill_data import pieces
 from .lun_identity import identity_of_file
@@ -117,11 +117,11 @@ class Files:
     def make(
         self,
         files: Sequence[Wanted],
-        tell: Callable[[str], None],
+        tell: Callable[[Notice], None],
         used: Mapping[str, Identity] = NONE_USED,
         inherited: Container[str] = (),
     ) -> None:
-        """Have all of `files` there; those made are written whole and synced. Blocks; `tell` gets sentences meanwhile.
+        """Have all of `files` there; those made are written whole and synced. Blocks; `tell` gets notices meanwhile.
 
         `used`, by path: changed files that are used all the same, since the user agreed to it. Of these, those that are
         `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotMake with
@@ -136,7 +136,8 @@ class Files:
         to_make = {file.path for file in missing}
         for file in files:
             if file.path not in to_make:
-                tell(f"{file.path} is used as it is: ivypy made it before, with exactly {of_bytes(file.size)}")
+                text = f"{file.path} is used as it is: ivypy made it before, with exactly {of_bytes(file.size)}"
+                tell(Notice(NoticeKind.FILE_REUSED, text))
         report = _Progress(sum(file.size for file in missing), len(missing), tell)
         made: list[Wanted] = []
         try:
@@ -387,7 +388,7 @@ def _counted(files: int) -> str:
 class _Progress:
     """Tells how far it is, now and then."""
 
-    def __init__(self, size: int, count: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, size: int, count: int, tell: Callable[[Notice], None]) -> None:
         self._size, self._count, self._tell = size, count, tell
         self._written = 0
         self._began = self._told = time.monotonic()
@@ -398,9 +399,11 @@ class _Progress:
         now = time.monotonic()
         if now - self._told >= REPORT_EVERY_S:
             self._told = now
-            self._tell(f"creating files: {roughly(self._written)} of {of_bytes(self._size)} written")
+            text = f"creating files: {roughly(self._written)} of {of_bytes(self._size)} written"
+            self._tell(Notice(NoticeKind.CREATING_FILES, text))
 
     def done(self) -> None:
         if self._count:
             taken = time.monotonic() - self._began
-            self._tell(f"created {_counted(self._count)}, {of_bytes(self._size)}, in {taken:.1f} s")
+            text = f"created {_counted(self._count)}, {of_bytes(self._size)}, in {taken:.1f} s"
+            self._tell(Notice(NoticeKind.FILES_CREATED, text))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ..protocol.messages import Attribute, Lun, Refusal
+from ..protocol.messages import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.text import unsayable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
@@ -23,7 +23,7 @@ from .created_files import There, Wanted, there
 from .lun_identity import identity_of
 from .lun_target import NotDrivable, Target, target
 from .mounts import parse_mountinfo
-from .write_gate import Surroundings, judge, remarks, through
+from .write_gate import Surroundings, judge, notices, through
 
 Found = TypeVar("Found")
 
@@ -97,14 +97,14 @@ def look_at(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
     found = block_lun(lun.device) if lun.device else file_lun(lun)
     evidence = lun.evidence(around, held)
     refusals = judge(evidence)
-    remark = extents.remark(path) if lun.kind == "file" else None
-    told = (*((remark,) if remark else ()), *remarks(evidence))
+    unwritten = extents.notice(path) if lun.kind == "file" else None
+    noticed = (*((unwritten,) if unwritten else ()), *notices(evidence))
     try:
         identity = identity_of(lun, held, root)
     except OSError as error:
         identity = None
         refusals = refusals or (f"it cannot be told which LUN it is ({error.strerror}): only what can be read may be",)
-    return [replace(found, refusals=refusals, remarks=told, identity=identity)]
+    return [replace(found, refusals=refusals, notices=noticed, identity=identity)]
 
 
 def find_files(globs: Sequence[str], around: Surroundings, root: Path) -> tuple[list[Target], list[Refusal]]:
@@ -204,4 +204,4 @@ def file_lun(file: Target) -> Lun:
 def unanswering(path: str) -> Lun:
     """A LUN that did not answer in time: nothing is known of it but what was listed."""
     said = silent(ANSWER_S)
-    return Lun(path, "", 0, 1, {}, (said,), (said,), silent=True)
+    return Lun(path, "", 0, 1, {}, (said,), (Notice(NoticeKind.NO_ANSWER, said),), silent=True)

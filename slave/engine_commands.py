@@ -21,16 +21,17 @@ from ..protocol.messages import (
     Go,
     Halt,
     LookAgain,
+    Notice,
+    NoticeKind,
     Ok,
     Ready,
     Refusal,
     Refused,
-    Remark,
     Stop,
     word,
 )
 from ..protocol.states import State
-from .backend_choice import IO_URING, choose, remark_on
+from .backend_choice import IO_URING, choose, kernel_threads_on
 from .engine._engine import Engine, now_ns
 from .huge_pages import told
 from .link import Link
@@ -97,9 +98,9 @@ class Driving:
             case EditWorkloads():
                 await self._edit(command)
             case LookAgain():
-                refusals, remarks = await self._work(self._workloads.look_again)
-                for text in remarks:
-                    self._link.say(Remark(text))
+                refusals, notices = await self._work(self._workloads.look_again)
+                for notice in notices:
+                    self._link.say(notice)
                 self._done(command, refusals)
             case Go():
                 await self._go(command)
@@ -162,13 +163,14 @@ class Driving:
             self._undecided = False
             choice = await self._work(lambda: choose(command.workloads))
             self._workloads.use(choice.backend)
-            self._link.say(Remark(f"backend auto is {choice.backend}: {choice.reason}"))
+            text = f"backend auto is {choice.backend}: {choice.reason}"
+            self._link.say(Notice(NoticeKind.BACKEND_CHOSEN, text))
         if not refusals and command.workloads:
             self._tell_pages()
         if not refusals and self._workloads.backend == IO_URING:
             luns = [workload.lun for workload in command.workloads]
-            if text := await self._work(lambda: remark_on(luns)):
-                self._link.say(Remark(text))
+            if text := await self._work(lambda: kernel_threads_on(luns)):
+                self._link.say(Notice(NoticeKind.KERNEL_THREADS, text))
         self._done(command, refusals)
 
     def _tell_pages(self) -> None:
@@ -176,7 +178,7 @@ class Driving:
         large = self._workloads.large_buffers
         if large > self._large_told:
             self._large_told = large
-            self._link.say(Remark(told(large)))
+            self._link.say(Notice(NoticeKind.BUFFER_PAGES, told(large)))
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)

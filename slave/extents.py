@@ -10,6 +10,8 @@ import os
 import struct
 from typing import Final
 
+from ..protocol.messages import Notice, NoticeKind
+
 FS_IOC_FIEMAP: Final = 0xC020660B
 SYNC: Final = 0x1  # write out what is not allocated yet, before mapping
 LAST, UNWRITTEN = 0x1, 0x800
@@ -54,12 +56,13 @@ def _written(fd: int, size: int) -> int:
     return written
 
 
-def remark(path: str) -> str | None:
-    """The sentence about a file that was not written whole; it begins with the reason's word. None if it was."""
+def notice(path: str) -> Notice | None:
+    """The notice about a file that was not written whole; None if it was."""
     missing = unwritten_bytes(path)
     if not missing:
         return None
-    return (
-        f"unwritten_extents: {missing:,} of {os.path.getsize(path):,} bytes of {path} were never written, so reads of"
-        " them do not reach the disk; write the file whole once, or let the plan `create` it"
+    return Notice(
+        NoticeKind.UNWRITTEN_EXTENTS,
+        f"{missing:,} of {os.path.getsize(path):,} bytes of {path} were never written, so reads of them do not reach"
+        " the disk; write the file whole once, or let the plan `create` it",
     )

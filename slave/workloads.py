@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..protocol.agreement import FINGERPRINT, unagreed
-from ..protocol.messages import ArrayType, EditWorkloads, Go, Identity, Refusal, WorkloadToCreate
+from ..protocol.messages import ArrayType, EditWorkloads, Go, Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
 from . import validation
 from .block_devices import ROOT
@@ -133,8 +133,8 @@ class Workloads:
         self._close_unused()
         return refusals
 
-    def look_again(self) -> tuple[list[Refusal], list[str]]:
-        """(what came to stand against the LUNs that are open to be written, remarks on those that do not tell).
+    def look_again(self) -> tuple[list[Refusal], list[Notice]]:
+        """(what came to stand against the LUNs that are open to be written, notices of those that do not tell).
 
         By the same gate, and by identity. That one cannot be read any more is no reason: it could when it was opened,
         it is held since then, and I/O errors are for a run to count. But who uses it is looked for without a read.
@@ -153,12 +153,15 @@ class Workloads:
             for path, look in found.items()
             for reason in (look if isinstance(look, tuple) else ())
         ]
-        remarks = [
-            f"{path} was not looked at before this step: {(look and look.strerror) or silent(ANSWER_S)}"
+        notices = [
+            Notice(
+                NoticeKind.NOT_INSPECTED,
+                f"{path} was not looked at before this step: {(look and look.strerror) or silent(ANSWER_S)}",
+            )
             for path, look in found.items()
             if not isinstance(look, tuple)
         ]
-        return refusals, remarks
+        return refusals, notices
 
     def _used_by_now(self, one: Instance, around: Surroundings) -> tuple[str, ...]:
         """Who uses a block device that is open. Raises OSError."""

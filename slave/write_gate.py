@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Self
 
+from ..protocol.messages import Notice, NoticeKind
 from . import signatures
 from .block_devices import ROOT, BlockDevice
 from .kernel_files import first_line, number_in
@@ -143,11 +144,12 @@ def judge(seen: Evidence) -> tuple[str, ...]:
     return tuple(map(_readable, found))
 
 
-def remarks(seen: Evidence) -> tuple[str, ...]:
+def notices(seen: Evidence) -> tuple[Notice, ...]:
     """What could not be looked at, for whoever is about to agree to writing."""
     if not seen.unseen or judge(seen):
         return ()
-    return (f"whether a program has it open for writing is not known: {seen.unseen}",)
+    text = f"whether a program has it open for writing is not known: {seen.unseen}"
+    return (Notice(NoticeKind.WRITERS_UNKNOWN, text),)
 
 
 def of_block(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:

@@ -86,4 +86,4 @@ def _lun(lun: PlacedLun, uses: list[str]) -> list[str]:
     if lun.lun.identity is not None:
         lines.append(f"      known by {rests_on(lun.lun.identity)}")
     lines += [f"      not to be written: {refusal}" for refusal in lun.lun.refusals]
-    return lines + [f"      {remark}" for remark in lun.lun.remarks]
+    return lines + [f"      {notice.text}" for notice in lun.lun.notices]

@@ -28,11 +28,11 @@ from ...protocol.messages import (
     LookAtLuns,
     Luns,
     Message,
+    Notice,
     Ok,
     Prepare,
     Refusal,
     Refused,
-    Remark,
     Result,
     Saying,
     Stopped,
@@ -90,7 +90,7 @@ class Overdue:
     answer: Saying
 
 
-Event = Delivered | Stopped | DyingWords | Remark | Overdue | Lost
+Event = Delivered | Stopped | DyingWords | Notice | Overdue | Lost
 
 
 @dataclass(slots=True)
@@ -328,7 +328,7 @@ class Driver:
                 self._inbox.put_nowait((self, Delivered(heard, arrived_ns)))
             case Stopped():
                 self._inbox.put_nowait((self, heard))
-            case Remark() | DyingWords(re=0):
+            case Notice() | DyingWords(re=0):
                 self._chatter.add(arrived_ns)
                 self._inbox.put_nowait((self, heard))
             case _:

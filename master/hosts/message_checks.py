@@ -12,7 +12,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import Go, Result
 
 MOVED: Final = 0.01  # of a subinterval: more than boundaries are moved to follow a clock, with some moves missed
-MOST_AT_ONCE: Final = 1_000  # remarks and dying words; afterwards EVERY_NS each
+MOST_AT_ONCE: Final = 1_000  # notices and dying words; afterwards EVERY_NS each
 EVERY_NS: Final = 10**9
 MOST_LUNS: Final = 100_000  # of a host
 MOST_LISTED: Final = 128 << 20  # bytes in which a host lists its LUNs, in all of a run
@@ -55,4 +55,4 @@ class Chatter:
         """One more. Raises ProtocolError where it is one too many."""
         self.empty_ns = max(self.empty_ns, now_ns) + EVERY_NS
         if self.empty_ns - now_ns > MOST_AT_ONCE * EVERY_NS:
-            raise ProtocolError(f"more than {MOST_AT_ONCE:,} remarks and dying words came at once")
+            raise ProtocolError(f"more than {MOST_AT_ONCE:,} notices and dying words came at once")

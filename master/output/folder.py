@@ -91,7 +91,8 @@ class RunFolder:
         rows = [
             [
                 one.host, one.lun.path, one.lun.kind, one.lun.size, one.lun.block, "; ".join(one.lun.refusals),
-                "; ".join(one.lun.remarks), *(one.lun.attributes.get(name) for name in attributes),
+                "; ".join(f"{notice.kind}: {notice.text}" for notice in one.lun.notices),
+                *(one.lun.attributes.get(name) for name in attributes),
             ]
             for one in records
         ]  # fmt: skip

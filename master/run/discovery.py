@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.messages import CreateFiles, Identity, ListLuns, LookAtLuns, Lun, Prepare
+from ...protocol.messages import CreateFiles, Identity, ListLuns, LookAtLuns, Lun, NoticeKind, Prepare
 from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
 from ..plan.model import Plan
@@ -40,7 +40,12 @@ class Discovered:
     def check_answers(self) -> None:
         """Raise HostsError that names the LUNs that would be driven and did not answer."""
         luns = {(lun.host, lun.lun.path): lun.lun for lun in self.placement.lun_of.values()}
-        silent = [HostFault(host, f"{path}: {lun.remarks[0]}", "") for (host, path), lun in luns.items() if lun.silent]
+        silent = [
+            HostFault(host, f"{path}: {notice.text}", "")
+            for (host, path), lun in luns.items()
+            for notice in lun.notices
+            if notice.kind is NoticeKind.NO_ANSWER
+        ]
         if silent:
             raise HostsError(silent)
 
@@ -190,7 +195,7 @@ def _completed(looked: Lun, listed: Lun | None) -> Lun:
     if listed is None:
         return looked
     if looked.silent:
-        return replace(listed, refusals=looked.refusals, remarks=looked.remarks, silent=True)
+        return replace(listed, refusals=looked.refusals, notices=looked.notices, silent=True)
     return replace(looked, named=listed.named)
 
 

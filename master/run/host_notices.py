@@ -1,4 +1,4 @@
-"""What hosts remark between steps is told when it comes: how far the creation of files is, for instance.
+"""What hosts notify between steps is passed on when it comes: how much of the files is created, for instance.
 
 Rule: everything else that they say unasked waits in the inbox, in its order, for the step that follows.
 """
@@ -7,18 +7,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from ...protocol.messages import Remark
+from ...protocol.messages import Notice
 from ..hosts.driver import Driver, Event
 from .fleet import Fleet
 
 
 @asynccontextmanager
-async def remarks_told(fleet: Fleet, tell: Callable[[str, str], None]) -> AsyncIterator[None]:
+async def notices_passed_on(fleet: Fleet, tell: Callable[[str, str], None]) -> AsyncIterator[None]:
     """While the block runs; `tell` gets host and text."""
     waiting: list[tuple[Driver, Event]] = []
 
     def take(driver: Driver, event: Event) -> None:
-        if isinstance(event, Remark):
+        if isinstance(event, Notice):
             tell(driver.name, event.text)
         else:
             waiting.append((driver, event))

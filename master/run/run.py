@@ -39,7 +39,7 @@ from .control_api import Desk, Running
 from .discovery import Discovered, begin_again, create, discover, prepare, with_files
 from .edit_policy import beyond
 from .fleet import GOODBYE, Fleet, Opener, connected
-from .host_notices import remarks_told
+from .host_notices import notices_passed_on
 from .host_settings import Told
 from .live_changes import EditRefused
 from .open import opener
@@ -200,7 +200,7 @@ class Run:
         files = sum(file.count for file in plan.luns.create)
         self._creating = True
         self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        async with remarks_told(fleet, lambda host, text: self._event("remark", text, host)):
+        async with notices_passed_on(fleet, lambda host, text: self._event("remark", text, host)):
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed

@@ -25,7 +25,7 @@ from ...protocol.messages import (
     DyingWords,
     Go,
     Halt,
-    Remark,
+    Notice,
     Result,
     Stop,
     Stopped,
@@ -346,7 +346,7 @@ class StepSequence:
                     hosts.leave(driver)
             case DyingWords():
                 self._keeper.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
-            case Remark():
+            case Notice():
                 self._keeper.event(driver.name, "remark", event.text)
             case Lost():
                 self._drop(driver, hosts, event.reason, k, arrived)

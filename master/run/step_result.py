@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...protocol.messages import NoticeKind
 from ...protocol.parameters import Parameters
 from ..live.reports import Latency, StepEnds
 from ..live.reports import Measured as Shown
@@ -23,7 +24,6 @@ from .keeper import Ended
 from .step_recorder import ALL_ROW, StepKeeper, Taken, latency, number
 
 MOST_NAMED = 3  # other ways to a LUN that are spelled out
-UNWRITTEN = "unwritten_extents"  # how a host's remark about such a file begins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -210,10 +210,8 @@ def _unwritten(discovered: Discovered) -> list[Outside]:
     """Files whose reads do not touch the disk, on the workload instances that use them."""
     found = []
     for (host, key), lun in discovered.placement.lun_of.items():
-        for remark in lun.lun.remarks:
-            if remark.startswith(UNWRITTEN):
-                finding = Finding(
-                    Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {remark.removeprefix(UNWRITTEN).lstrip(': ')}"
-                )
+        for notice in lun.lun.notices:
+            if notice.kind is NoticeKind.UNWRITTEN_EXTENTS:
+                finding = Finding(Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {notice.text}")
                 found.append(Outside(finding, host, key))
     return found

@@ -186,7 +186,7 @@ def test_who_asks_a_host_that_dies_is_told_why() -> None:
     async def test(driver: Driver) -> None:
         question = asyncio.create_task(prepared(driver))
         await asyncio.sleep(0.01)
-        driver._pipe.say(b'{"type":"remark","te')  # type: ignore[attr-defined]
+        driver._pipe.say(b'{"type":"notice","te')  # type: ignore[attr-defined]
         driver._pipe.say(b"")  # type: ignore[attr-defined]
         with pytest.raises(HostLost, match="the stream ended inside a line of 20 bytes"):
             await question
@@ -210,7 +210,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
 def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
     async def test(driver: Driver) -> None:
         driver.lose("it has not stopped")
-        driver._pipe.say(line(m.Remark("here I am")))  # type: ignore[attr-defined]
+        driver._pipe.say(line(m.Notice(m.NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         assert await event(driver) == Lost("it has not stopped") and driver._inbox.empty()
 
@@ -271,9 +271,9 @@ def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result]
 def test_a_host_that_chatters_is_lost() -> None:
     async def test(driver: Driver) -> None:
         for _ in range(2 * MOST_AT_ONCE):
-            driver._pipe.say(line(m.Remark("la")))  # type: ignore[attr-defined]
+            driver._pipe.say(line(m.Notice(m.NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
-        assert driver.lost == "protocol error: more than 1,000 remarks and dying words came at once"
+        assert driver.lost == "protocol error: more than 1,000 notices and dying words came at once"
         assert driver._inbox.qsize() == MOST_AT_ONCE + 1
 
     with_host(test)

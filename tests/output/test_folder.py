@@ -239,7 +239,11 @@ def test_tables_of_the_session(run: Path) -> None:
         "h1", "machine, one", "2", "libaio null", "iopoll sqpoll",
     ]  # fmt: skip
     lun = table(run / "luns.csv")[1]
-    assert (lun["host"], lun["vendor"], lun["remarks"]) == ("h2", 'A "B", C', "a remark; another")
+    assert (lun["host"], lun["vendor"], lun["remarks"]) == (
+        "h2",
+        'A "B", C',
+        "no_answer: one; writers_unknown: another",
+    )
     workload = table(run / "workloads.csv")[3]
     assert (workload["instance"], workload["number"], workload["iops"]) == ("h2+/dev/sd1+w", "1", "21")
     assert (workload["rollup.host+port"], workload["rollup.all"]) == ("h2+2:A", "all")

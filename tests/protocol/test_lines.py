@@ -24,11 +24,14 @@ from ivypy.protocol.messages import (
     ClockProbe,
     Go,
     Message,
+    Notice,
+    NoticeKind,
     Ok,
-    Remark,
     Result,
 )
 from ivypy.protocol.text import LONGEST_TEXT, printable
+
+KIND = NoticeKind.CREATING_FILES
 
 
 def arrays(kind: ArrayType) -> st.SearchStrategy[Array]:
@@ -157,7 +160,8 @@ RUBBISH = [
     (b'{"type":"die","id":1.0}', "die.id: 1.0 is not int"),
     (b'{"type":"clock_probe","id":NaN}', "NaN is not a number here"),
     (b'{"type":"clock_probe","id":Infinity}', "Infinity is not a number here"),
-    (b'{"type":"remark","text":7}', "remark.text: 7 is not str"),
+    (b'{"type":"notice","kind":"no_answer","text":7}', "notice.text: 7 is not str"),
+    (b'{"type":"notice","kind":"gossip","text":""}', "notice.kind: 'gossip' is none of"),
     (b'{"type":"delete_workloads","id":1,"numbers":7}', "delete_workloads.numbers: not a list"),
     (b'{"type":"delete_workloads","id":1,"numbers":["a"]}', r"delete_workloads.numbers\[0\]: 'a' is not int"),
     (packed(t="f8"), "go.order: damaged array"),
@@ -182,11 +186,11 @@ BEYOND = [  # of the right shape, and no number or text that anyone means
     (f'"type":"clock_reading","re":1,"received_ns":{1 << 62},"sent_ns":{(1 << 62) + 1},"done":0', "sent_ns"),
     ('"type":"ok","re":1,"effective_ns":-9223372036854775808', "ok.effective_ns"),
     ('"type":"luns","re":1,"luns":[],"luns":[]', "a key stands twice"),
-    ('"type":"remark","text":"\\ud800"', r"remark.text: it holds the character U\+D800"),
-    ('"type":"remark","text":"\\u001b[31m"', r"remark.text: it holds the character U\+001B"),
-    ('"type":"remark","text":"\\u009b31m"', r"remark.text: it holds the character U\+009B"),
-    ('"type":"remark","text":"\\u202egnp.exe"', r"remark.text: it holds the character U\+202E"),
-    (f'"type":"remark","text":"{"x" * 100_000}"', "remark.text: 100000 characters are too many"),
+    ('"type":"notice","kind":"no_answer","text":"\\ud800"', r"notice.text: it holds the character U\+D800"),
+    ('"type":"notice","kind":"no_answer","text":"\\u001b[31m"', r"notice.text: it holds the character U\+001B"),
+    ('"type":"notice","kind":"no_answer","text":"\\u009b31m"', r"notice.text: it holds the character U\+009B"),
+    ('"type":"notice","kind":"no_answer","text":"\\u202egnp.exe"', r"notice.text: it holds the character U\+202E"),
+    (f'"type":"notice","kind":"no_answer","text":"{"x" * 100_000}"', "notice.text: 100000 characters are too many"),
     (f'"type":"delete_workloads","id":1,"numbers":[{"0," * 200_000}0]', "numbers: 200001 are more than 100,000"),
     (f'"type":"delete_workloads","id":1,"numbers":[{"[]," * 1_000_000}0]', "holds more than 500,000 values"),
     (f'"type":"delete_workloads","id":1,"numbers":{"[" * 900}{"]" * 900}', r"numbers\[0\]: a list of 1 is not int"),
@@ -248,12 +252,12 @@ def test_arrays_of_a_message_share_its_room() -> None:
 
 @given(st.text())
 def test_whatever_is_to_be_said_is_said_in_printable_text(text: str) -> None:
-    assert message(line(Remark(text))) == Remark(printable(text))
+    assert message(line(Notice(KIND, text))) == Notice(KIND, printable(text))
 
 
 def test_what_is_too_long_to_be_said_is_cut() -> None:
-    said = message(line(Remark("x" * (LONGEST_TEXT + 1))))
-    assert said == Remark("x" * (LONGEST_TEXT - 3) + "...")
+    said = message(line(Notice(KIND, "x" * (LONGEST_TEXT + 1))))
+    assert said == Notice(KIND, "x" * (LONGEST_TEXT - 3) + "...")
 
 
 @pytest.mark.parametrize("data, fault", RUBBISH, ids=[str(i) for i in range(len(RUBBISH))])
@@ -271,8 +275,8 @@ def test_no_bytes_do_anything_but_parse_or_be_refused(data: bytes) -> None:
 
 
 def test_a_log_gets_the_beginning_of_a_line_without_end() -> None:
-    text = shortened(b'{"type":"remark","text":"' + b"x" * (2 << 20))
-    assert text.startswith('{"type":"remark"') and text.endswith("... (2097.2 kB)") and len(text) < 20_000
+    text = shortened(b'{"type":"notice","kind":"no_answer","text":"' + b"x" * (2 << 20))
+    assert text.startswith('{"type":"notice"') and text.endswith("... (2097.2 kB)") and len(text) < 20_000
 
 
 def test_a_log_shows_arrays_by_their_size() -> None:

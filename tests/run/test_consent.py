@@ -16,7 +16,17 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.consent import Target, check, overwritten, token
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
-from ivypy.protocol.messages import CreateFiles, CreateWorkloads, Identity, ListLuns, LookAtLuns, Lun, word
+from ivypy.protocol.messages import (
+    CreateFiles,
+    CreateWorkloads,
+    Identity,
+    ListLuns,
+    LookAtLuns,
+    Lun,
+    Notice,
+    NoticeKind,
+    word,
+)
 from ivypy.slave.bounded_calls import silent as silence
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, known, lun_of, steady
@@ -205,7 +215,7 @@ def test_what_is_there_when_it_is_listed_needs_the_token(tmp_path: Path) -> None
 
 def test_a_lun_that_does_not_answer_is_named_before_anything_is_asked_of_it(tmp_path: Path) -> None:
     slave = SimulatedSlave("a", luns=AGREED)
-    silent = Lun("/dev/sda", "", 0, 1, {}, (SILENT,), (SILENT,), silent=True)
+    silent = Lun("/dev/sda", "", 0, 1, {}, (SILENT,), (Notice(NoticeKind.NO_ANSWER, SILENT),), silent=True)
     slave._say_luns = lambda re, luns: SimulatedSlave._say_luns(  # type: ignore[method-assign]
         slave, re, [silent if one.path == "/dev/sda" and one.identity else one for one in luns]
     )

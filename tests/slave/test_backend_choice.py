@@ -119,7 +119,7 @@ def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: 
     with Client() as slave:
         slave.prepare("io_uring")
         slave.create(Path(zram_lun), Parameters(iops=MAX))
-        said = [remark.text for remark in slave.all if isinstance(remark, m.Remark)]
+        said = [one.text for one in slave.all if isinstance(one, m.Notice) and one.kind is m.NoticeKind.KERNEL_THREADS]
         assert any(f"io_uring has threads of the kernel do each I/O on {zram_lun}" in text for text in said)
 
 
@@ -185,7 +185,7 @@ def test_a_step_with_a_backend_of_ones_choice(backend: str, tmp_path: Path) -> N
         slave.make_file(tmp_path / "lun", 4 << 20)
         slave.create(tmp_path / "lun", Parameters(iops=MAX))
         chosen = [
-            said.text for said in slave.all if isinstance(said, m.Remark) and said.text.startswith("backend auto")
+            one.text for one in slave.all if isinstance(one, m.Notice) and one.kind is m.NoticeKind.BACKEND_CHOSEN
         ]
         assert len(chosen) == (backend == "auto")
         assert all("reads/s with io_uring" in text for text in chosen)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import FileToCreate, Refusal
+from ivypy.protocol.messages import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, extents
 from ivypy.slave.created_files import Cancelled, CannotMake, Files, Wanted, made_by_ivypy, wanted
 from ivypy.slave.fill_data import PIECE, pieces
@@ -18,7 +18,7 @@ from tests.support.slave_devices import loop_device, mounted, need, needs_loops,
 MIB = 1 << 20
 
 
-def quiet(text: str) -> None:
+def quiet(notice: Notice) -> None:
     """Whom nobody listens to."""
 
 
@@ -55,14 +55,14 @@ def test_two_files_have_nothing_in_common() -> None:
 
 
 def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
-    said: list[str] = []
+    noticed: list[Notice] = []
     made = Files()
-    made.make([Wanted(f"{marked}/a", 3 * MIB + 5, False), Wanted(f"{marked}/b", 100, True)], said.append)
+    made.make([Wanted(f"{marked}/a", 3 * MIB + 5, False), Wanted(f"{marked}/b", 100, True)], noticed.append)
     assert (marked / "a").stat().st_size == 3 * MIB + 5
     assert (marked / "a").stat().st_mode & 0o777 == 0o600
     assert made_by_ivypy(f"{marked}/a")
-    assert len(said) == 1
-    assert said[0].startswith("created 2 files, 3,145,833 bytes, in ")
+    assert [one.kind for one in noticed] == [NoticeKind.FILES_CREATED]
+    assert noticed[0].text.startswith("created 2 files, 3,145,833 bytes, in ")
     made.remove()
     assert sorted(p.name for p in marked.iterdir()) == ["b"]
 
@@ -72,11 +72,12 @@ def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
     first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
     ended(first)
     before = (marked / "a").read_bytes()
-    said: list[str] = []
+    noticed: list[Notice] = []
     again = Files()
-    again.make([Wanted(f"{marked}/a", MIB, False)], said.append)
+    again.make([Wanted(f"{marked}/a", MIB, False)], noticed.append)
     assert (marked / "a").read_bytes() == before
-    assert said == [f"{marked}/a is used as it is: ivypy made it before, with exactly 1 MiB"]
+    text = f"{marked}/a is used as it is: ivypy made it before, with exactly 1 MiB"
+    assert noticed == [Notice(NoticeKind.FILE_REUSED, text)]
     ended(again)
     assert (marked / "a").exists(), "only who made a file removes it"
 
@@ -286,20 +287,21 @@ def extent_folder(tmp_path: Path) -> Path:
 
 
 class TestExtents:
-    def test_a_file_written_whole_has_no_remark(self, extent_folder: Path) -> None:
+    def test_a_file_written_whole_has_no_notice(self, extent_folder: Path) -> None:
         Files().make([Wanted(f"{extent_folder}/a", 5 * MIB + 1, True)], quiet)
-        assert extents.remark(f"{extent_folder}/a") is None
+        assert extents.notice(f"{extent_folder}/a") is None
 
-    def test_what_was_only_allocated_is_remarked(self, extent_folder: Path) -> None:
+    def test_what_was_only_allocated_is_noticed(self, extent_folder: Path) -> None:
         path = extent_folder / "a"
         subprocess.run(["fallocate", "-l", "8M", str(path)], check=True)
         assert extents.unwritten_bytes(str(path)) == 8 * MIB
         with open(path, "r+b") as file:
             file.seek(2 * MIB)
             file.write(b"x" * MIB)
-        assert extents.remark(str(path)) == (
-            f"unwritten_extents: 7,340,032 of 8,388,608 bytes of {path} were never written, so reads of them do not"
-            " reach the disk; write the file whole once, or let the plan `create` it"
+        assert extents.notice(str(path)) == Notice(
+            NoticeKind.UNWRITTEN_EXTENTS,
+            f"7,340,032 of 8,388,608 bytes of {path} were never written, so reads of them do not reach the disk; write"
+            " the file whole once, or let the plan `create` it",
         )
 
     def test_holes_count_and_many_extents_are_asked_for_in_batches(self, extent_folder: Path) -> None:
@@ -317,7 +319,7 @@ class TestExtents:
             pytest.skip("there is no tmpfs here")
         with open(shm / "a", "wb") as file:
             file.truncate(MIB)
-        assert extents.remark(str(shm / "a")) is None
+        assert extents.notice(str(shm / "a")) is None
 
 
 def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:

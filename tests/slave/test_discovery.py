@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ivypy.protocol.lines import line, message
-from ivypy.protocol.messages import Lun, Refusal, Refused
+from ivypy.protocol.messages import Lun, Notice, NoticeKind, Refusal, Refused
 from ivypy.slave import block_devices, discovery, udev
 from ivypy.slave.discovery import listed, looked_at
 from ivypy.slave.lun_target import Target, target
@@ -251,7 +251,7 @@ def test_files_by_globs(tmp_path: Path) -> None:
     assert first.attributes["kind"] == "file"
     assert first.attributes["filesystem"]
     assert str(tmp_path).startswith(str(first.attributes["mount"]))
-    assert (first.refusals, first.remarks) == ((), ())
+    assert (first.refusals, first.notices) == ((), ())
 
 
 def test_a_path_that_is_no_file_is_refused_with_its_remedy(tmp_path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
         fine, hung = found_files(f"{tmp_path}/*")[0]
         assert fine.refusals == () and fine.identity is not None and hung.identity is None
         said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
-        assert (hung.refusals, hung.remarks) == ((said,), (said,))
+        assert (hung.refusals, hung.notices) == ((said,), (Notice(NoticeKind.NO_ANSWER, said),))
     finally:
         answer.set()
 

@@ -18,6 +18,12 @@ from ivypy.slave.link import Link, unfit
 
 ARRAY = m.Array(m.ArrayType.U64, os.urandom(1 << 20))
 NONE = m.Array(m.ArrayType.U32, b"")
+
+
+def notice(text: str) -> m.Notice:
+    return m.Notice(m.NoticeKind.CREATING_FILES, text)
+
+
 RESULT = m.Result(0, 0, 1, False, 2, (), NONE, ARRAY, NONE, NONE, NONE, (), ())
 
 
@@ -134,10 +140,10 @@ async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> N
     running(wire.link)
     for i in range(4):
         wire.link.say(RESULT)
-        wire.link.say(m.Remark(str(i)))
+        wire.link.say(notice(str(i)))
     assert wire.link.results_held == 4
     found = await wire.hear(10)
-    assert [type(saying).__name__ for saying in found[2:]] == ["Result", "Remark"] * 4
+    assert [type(saying).__name__ for saying in found[2:]] == ["Result", "Notice"] * 4
     assert found[2] == RESULT
     await wire.ear.drained_once.wait()
     assert wire.link.results_held == 0
@@ -178,7 +184,7 @@ async def test_against_one_who_asks_and_never_listens_reading_pauses(
 async def test_a_far_end_that_is_gone_ends_it(wire: Wire) -> None:
     running(wire.link)
     os.close(wire.from_link)
-    wire.link.say(m.Remark("nobody hears"))
+    wire.link.say(notice("nobody reads"))
     await wire.ear.ended.wait()
     assert wire.ear.error is None
 
@@ -187,12 +193,12 @@ async def test_last_words_are_written_without_the_loop_and_without_end(wire: Wir
     running(wire.link)
     fcntl.fcntl(wire.from_link, fcntl.F_SETPIPE_SZ, 1 << 16)
     wire.link.say(RESULT)
-    wire.link.say(m.Remark("last"))
+    wire.link.say(notice("last"))
     wire.link.flush(0.01)  # nobody reads
     assert wire.link.results_held == 1
     taking = asyncio.get_running_loop().run_in_executor(None, taken, wire.from_link, b'"last"}\n')
     wire.link.flush(10.0)
-    assert (await taking).endswith(line(m.Remark("last")))
+    assert (await taking).endswith(line(notice("last")))
 
 
 def taken(fd: int, until: bytes) -> bytes:

@@ -322,7 +322,7 @@ def test_a_file_to_keep_stays(tmp_path: Path) -> None:
         slave.do(m.CreateFiles, files=(kept,), used=(), tags=0)
         (luns,) = [said.luns for said in slave.all if isinstance(said, m.Luns)]
         assert [lun.path for lun in luns] == [f"{tmp_path}/kept0", f"{tmp_path}/kept1"]
-        assert next(remark.text for remark in slave.all if isinstance(remark, m.Remark)).startswith("created 2 files")
+        assert next(one.kind for one in slave.all if isinstance(one, m.Notice)) is m.NoticeKind.FILES_CREATED
         slave.ask(m.Die)
         assert slave.gone() == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept0", "kept1"]

@@ -468,7 +468,11 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     assert workloads.create(asked) == []
 
 
-def test_what_cannot_be_read_between_steps_goes_on_with_a_remark(
+def not_inspected(text: str) -> m.Notice:
+    return m.Notice(m.NoticeKind.NOT_INSPECTED, text)
+
+
+def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     workloads: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was judged when it was opened, and is held since then."""
@@ -478,7 +482,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_remark(
     try:
         monkeypatch.setattr(workloads_module, "identity_of", lambda *_: answer.wait(60))
         said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
-        assert workloads.look_again() == ([], [f"{file} was not looked at before this step: {said}"])
+        assert workloads.look_again() == ([], [not_inspected(f"{file} was not looked at before this step: {said}")])
     finally:
         answer.set()
 
@@ -486,7 +490,10 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_remark(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(workloads_module, "identity_of", fails)
-    assert workloads.look_again() == ([], [f"{file} was not looked at before this step: Input/output error"])
+    assert workloads.look_again() == (
+        [],
+        [not_inspected(f"{file} was not looked at before this step: Input/output error")],
+    )
     monkeypatch.undo()
     assert workloads.look_again() == ([], [])
 

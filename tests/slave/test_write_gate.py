@@ -23,9 +23,9 @@ from ivypy.slave.write_gate import (
     is_claimed,
     is_written,
     judge,
+    notices,
     of_block,
     of_file,
-    remarks,
 )
 from tests.support.slave_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 
@@ -313,8 +313,8 @@ def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
     assert re.fullmatch(r"\d+ process(es)? could not be looked at: run the slave as root", said)
     device = Evidence("/dev/sdb", unseen=said)
     assert judge(device) == ()
-    assert remarks(device) == (f"whether a program has it open for writing is not known: {said}",)
-    assert remarks(replace(device, claimed=True)) == (), "it is refused already"
+    assert [one.text for one in notices(device)] == [f"whether a program has it open for writing is not known: {said}"]
+    assert notices(replace(device, claimed=True)) == (), "it is refused already"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")

@@ -24,7 +24,7 @@ from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount
-from ivypy.protocol.messages import ArrayType, Hello, Lun, Role
+from ivypy.protocol.messages import ArrayType, Hello, Lun, Notice, NoticeKind, Role
 from ivypy.protocol.parameters import Parameters
 from tests.support.rollup import Spec, instance
 from tests.support.rollup_results import HostData, packed, result
@@ -86,7 +86,15 @@ HELLO = Hello(
     Role.SLAVE, 1, "0.1.0", "abc", "machine, one", 17, "3.11.7", "6.1", "glibc 2.36", "x86_64", (0, 1), "tsc",
     ("libaio", "null"), 65536, ("iopoll", "sqpoll"),
 )  # fmt: skip
-LUN = Lun("/dev/sd0", "block", 1 << 30, 512, {"vendor": 'A "B", C', "port": "1:A"}, (), ("a remark", "another"))
+LUN = Lun(
+    "/dev/sd0",
+    "block",
+    1 << 30,
+    512,
+    {"vendor": 'A "B", C', "port": "1:A"},
+    (),
+    (Notice(NoticeKind.NO_ANSWER, "one"), Notice(NoticeKind.WRITERS_UNKNOWN, "another")),
+)
 
 
 def write_run(root: Path) -> Path:
