@@ -10,10 +10,11 @@ itself. A target that an end shows to be out of reach is said at once, not chase
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
-from .focus import FEWEST_BEYOND, Focus, Sample, value_of
+from .focus import Focus, Sample, value_of
 from .observation import Interval
 from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
 from .steer import Orders
@@ -95,7 +96,7 @@ class AutoPid:
     def _seeable_iops(self, length_s: float) -> float:
         """The least IOPS at which a subinterval shows a percentile, with some to spare; 0 for what is never blank."""
         fraction = self.focus.fraction
-        return 0.0 if fraction is None else _SPARE * FEWEST_BEYOND / (1 - fraction) / length_s
+        return 0.0 if fraction is None else _SPARE * fewest_ios(fraction) / length_s
 
     def _blank(self, names: Sequence[str], interval: Interval, rows: tuple[Row, ...]) -> "tuple[Unreachable, Orders]":
         """Even the maximum has too few I/Os in a subinterval."""

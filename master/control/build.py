@@ -12,6 +12,7 @@ from typing import Final
 from ..plan.demands import Accurate, Calibration, Climbed, Found, Held, Level, Steadied, Threshold
 from ..plan.model import ALL, Step
 from ..plan.read.yaml_positions import Path
+from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from . import observe
@@ -20,7 +21,6 @@ from .criteria import Criterion, Rule, criterion_named
 from .decide import Judge, State
 from .estimate import Correction
 from .fixed import Fixed
-from .focus import FEWEST_BEYOND
 from .measure import Goal, Measure, Window
 from .observe import focus_on
 from .pid import Pid, Range, Rules, pid
@@ -110,12 +110,11 @@ def _range_faults(path: Path, held: Held, step: Step) -> Iterator[tuple[Path, st
 def _unseeable(held: Held, low_iops: float, step: Step) -> list[str]:
     """A percentile that is blank in every subinterval at the lowest load, so that nothing would ever move it."""
     fraction = focus_on(held.metric).fraction
-    if fraction is None or not low_iops * step.subinterval_s * (1 - fraction) < FEWEST_BEYOND - 1e-6:
+    if fraction is None or not low_iops * step.subinterval_s < (least := fewest_ios(fraction)):
         return []
-    least = FEWEST_BEYOND / (1 - fraction)
     return [
         f"low_iops is {low_iops:g}, {low_iops * step.subinterval_s:g} I/Os in a subinterval; this percentile needs "
-        f"{least:.0f}: raise it to {least / step.subinterval_s:g}, or take longer subintervals"
+        f"{least}: raise it to {least / step.subinterval_s:g}, or take longer subintervals"
     ]
 
 

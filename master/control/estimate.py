@@ -16,6 +16,7 @@ import numpy as np
 from ..rollup import block_bootstrap
 from ..stats.autocorrelation import FLOATS, autocorrelation_times
 from ..stats.confidence import t_quantile
+from ..stats.histograms import NS_PER_US
 from .focus import Sample
 from .sample_matrix import Columns, one_column
 
@@ -103,10 +104,11 @@ def estimates(window: Columns, confidence: float = 0.95, correction: Correction 
         return Estimates(values, widths, n, effective)
     for place in np.flatnonzero(sayable & ~np.isnan(values)):
         one = window.counts[place]
-        widths[place] = one.scale * block_bootstrap.half_width(
-            one.counts, one.low, window.fraction, float(times[place]), series[:, place], float(quantiles[place]),
-            confidence,
+        found = block_bootstrap.half_width(
+            one.counts, one.low, float(one.least.min()), float(one.most.max()), window.fraction,
+            float(times[place]), series[:, place], float(quantiles[place]), confidence,
         )  # fmt: skip
+        widths[place] = found / NS_PER_US
     return Estimates(values, widths, n, effective)
 
 

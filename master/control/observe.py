@@ -21,6 +21,7 @@ from ..rollup.metrics import METRICS
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
+from ..stats.histograms import NS_PER_US
 from .focus import Focus, Sample, value_of
 from .observation import Interval, Load
 from .phase import Phase
@@ -47,8 +48,7 @@ def focus_on(metric: str, rollup: str = "all") -> Focus:
     """The focus of a metric. Raises KeyError for a name that is none of FOCUS_METRICS."""
     if metric not in FOCUS_METRICS:
         raise KeyError(metric)
-    share = PERCENTILES.get(metric.partition("_us_")[2])
-    return Focus(metric, rollup, None if share is None else share / 10_000)
+    return Focus(metric, rollup, PERCENTILES.get(metric.partition("_us_")[2]))
 
 
 def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = False) -> list[str]:
@@ -161,12 +161,16 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
 
 
 def _over_time(value: float, length_s: float) -> Sample:
-    return Sample(value * length_s, length_s) if np.isfinite(value) and np.isfinite(length_s) else Sample(0.0, 0.0)
+    if not np.isfinite(value) or not np.isfinite(length_s):
+        return Sample(0.0, 0.0)
+    return Sample(value * length_s, length_s, alone=value)
 
 
 def _mean(latency: Latency, row: int, shown: bool) -> Sample:
     count = float(latency.count[row])
-    return Sample(float(latency.mean[row]) * count, count) if shown and count > 0 else Sample(0.0, 0.0)
+    if not shown or not count:
+        return Sample(0.0, 0.0)
+    return Sample(float(latency.total_ns[row]), count * NS_PER_US)
 
 
 def _histogram(latency: Latency, row: int, shown: bool) -> Sample:
@@ -176,4 +180,5 @@ def _histogram(latency: Latency, row: int, shown: bool) -> Sample:
     if not shown or len(used) == 0:
         return Sample(0.0, 0.0)
     first, last = int(used[0]), int(used[-1]) + 1
-    return Sample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first)
+    least, most = int(latency.least_ns[row]), int(latency.most_ns[row])
+    return Sample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first, least, most)

@@ -5,11 +5,14 @@ Rule: the same sums as the samples that they are made of, so that a thousand ins
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
+from ..rollup import block_bootstrap
 from ..stats.autocorrelation import FLOATS
-from .focus import Sample, percentile, percentile_bucket
+from ..stats.histograms import NS_PER_US, percentile
+from .focus import Sample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,7 +21,13 @@ class Counts:
 
     counts: FLOATS
     low: int
-    scale: float  # nanoseconds to the metric's unit
+    least: FLOATS  # (n,) the shortest and the longest latency of each, ns
+    most: FLOATS
+
+    def value_us(self, fraction: float) -> float:
+        """The percentile of all of them; nan where it is blank."""
+        least, most = float(self.least.min()), float(self.most.max())
+        return percentile(self.counts.sum(axis=0), self.low, least, most, fraction) / NS_PER_US
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +41,7 @@ class Columns:
 
     def since(self, start: int) -> "Columns":
         """Without the rows before `start`."""
-        counts = tuple(Counts(one.counts[start:], one.low, one.scale) for one in self.counts)
+        counts = tuple(Counts(one.counts[start:], one.low, one.least[start:], one.most[start:]) for one in self.counts)
         return Columns(self.amounts[start:], self.pers[start:], self.fraction, counts)
 
     def influences(self) -> tuple[FLOATS, FLOATS]:
@@ -88,18 +97,15 @@ def counts_of(samples: Sequence[Sample]) -> Counts:
     for row, one in zip(rows, samples, strict=True):
         if one.counts is not None:
             row[one.low - low : one.low - low + len(one.counts)] = one.counts
-    return Counts(rows, low, samples[0].scale)
+    least = np.array([one.least if one.counts is not None else inf for one in samples])
+    most = np.array([one.most if one.counts is not None else 0.0 for one in samples])
+    return Counts(rows, low, least, most)
 
 
 def _of_percentiles(counts: Sequence[Counts], fraction: float, shape: tuple[int, ...]) -> tuple[FLOATS, FLOATS]:
     values, series = np.full(len(counts), np.nan), np.zeros(shape)
     for place, one in enumerate(counts):
-        merged = one.counts.sum(axis=0)
-        value = percentile(merged, fraction, one.scale, one.low)
-        if value is None:
-            continue
-        values[place] = value
-        ios = one.counts.sum(axis=1)
-        beyond = one.counts[:, percentile_bucket(merged, fraction) :].sum(axis=1)
-        series[:, place] = (beyond - (1 - fraction) * ios) / ios.mean()
+        values[place] = one.value_us(fraction)
+        if not np.isnan(values[place]):
+            series[:, place] = block_bootstrap.influences(one.counts, fraction)
     return values, series

@@ -10,12 +10,13 @@ The highest pass is the measurement; the bracket and every probe are rows of fin
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, Limits, bracket, expected, next_load
 from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
-from .focus import FEWEST_BEYOND, Focus, value_of
+from .focus import Focus, value_of
 from .observation import Interval
 from .phase import Phase
 from .probe import Probe, Question, probed
@@ -195,7 +196,7 @@ class Find:
     def _lowest(self) -> float:
         """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
         fraction, time_s = self.question.focus.fraction, self.question.most * self.length_s / 2
-        return 0.0 if fraction is None or time_s <= 0 else FEWEST_BEYOND / (1 - fraction) / time_s
+        return 0.0 if fraction is None or time_s <= 0 else fewest_ios(fraction) / time_s
 
     def result(self) -> tuple[float | None, Bracket]:
         """(the load at which the target is expected, the bracket around it)."""

@@ -6,10 +6,11 @@ scripts/docs writes them; a test compares them.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..rollup.figures import CATEGORIES, FEWEST_BEYOND
+from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
+from ..stats.histograms import FEWEST_BEYOND
 from ..verdicts import CODES, OF_COMMANDS, ExitCode, Reason, Verdict, Weight
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
 

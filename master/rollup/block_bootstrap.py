@@ -6,69 +6,60 @@ width, which is right for independent I/Os, is only a floor.
 """
 
 from functools import lru_cache
-from math import ceil, nan, sqrt
+from math import ceil, isnan, nan, sqrt
 from statistics import NormalDist
 
 import numpy as np
 
 from ..stats.confidence import CONFIDENCE, autocorrelation_time, t_quantile
-from .arrays import Floats
-from .figures import EDGES_NS, FEWEST_BEYOND
+from ..stats.histograms import EDGES_NS, Floats, interpolated, percentile, percentile_buckets
 
 DRAWS = 300
 
 
-def interpolated(cumulative: Floats, fraction: float, edges: Floats) -> Floats:
-    """The `fraction` quantile of each row of cumulative counts, within its bucket by proportion; in edges' unit.
-
-    `cumulative` has shape (rows, buckets), with everything below the first bucket already in it, and ends at each
-    row's total; `edges` has buckets + 1 values.
-    """
-    wanted = cumulative[:, -1] * fraction
-    bucket = np.minimum((cumulative < wanted[:, None]).sum(axis=1), cumulative.shape[1] - 2)
-    rows = np.arange(len(cumulative))
-    below = np.where(bucket > 0, cumulative[rows, bucket - 1], 0.0)
-    inside = cumulative[rows, bucket] - below
-    share = np.divide(wanted - below, inside, out=np.full(len(rows), 0.5), where=inside > 0)
-    return np.asarray(edges[bucket] + np.clip(share, 0, 1) * (edges[bucket + 1] - edges[bucket]), dtype=np.float64)
-
-
-def stated_half_width(counts: Floats, low: int, share: int, confidence: float = CONFIDENCE) -> float:
+def stated_half_width(
+    counts: Floats, low: int, least: float, most: float, fraction: float, confidence: float = CONFIDENCE
+) -> float:
     """Half-width in nanoseconds of the merged percentile of n subintervals' histograms; nan where none can be stated.
 
-    `counts`: (n, buckets), from bucket `low` on; `share`: of the I/Os below the percentile, in ten-thousandths. What a
-    subinterval adds to the percentile is its I/Os beyond it, less its part of them: defined however few there are.
+    `counts`: (n, buckets), from bucket `low` on; `least` and `most`: the shortest and the longest latency, ns.
     """
-    ios = counts.sum(axis=1)
-    total = ios.sum()
-    rank = -(-total * share // 10_000)
-    if total - rank < FEWEST_BEYOND:
+    printed = percentile(counts.sum(axis=0), low, least, most, fraction)
+    if isnan(printed):
         return nan
-    fraction = share / 10_000
-    bucket = int(np.cumsum(counts.sum(axis=0)).searchsorted(rank))
-    influence = (counts[:, bucket:].sum(axis=1) - (1 - fraction) * ios) / ios.mean()
+    influence = influences(counts, fraction)
     time = float(autocorrelation_time(influence[:, None])[0])
     freedom = len(counts) / time - 1
     if freedom < 1:
         return nan
     quantile = t_quantile(0.5 + confidence / 2, freedom)
-    return half_width(counts, low, fraction, time, influence, quantile, confidence)
+    return half_width(counts, low, least, most, fraction, time, influence, quantile, confidence)
+
+
+def influences(counts: Floats, fraction: float) -> Floats:
+    """What each of n subintervals adds to the percentile of their sum (n, buckets), which has I/Os: its I/Os beyond
+    it, less its part of them. It is defined however few a subinterval has."""
+    ios = counts.sum(axis=1)
+    buckets, _ = percentile_buckets(counts.sum(axis=0)[None], (fraction,))
+    found: Floats = (counts[:, buckets[0, 0] :].sum(axis=1) - (1 - fraction) * ios) / ios.mean()
+    return found
 
 
 def half_width(
-    counts: Floats, low: int, fraction: float, time: float, influence: Floats, quantile: float, confidence: float
-) -> float:
+    counts: Floats, low: int, least: float, most: float, fraction: float,
+    time: float, influence: Floats, quantile: float, confidence: float,
+) -> float:  # fmt: skip
     """Half-width, in nanoseconds, of the merged percentile of a window's histograms.
 
     `counts`: (n, buckets), from bucket `low` on. `time` is the autocorrelation time of `influence` (each subinterval's
     share of I/Os beyond the percentile), `quantile` the multiple of the standard error that is wanted: Student's t for
     the effective subintervals. Blocks of one autocorrelation time still lose the correlation across their ends; how
-    much is known exactly for the mean of `influence`, and is given back. What is printed is the middle of a bucket, so
-    the distance from there to the percentile within the bucket is added.
+    much is known exactly for the mean of `influence`, and is given back. What is printed is the middle of a bucket
+    within [least, most], so the distance from there to the percentile within the bucket is added.
     """
     n = len(counts)
     first, last = _span(counts.sum(axis=0), fraction)
-    edges = EDGES_NS[low + first : low + last + 2]
+    edges = np.clip(EDGES_NS[low + first : low + last + 2], least, most)
     trimmed = np.zeros((n, last - first + 1))  # one bucket more, so that `interpolated` has an end
     trimmed[:, :-1] = counts[:, first:last]
     trimmed[:, 0] += counts[:, :first].sum(axis=1)
@@ -82,9 +73,9 @@ def half_width(
     lost = sqrt(max(whole / kept, 1.0)) if kept > 0 else 1.0
     error = float(drawn.std(ddof=1)) * lost * sqrt(blocks * block / n)
     merged = np.cumsum(trimmed.sum(axis=0))[None, :]
-    bucket = int((merged[0] < merged[0, -1] * fraction).sum())
-    off_middle = abs(float((edges[bucket] + edges[bucket + 1]) / 2 - interpolated(merged, fraction, edges)[0]))
-    return max(quantile * error, _binomial_half_width(merged, fraction, edges, confidence)) + off_middle
+    printed = percentile(counts.sum(axis=0), low, least, most, fraction)
+    off_printed = 0.0 if isnan(printed) else abs(printed - float(interpolated(merged, fraction, edges)[0]))
+    return max(quantile * error, _binomial_half_width(merged, fraction, edges, confidence)) + off_printed
 
 
 @lru_cache(maxsize=64)

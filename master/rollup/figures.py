@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
-from ...protocol.histogram import lower_edges
-from .arrays import NO_LEAST, Buckets, Floats, Merged, Words, integers, reals, sum_of
+from ..stats.histograms import NS_PER_US, percentiles
+from .arrays import NO_LEAST, Buckets, Floats, Merged, integers, reals, sum_of
 
 CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
     "overall": tuple(Kind),
@@ -27,18 +27,14 @@ CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
     "sequential_read": (Kind.SEQUENTIAL_READ,),
     "sequential_write": (Kind.SEQUENTIAL_WRITE,),
 }
-PERCENTILES: Final[dict[str, int]] = {  # name: ten-thousandths
-    "p50": 5000,
-    "p90": 9000,
-    "p95": 9500,
-    "p99": 9900,
-    "p99_9": 9990,
-    "p99_99": 9999,
+PERCENTILES: Final[dict[str, float]] = {  # name: fraction of the I/Os
+    "p50": 0.5,
+    "p90": 0.9,
+    "p95": 0.95,
+    "p99": 0.99,
+    "p99_9": 0.999,
+    "p99_99": 0.9999,
 }
-FEWEST_BEYOND: Final = 10  # samples beyond a percentile; with fewer, it is noise
-
-EDGES_NS: Final = np.array(lower_edges(), np.float64)
-_MIDDLES: Final = (EDGES_NS[:-1] + EDGES_NS[1:] - 1) / 2  # of the whole nanoseconds that a bucket holds
 
 
 class Latency:
@@ -47,8 +43,8 @@ class Latency:
     def __init__(self, merged: Merged, series: Sequence[int]) -> None:
         self._rows = len(merged.counts)
         self._limbs = merged.moments.limbs[:, list(series)].sum(axis=1, dtype=np.uint64)
-        self._least = merged.moments.least[:, list(series)].min(axis=1, initial=NO_LEAST)
-        self._most = merged.moments.most[:, list(series)].max(axis=1, initial=0)
+        self.least_ns = merged.moments.least[:, list(series)].min(axis=1, initial=NO_LEAST)
+        self.most_ns = merged.moments.most[:, list(series)].max(axis=1, initial=0)
         self._parts = [merged.buckets[one] for one in series]
 
     @cached_property
@@ -58,9 +54,14 @@ class Latency:
 
     @cached_property
     def mean(self) -> Floats:
-        total, blank = reals(self._limbs, Moment.SUM) * 1e-3, np.full(self._rows, np.nan)
-        found: Floats = np.divide(total, self.count, out=blank, where=self.count > 0)
+        blank = np.full(self._rows, np.nan)
+        found: Floats = np.divide(self.total_ns, self.count * NS_PER_US, out=blank, where=self.count > 0)
         return found
+
+    @cached_property
+    def total_ns(self) -> Floats:
+        """The sum of all samples; exact up to 2**53."""
+        return reals(self._limbs, Moment.SUM)
 
     @cached_property
     def sd(self) -> Floats:
@@ -71,52 +72,32 @@ class Latency:
             integers(self._limbs[some], moment) for moment in (Moment.COUNT, Moment.SUM, Moment.SQUARES_LOW)
         )
         variance = ((n * squares - total * total) / (n * (n - 1))).astype(np.float64)
-        found[some] = np.sqrt(variance, out=np.full(len(some), np.nan), where=variance >= 0) / 1e3
+        found[some] = np.sqrt(variance, out=np.full(len(some), np.nan), where=variance >= 0) / NS_PER_US
         return found
 
     @cached_property
     def min(self) -> Floats:
-        return np.where(self.count > 0, self._least / 1e3, np.nan)
+        return np.where(self.count > 0, self.least_ns / NS_PER_US, np.nan)
 
     @cached_property
     def max(self) -> Floats:
-        return np.where(self.count > 0, self._most / 1e3, np.nan)
+        return np.where(self.count > 0, self.most_ns / NS_PER_US, np.nan)
 
     @cached_property
     def buckets(self) -> Buckets:
         return sum_of(self._parts, self._rows)
 
     def percentile(self, name: str) -> Floats:
-        """One of PERCENTILES; nan where fewer than FEWEST_BEYOND samples lie beyond it."""
+        """One of PERCENTILES; nan where samples are insufficient."""
         found: Floats = self._percentiles[list(PERCENTILES).index(name)]
         return found
 
     @cached_property
     def _percentiles(self) -> Floats:
         """(len(PERCENTILES), R)"""
-        found: Floats = percentiles(self.buckets, self._least, self._most, list(PERCENTILES.values())) * 1e-3
+        buckets, fractions = self.buckets, list(PERCENTILES.values())
+        found: Floats = percentiles(buckets.counts, buckets.low, self.least_ns, self.most_ns, fractions) / NS_PER_US
         return found
-
-
-def percentiles(buckets: Buckets, least: Words, most: Words, shares: Sequence[int]) -> Floats:
-    """Percentiles of each row's histogram in nanoseconds, shape (len(shares), R); shares in ten-thousandths.
-
-    The sample of rank ceil(share x n), counted from the shortest, lies in the bucket that is found; its middle is
-    taken, within [least, most]. nan where fewer than FEWEST_BEYOND samples lie beyond that rank.
-    """
-    rows, width = buckets.counts.shape
-    if width == 0:
-        return np.full((len(shares), rows), np.nan)
-    # One running total over all rows: a rank within a row is a place in it, which a binary search finds.
-    running = np.cumsum(buckets.counts.reshape(-1), dtype=np.int64)
-    ends = running[width - 1 :: width]
-    before = np.concatenate(([0], ends[:-1]))
-    counts = ends - before
-    ranks = np.array([-(-counts * share // 10_000) for share in shares])
-    places = np.searchsorted(running, np.where(ranks > 0, before + ranks, 1))
-    middles = _MIDDLES[np.minimum(places % width + buckets.low, len(_MIDDLES) - 1)]
-    clamped = np.clip(middles, least.astype(np.float64), most.astype(np.float64))
-    return np.where(counts - ranks >= FEWEST_BEYOND, clamped, np.nan)
 
 
 class Figures:

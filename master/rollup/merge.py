@@ -142,7 +142,7 @@ def merged_moments(layout: Layout, moments: Words) -> Moments:
 
 def merged_rates(layout: Layout, class_io: Words, length_ns: Ints) -> Floats:
     """I/Os and bytes per second of rows: every host's divided by that host's own real length (H,), then added."""
-    seconds = length_ns[layout.class_host][:, None, None] * 1e-9
+    seconds = length_ns[layout.class_host][:, None, None] / 1e9
     classes: Floats = np.divide(class_io, seconds, out=np.zeros(class_io.shape), where=seconds > 0)
     rows = np.zeros((len(layout.rollups.rows), KINDS, 2))
     for reduction in layout.to_rows:
@@ -164,7 +164,7 @@ def presence(layout: Layout, length_ns: Ints, cpu: Floats) -> Presence:
     busiest = np.full(size, np.nan)
     np.fmax.at(busiest, rows, cpu[hosts, 1])
     return Presence(
-        length_s=mean(np.multiply(length_ns, 1e-9, dtype=np.float64)),
+        length_s=mean(length_ns / 1e9),
         hosts_in=hosts_in,
         hosts_of=layout.host_count,
         instances=layout.instance_count,

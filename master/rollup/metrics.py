@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
+from ..stats.histograms import FEWEST_BEYOND
 from .arrays import Floats
-from .figures import CATEGORIES, FEWEST_BEYOND, PERCENTILES, Figures, Latency
+from .figures import CATEGORIES, PERCENTILES, Figures, Latency
 
 Compute = Callable[[Figures], Floats]  # a value per row
 Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row
@@ -80,7 +81,7 @@ HOSTS: Final = (
 
 
 def _percentile(name: str) -> tuple[str, Precision, Statistic]:
-    share = f"{PERCENTILES[name] / 100:g} %"
+    share = f"{PERCENTILES[name] * 100:g} %"
     words = f"{share} were at most so long, within 1/128; blank with fewer than {FEWEST_BEYOND} beyond"
     return words, Precision.TIME, lambda latency: latency.percentile(name)
 

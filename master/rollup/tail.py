@@ -11,27 +11,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.histogram import lower_edges
+from ..stats.histograms import FEWEST_BEYOND, MIDDLES_NS, ranks
 from .arrays import Buckets, Floats, Ints
-from .figures import FEWEST_BEYOND
 
-_EDGES: Final = np.array(lower_edges(), np.float64)
-_MIDDLES: Final = (_EDGES[:-1] + _EDGES[1:] - 1) / 2
 _PLACES: Final = 48  # values of y that are tried; with fewer than there are, what is found is only more careful
 _HALVINGS: Final = 7  # of the share that is found: to a hundredth
 
 
-def excess(of: Buckets, lateness: Buckets, share: int, least: float) -> Floats:
+def excess(of: Buckets, lateness: Buckets, fraction: float, least: float) -> Floats:
     """By which part each row's percentile may be longer than without lateness, (R,): 0 where that is surely no more
     than `least`, else up to 1; nan where the percentile is blank.
-
-    `share`: of the I/Os below the percentile, in ten-thousandths.
     """
     rows, width = of.counts.shape
     found = np.full(rows, np.nan)
     if not width:
         return found
-    tail = _Tail(of, lateness, share)
+    tail = _Tail(of, lateness, fraction)
     shown = np.flatnonzero(tail.needed > FEWEST_BEYOND)
     found[shown] = 0.0
     unsure = shown[~tail.surely_above(shown, np.full(len(shown), 1 - least))]
@@ -47,23 +42,23 @@ def excess(of: Buckets, lateness: Buckets, share: int, least: float) -> Floats:
 class _Tail:
     """The upper ends of two sets of histograms, and where a percentile of the first lies."""
 
-    def __init__(self, of: Buckets, lateness: Buckets, share: int) -> None:
+    def __init__(self, of: Buckets, lateness: Buckets, fraction: float) -> None:
         self._of, self._late = _at_least(of), _at_least(lateness)
         self._low, self._late_low = of.low, lateness.low
         total = self._of[:, 0]
-        rank = -(-total * share // 10_000)
-        self.needed = total - rank + 1  # I/Os at the percentile and beyond; FEWEST_BEYOND of them are beyond
+        # I/Os at the percentile and beyond; FEWEST_BEYOND of them are beyond.
+        self.needed = total - ranks(total, fraction) + 1
         self._place = (self._of >= self.needed[:, None]).sum(axis=1) - 1  # of the bucket that holds it
 
     def surely_above(self, rows: NDArray[np.intp], part: Floats) -> NDArray[np.bool_]:
         """Whether the percentile of these rows was more than `part` of itself without lateness, whoever was late."""
         place = self._place[rows]
-        x = part * _MIDDLES[np.minimum(place + self._low, len(_MIDDLES) - 1)]
-        first = np.minimum(np.maximum(_MIDDLES.searchsorted(x, "right") - self._low, 0), place)
+        x = part * MIDDLES_NS[np.minimum(place + self._low, len(MIDDLES_NS) - 1)]
+        first = np.minimum(np.maximum(MIDDLES_NS.searchsorted(x, "right") - self._low, 0), place)
         steps = np.linspace(0.0, 1.0, _PLACES)
         places = np.rint(first[:, None] + steps * (place - first)[:, None]).astype(np.int64)
-        spare = _MIDDLES[np.minimum(places + self._low, len(_MIDDLES) - 1)] - x[:, None]
-        late = np.clip(_MIDDLES.searchsorted(spare, "right") - self._late_low, 0, self._late.shape[1] - 1)
+        spare = MIDDLES_NS[np.minimum(places + self._low, len(MIDDLES_NS) - 1)] - x[:, None]
+        late = np.clip(MIDDLES_NS.searchsorted(spare, "right") - self._late_low, 0, self._late.shape[1] - 1)
         left = self._of[rows[:, None], places] - self._late[rows[:, None], late]
         found: NDArray[np.bool_] = ((left >= self.needed[rows][:, None]) & (spare >= 0)).any(axis=1)
         return found

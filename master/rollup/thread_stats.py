@@ -5,7 +5,6 @@ Rule: sums, which add over subintervals, threads and hosts. A p99 does not: of t
 the median counts, each weighing as much as the completions it is of. Memory does not grow with the window.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -13,14 +12,14 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import ThreadCount
-from ...protocol.histogram import lower_edges
+from ...protocol.histogram import BUCKETS
+from ..stats.histograms import EDGES_NS, MIDDLES_NS, NS_PER_US, percentile_buckets
 from .arrays import Ints
 
 # Without `spin`, a thread is awake without need for a quarter of its time at most.
 SPINS_FROM: Final = 0.3
 _SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.COMPLETED)
 _USED: Final = np.array([*_SUMS, ThreadCount.HARVEST_LATE_P99])
-_EDGES: Final = np.array(lower_edges())
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Workers:
         used = threads[:, _USED]
         self._sums[: len(threads)] += used[:, :-1]
         self._length_ns += length_ns
-        buckets = _EDGES[:-1].searchsorted(used[:, -1], "right") - 1
+        buckets = EDGES_NS[:-1].searchsorted(used[:, -1], "right") - 1
         for bucket, completed in zip(buckets.tolist(), used[:, -2].tolist(), strict=True):
             if completed:
                 self._p99s[bucket] = self._p99s.get(bucket, 0) + completed
@@ -68,16 +67,13 @@ class Workers:
 
 def late_us(seen: Iterable[Seen]) -> tuple[float, float]:
     """(mean, p99) of how late completions were looked for on some hosts, in microseconds."""
-    late_ns, p99s = 0, Counter[int]()
+    late_ns, p99s = 0, np.zeros((1, BUCKETS), np.int64)
     for one in seen:
         late_ns += one.late_ns
-        p99s.update(one.p99s)
-    completed = p99s.total()
+        for bucket, count in one.p99s.items():
+            p99s[0, bucket] += count
+    completed = int(p99s.sum())
     if not completed:
         return 0.0, 0.0
-    below = 0
-    for bucket in sorted(p99s):
-        below += p99s[bucket]
-        if 2 * below >= completed:
-            break
-    return late_ns / completed / 1e3, float(_EDGES[bucket] + _EDGES[bucket + 1] - 1) / 2e3
+    buckets, _ = percentile_buckets(p99s, (0.5,))
+    return late_ns / completed / NS_PER_US, float(MIDDLES_NS[buckets[0, 0]]) / NS_PER_US

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
+from ..stats.histograms import NS_PER_US
 from .arrays import (
     LIMBS,
     NO_LEAST,
@@ -100,18 +101,21 @@ class History:
             self._parts = [sum_of([*pair], rows) for pair in pairs]
             self._batch *= 2
 
-    def stated(self, share: int, rows: int) -> "Stated":
-        """The half-widths of what was added so far."""
-        return Stated(tuple(self._parts), share, rows)
+    def stated(self, fraction: float, moments: Moments) -> "Stated":
+        """The half-widths of what was added so far, whose moments are `moments`."""
+        series = list(self._series)
+        least, most = moments.least[:, series].min(axis=1), moments.most[:, series].max(axis=1)
+        return Stated(tuple(self._parts), fraction, least, most)
 
 
 class Stated:
     """Half-widths of a percentile, worked out when they are first asked for; the histograms go then."""
 
-    def __init__(self, parts: tuple[Buckets, ...], share: int, rows: int) -> None:
-        """`share`: of the I/Os below the percentile, in ten-thousandths."""
-        self._parts, self._share = parts, share
-        self._found: Floats = np.full(rows, np.nan)
+    def __init__(self, parts: tuple[Buckets, ...], fraction: float, least: Words, most: Words) -> None:
+        """`least` and `most`: (R,) the shortest and the longest latency, ns."""
+        self._parts, self._fraction = parts, fraction
+        self._least, self._most = least.astype(np.float64), most.astype(np.float64)
+        self._found: Floats = np.full(len(least), np.nan)
 
     def half_widths_us(self) -> Floats:
         """(R,); nan where none is stated."""
@@ -122,7 +126,8 @@ class Stated:
         low, high = min(part.low for part in used), max(part.high for part in used)
         counts = np.stack([part.padded(low, high).counts for part in parts]).astype(np.float64)
         for row in range(counts.shape[1]):
-            self._found[row] = stated_half_width(counts[:, row], low, self._share) * 1e-3
+            least, most = float(self._least[row]), float(self._most[row])
+            self._found[row] = stated_half_width(counts[:, row], low, least, most, self._fraction) / NS_PER_US
         return self._found
 
 
@@ -215,6 +220,7 @@ class Window:
         counts = self._counts.copy()
         counts[:, STATES] = last.merged.counts[:, STATES]
         samples = self._samples.array()
+        moments = Moments(self._limbs.copy(), self._least.copy(), self._most.copy())
         return Measurement(
             first=last.subinterval - self.subintervals + 1,
             last=last.subinterval,
@@ -224,7 +230,7 @@ class Window:
             merged=Merged(
                 rollups=layout.rollups,
                 counts=counts,
-                moments=Moments(self._limbs.copy(), self._least.copy(), self._most.copy()),
+                moments=moments,
                 buckets=tuple(Buckets(b.low, b.counts.copy()) for b in self._buckets),
                 rates=merged_rates(layout, self._class_io, self._length_ns),
                 presence=presence(layout, self._length_ns, cpu),
@@ -233,8 +239,8 @@ class Window:
             iops_half_width=half_width(samples[:, 0], fewest=FEWEST_STATED),
             service_half_width_us=ratio_half_width(samples[:, 1], samples[:, 2], fewest=FEWEST_STATED) * 1e-3,
             response_half_width_us=ratio_half_width(samples[:, 3], samples[:, 4], fewest=FEWEST_STATED) * 1e-3,
-            service_p99=self._services.stated(PERCENTILES["p99"], len(counts)),
-            response_p99=self._responses.stated(PERCENTILES["p99"], len(counts)),
+            service_p99=self._services.stated(PERCENTILES["p99"], moments),
+            response_p99=self._responses.stated(PERCENTILES["p99"], moments),
             cores=cores,
             uncovered=dict(self._uncovered),
             cut=dict(self._cut),

@@ -8,6 +8,7 @@ import pytest
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.criteria import Criterion, Rule
 from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.estimate import estimates
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import value_of
 from ivypy.master.control.measure import Goal, Measure
@@ -15,6 +16,7 @@ from ivypy.master.control.observation import Interval, Load
 from ivypy.master.control.observe import FOCUS_METRICS, faults, focus_on, loads, observed, samples
 from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.probe import Question
+from ivypy.master.control.sample_matrix import columns_of
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Threshold, Watched
 from ivypy.master.control.staircase import Staircase, Stairs
@@ -27,6 +29,7 @@ from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 
 ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+ALL = np.ones(len(ROLLUPS.rows), bool)
 NOWHERE = np.zeros(len(ROLLUPS.rows), bool)  # nothing falls behind
 
 
@@ -73,7 +76,18 @@ def test_every_focus_metric_is_its_column(metric: str) -> None:
             if np.isnan(expected):
                 assert value in (None, 0.0)
             else:
-                assert value == pytest.approx(expected, rel=1e-9)
+                assert value == expected, "the same float: a limit that the row meets is met"
+
+
+def test_a_percentile_is_never_above_the_longest() -> None:
+    """5,000 I/Os of exactly 1 ms: the middle of their bucket is 1003.52 us, and `at_most: 1ms` must hold."""
+    shown = Figures(merged(merger_of(ROLLUPS), {"h1": HostData(1, 1, {(0, SERVICE): [10**6] * 5000})}).merged, ALL)
+    focus = focus_on("overall_service_us_p99")
+    found = samples(shown, focus, ROLLUPS.type("all").instances)["all"]
+    assert column(shown, focus.metric)[0] == 1000
+    assert value_of([found], focus.fraction) == 1000
+    assert value_of([found] * 3, focus.fraction) == 1000
+    assert estimates(columns_of([{"all": found}] * 8, focus.fraction)).values.tolist() == [1000]
 
 
 def test_a_response_time_that_is_not_shown_is_blank() -> None:

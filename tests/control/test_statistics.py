@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from scipy import signal, stats
 
 from ivypy.master.control.estimate import Correction, estimate, influences
-from ivypy.master.control.focus import Sample, percentile
-from ivypy.master.rollup import block_bootstrap
+from ivypy.master.control.focus import Sample
 from ivypy.master.stats.autocorrelation import autocorrelation_time
 from ivypy.master.stats.confidence import autocorrelations
+from ivypy.master.stats.histograms import percentile
 from ivypy.master.stats.trend import line, mann_kendall, trend_probability
-from ivypy.protocol.histogram import BUCKETS, bucket_of, lower_edges
+from ivypy.protocol.histogram import BUCKETS, bucket_of
 
 FLOATS = NDArray[np.float64]
 
@@ -165,31 +165,10 @@ def test_bootstrapped_percentile_covers_the_truth() -> None:
         scales = 1e6 * np.exp(0.1 * noise(seed, n, 0.5))
         return [histogram(random.exponential(scale, 500)) for scale in scales]
 
-    truth = percentile(np.sum(parts(9999, 1500), axis=0, dtype=np.float64), 0.99)
-    assert truth is not None
+    truth = percentile(np.array(parts(9999, 1500)).sum(axis=0), 0, 0, 2**63, 0.99) / 1e3
     hits = []
     for seed in range(120):
         got = estimate([Sample(0.0, 0.0, row) for row in parts(seed, 60)], 0.99)
         assert got is not None
         hits.append(abs(got.value - truth) <= got.half_width)
     assert np.mean(hits) >= 0.9
-
-
-@given(
-    st.lists(st.integers(0, 50), min_size=3, max_size=30).filter(lambda counts: sum(counts) > 0), st.floats(0.01, 0.99)
-)
-def test_an_interpolated_percentile_lies_in_its_bucket(counts: list[int], fraction: float) -> None:
-    edges = np.array(lower_edges()[200 : 200 + len(counts) + 2], dtype=np.float64)
-    cumulative = np.cumsum(np.array([*counts, 0], dtype=np.float64))[None, :]
-    got = float(block_bootstrap.interpolated(cumulative, fraction, edges)[0])
-    bucket = int(np.searchsorted(cumulative[0], cumulative[0, -1] * fraction))
-    assert edges[bucket] - 1e-9 <= got <= edges[bucket + 1] + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("ios", "fraction", "blank"), [(999, 0.99, True), (1000, 0.99, False), (19, 0.5, True), (20, 0.5, False)]
-)
-def test_a_percentile_with_fewer_than_ten_beyond_it_is_blank(ios: int, fraction: float, blank: bool) -> None:
-    counts = np.zeros(BUCKETS)
-    counts[500] = ios
-    assert (percentile(counts, fraction) is None) is blank

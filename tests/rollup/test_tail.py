@@ -52,7 +52,7 @@ def test_no_less_is_said_than_lateness_did(
     lateness = np.where(picked, late_by * p99(honest), 1000.0) + always * 1 * MS
     response = honest + lateness
     did = 1 - p99(honest) / p99(response)
-    (said,) = excess(histogram(response), histogram(lateness), 9900, 0.10)
+    (said,) = excess(histogram(response), histogram(lateness), 0.99, 0.10)
     assert said >= did - A_BUCKET if did > 0.10 + A_BUCKET else said >= 0
     if not picked.any():  # all as late as each other: exactly so much
         assert said <= max(did + A_BUCKET, 0.10 + A_BUCKET)
@@ -65,12 +65,12 @@ def test_lateness_that_changes_nothing_is_no_alarm() -> None:
     few = np.where(random.random(len(honest)) < 0.002, p99(honest), 1000.0)
     little = random.exponential(0.01 * MS, len(honest))
     response = histogram(honest + few, honest + little)
-    assert excess(response, histogram(few, little), 9900, 0.10).tolist() == [0.0, 0.0]
+    assert excess(response, histogram(few, little), 0.99, 0.10).tolist() == [0.0, 0.0]
 
 
 def test_rows_without_a_percentile_are_blank() -> None:
     values = np.full(500, 1.0 * MS)
-    assert np.isnan(excess(histogram(values), histogram(values), 9900, 0.10)).all()
+    assert np.isnan(excess(histogram(values), histogram(values), 0.99, 0.10)).all()
 
 
 def stalled(seconds: float, rate: int = 200, tags: int = 4, hosts: int = 4, length: int = 12) -> tuple[Floats, Floats]:
