@@ -1,8 +1,7 @@
 """Verdicts, reasons and exit codes: each a closed list with a sentence for its reader.
 
-Rule: a number is never shown without knowing whether it may be believed. A reason is a note (the number stands,
-know this), partial (it is true of less than was asked for) or invalid (do not use it). docs/verdicts.md and
-docs/exit-codes.md are printed from here.
+Rule: every number has a verdict. A reason has one name, the severities that it can have, and a scope: the figures
+that it speaks against. docs/verdicts.md and docs/exit-codes.md are printed from these tables.
 """
 
 from collections.abc import Iterable
@@ -19,213 +18,265 @@ class Verdict(StrEnum):
     @property
     def sentence(self) -> str:
         return {
-            Verdict.VALID: "Nothing that ivypy watches speaks against the number.",
-            Verdict.PARTIAL: "True, but of less than was asked for: a host or device was missing for part of the time, "
-            "or it was cut short.",
-            Verdict.INVALID: "Not a measurement of what was asked for; the reasons say why.",
+            Verdict.VALID: "No reason speaks against the number; there may be notes.",
+            Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
+            "missing for part of the time, or the measurement was interrupted.",
+            Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",
         }[self]
 
 
-class Weight(StrEnum):
+class Severity(StrEnum):
     """What a reason does to the verdict."""
 
-    NOTE = "note"
+    NOTE = "note"  # nothing
     PARTIAL = "partial"
     INVALID = "invalid"
 
 
-class Reason(Enum):
-    """Value: the weight and a sentence; the name in lower case stands in the CSV's `reasons`."""
+class Scope(StrEnum):
+    """The figures that a reason speaks against."""
 
-    TARGET_NOT_REACHED = (
-        Weight.INVALID,
-        "More I/O fell due than was done, by a workload instance in the row or by all of them together: what is owed "
-        "(in the backlog and in flight) grew beyond the tolerance and chance, so response times have no meaning.",
+    RATE = "rate"  # IOPS, MiB/s
+    SERVICE = "service"  # service times
+    RESPONSE = "response"  # response times
+
+
+NOTE: Final = (Severity.NOTE,)
+PARTIAL: Final = (Severity.PARTIAL,)
+INVALID: Final = (Severity.INVALID,)
+ALL: Final = tuple(Scope)
+LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
+
+
+class Reason(Enum):
+    """Value: severities, scope and a sentence. The name in lower case is what the CSV's `reasons` have."""
+
+    LOAD_NOT_SUSTAINED = (
+        INVALID,
+        ALL,
+        "More I/O fell due than was completed, for one workload instance of the row or for all of them together: the "
+        "outstanding I/O (backlog and in flight) grew beyond the tolerance and chance. Response times have no meaning.",
     )
     GENERATOR_LATE = (
-        Weight.INVALID,
-        "More than 25 % of the mean response time is the generator's own lateness, or the p99 may be more than 25 % "
-        "shorter without the I/Os that were late.",
+        (Severity.NOTE, Severity.INVALID),
+        (Scope.RESPONSE,),
+        "Part of the response time is the generator's own lateness. Note: more than 10 % of the mean or p99, or more "
+        "than 25 % of the p99.9 or maximum. Invalid: more than 25 % of the mean, or the p99 may be more than 25 % "
+        "shorter without the late I/Os.",
     )
-    GENERATOR_LATENESS = (
-        Weight.NOTE,
-        "More than 10 % of the response time (mean or p99) may be the generator's own lateness, or more than 25 % of "
-        "the p99.9 or of the longest.",
-    )
-    HARVEST_LATE = (
-        Weight.INVALID,
-        "Completions waited while their workload thread had no core, or other work, for more than 25 % of the service "
-        "time (mean or p99) of a paced load.",
-    )
-    HARVEST_LATENESS = (
-        Weight.NOTE,
-        "Completions waited so for more than 10 % of the service time (mean or p99); with iops: max, where a thread is "
-        "always at work, however long.",
+    REAP_DELAY = (
+        (Severity.NOTE, Severity.INVALID),
+        LATENCY,
+        "Completions waited while their workload thread was preempted or busy. Note: more than 10 % of the service "
+        "time (mean or p99). Invalid: more than 25 % under a paced load. With iops: max, where the thread is "
+        "always busy, it is a note, however long.",
     )
     HOST_LIMIT = (
-        Weight.NOTE,
-        "The generator had a core busy throughout: with iops: max this is the host's limit, not the storage's; a paced "
-        "load comes late. With `spin`, time awake without need does not count.",
+        NOTE,
+        (Scope.RATE, Scope.RESPONSE),
+        "A core of the host was busy for the whole measurement. With iops: max the result is the host's limit, not the "
+        "storage's; paced I/Os are submitted late. With `spin`, busy-waiting does not count as busy.",
     )
     STALL_AT_END = (
-        Weight.INVALID,
-        "An I/O unfinished at the end is older than the longest response in the window, and by more than chance: a "
-        "stall is hidden.",
+        INVALID,
+        LATENCY,
+        "An I/O that is outstanding at the end is older than the longest response in the window, and by more than "
+        "chance: the latencies do not show this stall.",
     )
     OVERRUN = (
-        Weight.INVALID,
-        "A workload thread found no free buffer at a boundary: a result covers more than one subinterval.",
+        INVALID,
+        ALL,
+        "A workload thread found no free buffer at a boundary: one result covers more than one subinterval.",
     )
-    NO_SAMPLES = Weight.INVALID, "No I/O completed in the measurement."
-    QUANTITY = Weight.INVALID, "The rollup type has another number of instances than its `quantity` demands."
-    MAX_DROOP = Weight.INVALID, "The slowest instance is further below the fastest than `max_droop` allows."
-    IO_ERRORS = Weight.INVALID, "I/Os ended with errors or short transfers; they are in no latency."
+    NO_SAMPLES = INVALID, ALL, "No I/O completed in the measurement."
+    QUANTITY = INVALID, ALL, "The rollup type does not have the number of instances that its `quantity` demands."
+    MAX_DROOP = (
+        INVALID,
+        (Scope.RATE,),
+        "The slowest instance is further below the fastest than `max_droop` allows.",
+    )
+    IO_ERRORS = INVALID, ALL, "I/Os ended with errors or short transfers; the latencies do not include them."
     UNWRITTEN_EXTENTS = (
-        Weight.INVALID,
-        "A file has extents that were never written: reads of them do not touch the disk.",
+        INVALID,
+        ALL,
+        "A file has extents that were never written: reads of them do not reach the disk.",
     )
-    HOST_LOST = Weight.PARTIAL, "A host was lost: the rows after that are without it."
+    HOST_LOST = PARTIAL, ALL, "A host was lost: the rows after that are without it."
     HOST_LATE = (
-        Weight.PARTIAL,
-        "A host's result came after barrier 1 closed; that subinterval and the rest of the step are without it.",
+        PARTIAL,
+        ALL,
+        "A host's result arrived after barrier 1 closed: that subinterval and the rest of the step are without it.",
     )
-    SHARED_LUN = Weight.NOTE, "A LUN is driven by several hosts or paths at once: each gets what the others leave."
-    EDITED = Weight.NOTE, "The load was not the plan's: somebody edited it while the step ran; it says who, and what."
-    EDIT_NOT_TAKEN = (
-        Weight.INVALID,
-        "A host did not take an edit, of control or of a person: it drove another load than was asked for.",
+    SHARED_LUN = (
+        NOTE,
+        ALL,
+        "Several hosts or paths drive the same LUN at the same time: each gets what the others leave.",
     )
-    BACKLOG_BEFORE = (
-        Weight.INVALID,
-        "I/Os of a load before were done in the measurement: more than was asked for, and late for a reason that is "
-        "not this load's.",
+    EDITED = NOTE, ALL, "The load was not the plan's: somebody edited it during the step. The detail says who and what."
+    EDIT_NOT_APPLIED = (
+        INVALID,
+        ALL,
+        "A host did not apply an edit that control or a person made: it drove another load than was asked for.",
     )
-    OF_PARTIAL_STEP = (
-        Weight.PARTIAL,
-        "A setting is a share of what another step measured, and that was partial: hosts that were not in it have no "
-        "load.",
+    EARLIER_BACKLOG = (
+        INVALID,
+        ALL,
+        "The measurement includes I/Os that fell due under an earlier load: the rate is higher than asked for, and the "
+        "response times of these I/Os are not this load's.",
+    )
+    BASELINE_STEP = (
+        (Severity.PARTIAL, Severity.INVALID),
+        ALL,
+        "A setting is a share of what another step (the baseline step) measured. Partial: that step was partial; hosts "
+        "that took no part in it have no load. Invalid: that step was not valid, so this one was not run.",
     )
     HUNG_IOS = (
-        Weight.PARTIAL,
-        "I/Os that were under way in the measurement had not come back when their host stopped: no latency has them.",
+        PARTIAL,
+        LATENCY,
+        "I/Os that were in flight in the measurement had not completed when their host stopped: the latencies do not "
+        "include them.",
     )
     ORPHANED_IOS = (
-        Weight.NOTE,
-        "I/Os of the step before had not come back from the LUN when it ended: they may still have been in its queue.",
+        NOTE,
+        ALL,
+        "I/Os of the step before had not completed when it ended: they may still have been in the LUN's queue.",
     )
-    MAY_BE_DRIVEN = (
-        Weight.PARTIAL,
-        "A host that was given up while it drove may have gone on beside the measurement: its lease had not ended.",
+    LOST_HOST_ACTIVE = (
+        PARTIAL,
+        ALL,
+        "A lost host may have continued to drive its LUNs during the measurement: its lease had not ended.",
     )
     HOST_MISSING = (
-        Weight.PARTIAL,
-        "A host that has a part in the row is not in the measurement, or not for all of its time, and no event says "
-        "why.",
+        PARTIAL,
+        ALL,
+        "A host that has a part in the row is missing from all or part of the measurement, and no event says why.",
     )
     HOSTS_CHANGED = (
-        Weight.PARTIAL,
-        "The set of hosts changed in the measurement, which began again with those that were left.",
+        PARTIAL,
+        ALL,
+        "The set of hosts changed during the measurement, which started again with the remaining hosts.",
     )
     SHORTENED = (
-        Weight.PARTIAL,
-        "The measurement was cut short (Ctrl-C, `ivypy stop`, an error, no host left): it is of the complete "
+        PARTIAL,
+        ALL,
+        "The measurement was interrupted (Ctrl-C, `ivypy stop`, an error, no host left): it covers the complete "
         "subintervals until then.",
     )
-    INTERRUPTED = Weight.INVALID, "The step, or the tread, was cut short before a subinterval of it was measured."
-    CLOCK_UNCERTAIN = Weight.NOTE, "A host's clock offset is known no better than 1 % of a subinterval."
+    INTERRUPTED = INVALID, ALL, "The step, or the level, was interrupted before a complete subinterval was measured."
+    CLOCK_UNCERTAIN = NOTE, ALL, "The error bound of a host's clock offset is above 1 % of a subinterval."
     CLOCK_STEPPED = (
-        Weight.PARTIAL,
+        PARTIAL,
+        ALL,
         "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
-        "boundaries were not where they were meant to be, and follow by 0.1 % of a subinterval each.",
+        "boundaries were not where they were planned, and move back by 0.1 % of a subinterval each.",
     )
-    LATE_CONTROLLER = (
-        Weight.NOTE,
+    SLOW_CONTROLLER = (
+        NOTE,
+        ALL,
         "The controller worked for more than half a subinterval (from the last result's arrival to its decision, or in "
-        "CPU time), or stood still for so long.",
+        "CPU time), or was stalled for that long.",
     )
     LATE_DECISION = (
-        Weight.PARTIAL,
-        "The controller decided on a subinterval after the next one, in which the decision was to act, had ended: it "
-        "stood still, or had too much to do. Results that came in time are merged all the same.",
+        PARTIAL,
+        ALL,
+        "The controller's decision on a subinterval came after the end of the next one, in which it was to take "
+        "effect: the controller was stalled or overloaded. Results that arrived in time are merged.",
     )
     QUEUE_DEPTH_LIMITED = (
-        Weight.NOTE,
-        "A hardware queue of the device (nr_requests), or a thread's part of it, was full: in flight was capped below "
-        "maxtags.",
+        NOTE,
+        ALL,
+        "A hardware queue of the device (nr_requests), or a thread's part of it, was full: fewer I/Os were in flight "
+        "than maxtags allows.",
     )
-    SUBMISSIONS_RETURNED = Weight.NOTE, "The kernel gave submissions back (EAGAIN); their times were kept."
-    DROPPED_DUE = Weight.INVALID, "I/Os that had fallen due were given up."
+    EAGAIN = NOTE, LATENCY, "The kernel returned submissions (EAGAIN); they were submitted again and kept their times."
+    DROPPED_DUE = INVALID, (Scope.RATE, Scope.RESPONSE), "I/Os that had fallen due were dropped."
     TOO_FEW_SUBINTERVALS = (
-        Weight.NOTE,
-        "Fewer than 20 subintervals: how they depend on each other is hardly seen, so no half-width is stated.",
+        NOTE,
+        ALL,
+        "Fewer than 20 subintervals: too few to estimate how they depend on each other, so half-widths are blank.",
     )
-    STEP_LIMIT = Weight.INVALID, "The step that this one's setting refers to was not valid."
     NO_RESPONSE = (
-        Weight.INVALID,
-        "The step asks for a response time where the load is max: there is none, so it was not run.",
+        INVALID,
+        (Scope.RESPONSE,),
+        "The step needs a response time, but its load is max, which has none: the step was not run.",
     )
     ACCURACY_NOT_REACHED = (
-        Weight.INVALID,
-        "The measurement timed out, or was cut short, before it was as accurate as asked; the window is the best that "
-        "was seen.",
+        INVALID,
+        ALL,
+        "The measurement timed out, or was interrupted, before it reached the accuracy; the row is of the best window.",
     )
     STEADY_NOT_REACHED = (
-        Weight.INVALID,
-        "The step timed out, or was cut short, before a steady state was attained, or before it had held.",
+        INVALID,
+        ALL,
+        "The step timed out, or was interrupted, before it attained a steady state, or before it had held one.",
     )
-    STEADY_LOST = Weight.INVALID, "A steady state was attained and then left: the step's end is not like its beginning."
-    STEADY_LEFT = Weight.NOTE, "The steady state was left during the measurement; the plan asked to note it and go on."
-    STEADY_RESTARTED = Weight.NOTE, "A steady state was attained, lost while it was to hold, and attained again."
+    STEADY_LOST = (
+        (Severity.NOTE, Severity.INVALID),
+        ALL,
+        "A steady state was attained and then left during the measurement. Note with `on_leave: note`, else invalid.",
+    )
+    STEADY_RESTARTED = NOTE, ALL, "A steady state was attained, left before it had held, and attained again."
     TARGET_NOT_HELD = (
-        Weight.INVALID,
-        "Feedback control did not bring the metric to its target, or was at a bound of its range.",
+        INVALID,
+        ALL,
+        "Feedback control did not hold the metric at its target, or the load was at a bound of its range.",
     )
     TARGET_UNSURE = (
-        Weight.NOTE,
-        "Whether feedback control held the metric at its target cannot be said: by noise alone it may have been "
-        "further off than is allowed.",
+        NOTE,
+        ALL,
+        "The data cannot tell whether feedback control held the metric at its target: the noise alone may exceed the "
+        "allowed deviation.",
     )
     SEARCH_UNBOUNDED = (
-        Weight.INVALID,
+        INVALID,
+        ALL,
         "The search found no load that meets its target, or none that fails it: there is no bracket.",
     )
-    SEARCH_UNRESOLVED = Weight.NOTE, "The search ended with a bracket wider than its resolution."
-    SLO_MISSED = Weight.INVALID, "A threshold of the step (slo) was missed."
+    SEARCH_UNRESOLVED = NOTE, ALL, "The search ended with a bracket wider than its resolution."
+    SLO_MISSED = INVALID, ALL, "The measurement breaches a threshold (slo) of the step."
 
-    @property
-    def weight(self) -> Weight:
-        return self.value[0]
-
-    @property
-    def sentence(self) -> str:
-        return self.value[1]
+    def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str) -> None:
+        self.severities = severities
+        self.scope = scope
+        self.sentence = sentence
 
     @property
     def word(self) -> str:
         return self.name.lower()
 
 
-def verdict_of(reasons: Iterable[Reason]) -> Verdict:
-    """The verdict that a set of reasons comes to: the worst weight among them."""
-    weights = {reason.weight for reason in reasons}
-    if Weight.INVALID in weights:
-        return Verdict.INVALID
-    return Verdict.PARTIAL if Weight.PARTIAL in weights else Verdict.VALID
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A reason with what was seen, for people: `target_not_reached (what is owed grew by 1,204 of 50,000 due)`.
+    """A reason with its severity and what was seen: `generator_late[note] (12% of the mean)`.
 
-    Several are told with `; ` between them, so none has one within.
+    Several findings are joined with `; `, so the text of one never contains it.
     """
 
     reason: Reason
     detail: str = ""
+    chosen: Severity | None = None  # of a reason that can have several; None for all others
+
+    def __post_init__(self) -> None:
+        several = len(self.reason.severities) > 1
+        if several != (self.chosen is not None) or (several and self.chosen not in self.reason.severities):
+            raise ValueError(f"{self.reason.word} has the severities {self.reason.severities}, not {self.chosen}")
+
+    @property
+    def severity(self) -> Severity:
+        return self.chosen or self.reason.severities[0]
 
     def __str__(self) -> str:
         detail = self.detail.replace("; ", ", ")
-        return f"{self.reason.word} ({detail})" if detail else self.reason.word
+        name = f"{self.reason.word}[{self.severity}]"
+        return f"{name} ({detail})" if detail else name
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """The verdict of a row: the worst severity of its findings."""
+    severities = {finding.severity for finding in findings}
+    if Severity.INVALID in severities:
+        return Verdict.INVALID
+    return Verdict.PARTIAL if Severity.PARTIAL in severities else Verdict.VALID
 
 
 class ExitCode(IntEnum):
@@ -245,8 +296,8 @@ class ExitCode(IntEnum):
         return _EXIT_SENTENCES[self]
 
 
-# What the reasons of a run's steps come to: the first that applies.
-CODES: Final = (
+# The codes that stand for certain reasons, where these make a step invalid: the first that applies counts.
+OF_REASONS: Final = (
     (ExitCode.SLO_MISSED, frozenset({Reason.SLO_MISSED})),
     (
         ExitCode.NOT_REACHED,
@@ -260,18 +311,22 @@ CODES: Final = (
             }
         ),
     ),
-    (ExitCode.INVALID, frozenset(reason for reason in Reason if reason.weight is Weight.INVALID)),
-    (ExitCode.PARTIAL, frozenset(reason for reason in Reason if reason.weight is Weight.PARTIAL)),
 )
+OF_VERDICTS: Final = {
+    Verdict.INVALID: ExitCode.INVALID,
+    Verdict.PARTIAL: ExitCode.PARTIAL,
+    Verdict.VALID: ExitCode.OK,
+}  # for all others
 
 
-def code_of(reasons: Iterable[Reason]) -> ExitCode:
-    """The exit code of a run whose steps have these."""
-    found = set(reasons)
-    return next((code for code, those in CODES if those & found), ExitCode.OK)
+def code_of(findings: Iterable[Finding]) -> ExitCode:
+    """The exit code of a run whose steps have these findings."""
+    found = [*findings]
+    invalid = {finding.reason for finding in found if finding.severity is Severity.INVALID}
+    return next((code for code, reasons in OF_REASONS if reasons & invalid), OF_VERDICTS[verdict_of(found)])
 
 
-# What a code means of a command that runs no steps, where that is not what it means of a run.
+# What a code means for a command that runs no steps, where it is not what it means for a run.
 OF_COMMANDS: Final = (
     ("ivypy clock", ExitCode.INVALID, "The cycle counter would not be used there; it says why."),
     ("ivypy edit", ExitCode.PARTIAL, "A host did not take the edit."),

@@ -100,7 +100,7 @@ class Staircase:
         achieved, behind = state._came_of(closed)
         findings = closed.findings
         if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
-            findings = (*findings, Finding(Reason.TARGET_NOT_REACHED, behind))
+            findings = (*findings, Finding(Reason.LOAD_NOT_SUSTAINED, behind))
         measured = replace(closed, suffix=self._suffix(), findings=findings)
         row = Row("staircase.csv", state._cells(measured, achieved, behind is not None))
         state = replace(state, tread=self.tread + 1, seen=())

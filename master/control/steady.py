@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from ..text.metric_amounts import amount_in_words
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 from .criteria import Criterion, Rule, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window, ios, value_of
@@ -201,13 +201,13 @@ class Steady:
     def _measurement(self, first: int, last: int) -> Measured:
         if not self.left:
             return Measured(first, last)
-        reason = {
-            OnLeave.NOTE: Reason.STEADY_LEFT,
-            OnLeave.RESTART: Reason.STEADY_RESTARTED,
-            OnLeave.STOP: Reason.STEADY_LOST,
+        reason, severity = {
+            OnLeave.NOTE: (Reason.STEADY_LOST, Severity.NOTE),
+            OnLeave.RESTART: (Reason.STEADY_RESTARTED, None),
+            OnLeave.STOP: (Reason.STEADY_LOST, Severity.INVALID),
         }[self.on_leave]
-        where = ", ".join(str(number) for number in self.left)
-        return Measured(first, last, findings=(Finding(reason, f"{self.criterion}, left in subinterval {where}"),))
+        detail = f"{self.criterion}, left in subinterval {', '.join(map(str, self.left))}"
+        return Measured(first, last, findings=(Finding(reason, detail, severity),))
 
     def _timed_out(self, now: int, standing: Standing) -> Measured:
         first = self.parts[-min(len(self.parts), self.criterion.window)].number if self.parts else now + 1

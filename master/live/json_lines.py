@@ -10,9 +10,9 @@ from .reports import Report
 
 
 def plain(value: Any) -> Any:
-    """A report's value as JSON has it; a finding becomes its reason and detail."""
+    """A report's value as JSON has it; a finding becomes its reason, severity and detail."""
     if isinstance(value, Finding):
-        return {"reason": value.reason.word, "weight": value.reason.weight, "detail": value.detail}
+        return {"reason": value.reason.word, "severity": value.severity, "detail": value.detail}
     if is_dataclass(value):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, tuple):

@@ -11,7 +11,7 @@ from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.histograms import FEWEST_BEYOND
-from ..verdicts import CODES, OF_COMMANDS, ExitCode, Reason, Verdict, Weight
+from ..verdicts import ALL, OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode, Reason, Severity, Verdict
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
@@ -42,6 +42,16 @@ is no such number: nothing was counted, or the figure would not mean anything.
   for that is said in `events.csv` (`not_written`); results are never left out: after 60 s the run ends with an error.
 """
 
+_REASONS_START: Final = """\
+## Reasons
+
+The column `reasons` lists each reason with its severity and what was seen, for example
+`generator_late[note] (12% of the mean)`; several are joined with `; `.
+
+- **severity**: `note` leaves the verdict as it is; `partial` and `invalid` give the row that verdict. The worst counts.
+- **scope**: the figures that the reason speaks against: `rate` (IOPS, MiB/s), `service` times, `response` times or all.
+"""
+
 
 def pages() -> dict[str, str]:
     """File name in docs/: text."""
@@ -55,22 +65,33 @@ def columns_page() -> str:
 
 
 def verdicts_page() -> str:
-    """Verdicts, and every reason by weight."""
+    """Verdicts, and every reason with its severities and scope."""
     verdicts = _table(("verdict", "meaning"), ((f"`{verdict}`", verdict.sentence) for verdict in Verdict))
-    parts = [
-        "Every row of a summary has a verdict, and the reasons for it with what was seen:\n\n" + verdicts,
-        *(_reasons(weight) for weight in (Weight.INVALID, Weight.PARTIAL, Weight.NOTE)),
-        "## Limits\n",
-        f"Lateness is judged mean against mean and p99 against p99: a note above {LATENESS_NOTE:.0%} of the response\n"
-        f"time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from {BUSY_CORE_PERCENT:g} % on.\n",
-    ]
-    return _page("Verdicts", parts)
+    by_severity = sorted(Reason, key=lambda reason: -max(map([*Severity].index, reason.severities)))
+    return _page(
+        "Verdicts",
+        [
+            "Every row of a summary has a verdict:\n\n" + verdicts,
+            _REASONS_START,
+            _table(("reason", "severity", "scope", "meaning"), map(_reason, by_severity)),
+            "## Limits\n",
+            f"Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}\n"
+            f"of the response or service time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from\n"
+            f"{BUSY_CORE_PERCENT:g} % on.\n",
+        ],
+    )
+
+
+def _reason(reason: Reason) -> tuple[str, ...]:
+    scope = "all" if reason.scope == ALL else ", ".join(reason.scope)
+    return f"`{reason.word}`", ", ".join(reason.severities[::-1]), scope, reason.sentence
 
 
 def exit_codes_page() -> str:
     """Every exit code; which of several holds; and what they mean of other commands than `ivypy run`."""
     rows = ((str(code.value), code.name.lower(), code.sentence) for code in ExitCode)
-    order = ", ".join(str(code.value) for code, _ in CODES)
+    codes = [*(code for code, _ in OF_REASONS), *OF_VERDICTS.values()]
+    order = ", ".join(str(code.value) for code in codes if code is not ExitCode.OK)
     others = ((f"`{command}`", str(code.value), meaning) for command, code, meaning in OF_COMMANDS)
     return _page(
         "Exit codes",
@@ -82,16 +103,6 @@ def exit_codes_page() -> str:
             _table(("command", "code", "meaning"), others),
         ],
     )
-
-
-def _reasons(weight: Weight) -> str:
-    titles = {
-        Weight.INVALID: "Reasons that make a row invalid",
-        Weight.PARTIAL: "Reasons that make it partial",
-        Weight.NOTE: "Notes: the number stands, know this",
-    }
-    rows = ((f"`{reason.word}`", reason.sentence) for reason in Reason if reason.weight is weight)
-    return f"## {titles[weight]}\n\n" + _table(("reason", "meaning"), rows)
 
 
 def _file(groups: Sequence[Group]) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..stats.confidence import FEWEST_STATED
-from ..verdicts import Finding, Reason, Verdict, verdict_of
+from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
@@ -30,7 +30,7 @@ from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
-LEAST_HARVEST_US: Final = 10.0  # a thread's own pass may take so long; less is not judged
+LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass may take so long; less is not judged
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
@@ -67,11 +67,11 @@ class Judgement:
         return cls((tuple(findings),) * rows, np.zeros(rows, bool))
 
     def verdict(self, row: int) -> Verdict:
-        return verdict_of(finding.reason for finding in self.findings[row])
+        return verdict_of(self.findings[row])
 
     def worst(self) -> Verdict:
         """The verdict of the step: that of its worst row."""
-        return verdict_of(finding.reason for row in self.findings for finding in row)
+        return verdict_of(finding for row in self.findings for finding in row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +110,21 @@ def judge(
     return Judgement(tuple(tuple(row) for row in findings), reached)
 
 
-def _each(rows: NDArray[np.bool_], reason: Reason, detail: Callable[[int], str]) -> Rows:
+def _each(
+    rows: NDArray[np.bool_], reason: Reason, detail: Callable[[int], str], severity: Severity | None = None
+) -> Rows:
     for row in np.flatnonzero(rows).tolist():
-        yield row, Finding(reason, detail(row))
+        yield row, Finding(reason, detail(row), severity)
 
 
 def _target(case: _Case) -> Rows:
     for row, detail in case.behind.items():
-        yield row, Finding(Reason.TARGET_NOT_REACHED, detail)
+        yield row, Finding(Reason.LOAD_NOT_SUSTAINED, detail)
 
 
 def _before(case: _Case) -> Rows:
     for row, detail in case.ahead.items():
-        yield row, Finding(Reason.BACKLOG_BEFORE, detail)
+        yield row, Finding(Reason.EARLIER_BACKLOG, detail)
 
 
 def _lateness(case: _Case) -> Rows:
@@ -149,11 +151,11 @@ def _lateness(case: _Case) -> Rows:
 
     invalid = np.maximum(*judged.values()) > LATENESS_INVALID
     worth_a_note = np.any([found > limits[name] for name, found in parts.items()], axis=0)
-    yield from _each(invalid, Reason.GENERATOR_LATE, detail)
-    yield from _each(worth_a_note & ~invalid, Reason.GENERATOR_LATENESS, detail)
+    yield from _each(invalid, Reason.GENERATOR_LATE, detail, Severity.INVALID)
+    yield from _each(worth_a_note & ~invalid, Reason.GENERATOR_LATE, detail, Severity.NOTE)
 
 
-def _harvests(case: _Case) -> Rows:
+def _reap_delay(case: _Case) -> Rows:
     """A thread with iops: max is always at work, so that completions wait for it: that is noted, and no more."""
     service = case.figures.service("overall")
     means, p99s = service.mean, service.percentile("p99")
@@ -163,13 +165,13 @@ def _harvests(case: _Case) -> Rows:
             for name, late_us, service_us in zip(
                 ("mean", "p99"), thread_stats.late_us(seen), (means[row], p99s[row]), strict=True
             )
-            if service_us > 0 and late_us >= LEAST_HARVEST_US and late_us > LATENESS_NOTE * service_us
+            if service_us > 0 and late_us >= LEAST_REAP_DELAY_US and late_us > LATENESS_NOTE * service_us
         ]
         if not shares:
             continue
         invalid = max(shares)[0] > LATENESS_INVALID and not case.settings.some_max[row]
         detail = ", ".join(f"{min(share, 1.0):.0%} of the {name}" for share, name in shares)
-        yield row, Finding(Reason.HARVEST_LATE if invalid else Reason.HARVEST_LATENESS, detail)
+        yield row, Finding(Reason.REAP_DELAY, detail, Severity.INVALID if invalid else Severity.NOTE)
 
 
 def _busy(case: _Case) -> Rows:
@@ -267,7 +269,7 @@ def _types(case: _Case) -> Rows:
 def _counters(case: _Case) -> Rows:
     for reason, which in (
         (Reason.QUEUE_DEPTH_LIMITED, Count.QUEUE_LIMITED),
-        (Reason.SUBMISSIONS_RETURNED, Count.AGAIN),
+        (Reason.EAGAIN, Count.AGAIN),
         (Reason.DROPPED_DUE, Count.DROPPED),
     ):
         counts = case.count(which)
@@ -281,7 +283,7 @@ def _few(case: _Case) -> Rows:
 
 
 _QUESTIONS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _harvests, _types, _busy, _few,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _reap_delay, _types, _busy, _few,
 )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from ..rollup.instances import RollupInstance, WorkloadInstance
 from ..rollup.validity import Outside
 from ..text.relative import OfStep
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 
 Key = tuple[str, int]  # host, number
 
@@ -77,5 +77,5 @@ class References:
             words = f"step {step} is partial for {rollup}: {reference.partial or 'not every host took part'}"
             if absent:
                 words += f"; {', '.join(absent)} took no part in it, and so no load"
-            finding = Finding(Reason.OF_PARTIAL_STEP, words)
+            finding = Finding(Reason.BASELINE_STEP, words, Severity.PARTIAL)
             yield from (Outside(finding, member.host, member.number, since) for member in rollup.members)

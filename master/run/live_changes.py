@@ -101,7 +101,7 @@ class _Untaken:
 
     def finding(self, until: int | None) -> Outside:
         """On all rows of the host: a row that holds it beside others has two loads."""
-        finding = Finding(Reason.EDIT_NOT_TAKEN, f"{self.host}: {self.why}")
+        finding = Finding(Reason.EDIT_NOT_APPLIED, f"{self.host}: {self.why}")
         return Outside(finding, self.host, since=self.since, until=until)
 
 
@@ -255,7 +255,7 @@ class Changes:
         yield from (one.finding(None) for one in self._untaken)
         for left in self._backlogs.left:
             words = f"{left.owed:,} I/Os that fell due before it waited, and grew no fewer"
-            finding, number = Finding(Reason.BACKLOG_BEFORE, words), self._numbers[left.host][left.place]
+            finding, number = Finding(Reason.EARLIER_BACKLOG, words), self._numbers[left.host][left.place]
             yield Outside(finding, left.host, number, left.since, left.until)
 
     def _differs(self, key: Key, now: Parameters) -> bool:

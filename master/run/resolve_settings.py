@@ -16,7 +16,7 @@ from ..plan.read.places import Place
 from ..rollup.instances import RollupInstance, Rollups
 from ..text.relative import NO_STEP_YET, OfStep, PlanParameters, Value
 from ..text.suggestions import suggestion
-from ..verdicts import Reason
+from ..verdicts import Finding, Reason, Severity
 from .baseline_step import Key, Measured, equal, of_step, shares
 from .placement import Placement
 
@@ -24,13 +24,17 @@ from .placement import Placement
 class NotMeasured(Exception):
     """A setting refers to the IOPS of a step that has no valid measurement; its text says which and why."""
 
-    reason = Reason.STEP_LIMIT
+    @property
+    def finding(self) -> Finding:
+        return Finding(Reason.BASELINE_STEP, str(self), Severity.INVALID)
 
 
 class NoResponse(NotMeasured):
     """A step that could only ever be blank; its text says where."""
 
-    reason = Reason.NO_RESPONSE
+    @property
+    def finding(self) -> Finding:
+        return Finding(Reason.NO_RESPONSE, str(self))
 
 
 @dataclass(slots=True)

@@ -288,7 +288,7 @@ class Run:
             parameters = self.parameters_of(step, references)
             control = state_for(self._plan, step, discovered.rollups, parameters, references)
         except NotMeasured as error:
-            return await self._skip(step, discovered, Finding(error.reason, str(error)))
+            return await self._skip(step, discovered, error.finding)
         first = not self._told.begun
         hosts = [driver.name for driver in self._fleet.alive]
         await self._told.tell(discovered, begun_with(control, discovered.rollups, parameters, hosts))

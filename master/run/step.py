@@ -550,7 +550,7 @@ def _beside(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[Outside]:
     for name, until_ns in fleet.may_drive().items():
         if until_ns > start_ns:
             words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
-            yield Outside(Finding(Reason.MAY_BE_DRIVEN, words), until=(until_ns - start_ns) // length_ns)
+            yield Outside(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
 
 
 def _because(cause: str, measured: Measured) -> Measured:

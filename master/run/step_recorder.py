@@ -213,10 +213,10 @@ class StepKeeper:
             "busy or stopped": timing.stood_ns,
         }
         how, worked_ns = max(worked.items(), key=lambda item: item[1])
-        if worked_ns > SLOW_CONTROLLER * length_ns and Reason.LATE_CONTROLLER not in said:
+        if worked_ns > SLOW_CONTROLLER * length_ns and Reason.SLOW_CONTROLLER not in said:
             words = f"{worked_ns / 1e9:.2f} s {how}, of {length_ns / 1e9:g} s {where}"
-            self.outside.append(Outside(Finding(Reason.LATE_CONTROLLER, words)))
-            self.event("", "late_controller", f"the controller took {words}")
+            self.outside.append(Outside(Finding(Reason.SLOW_CONTROLLER, words)))
+            self.event("", "slow_controller", f"the controller took {words}")
 
     def _judge_clocks(self, closed: Closed, length_ns: int) -> None:
         """The hosts' clocks, as findings of the step; of each host once."""

@@ -1,7 +1,7 @@
 """What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..rollup.metrics import column
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement, Outside, judge
 from ..text.suggestions import listed
-from ..verdicts import ExitCode, Finding, Reason, Verdict, Weight, code_of, verdict_of
+from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
 from .discovery import Discovered
 from .keeper import Ended
@@ -40,7 +40,7 @@ class StepResult:
     def reference(self, row: int) -> Reference:
         """What later steps may refer to."""
         findings = self.referred.judgement.findings[row]
-        partial = [str(finding) for finding in findings if finding.reason.weight is Weight.PARTIAL]
+        partial = [str(finding) for finding in findings if finding.severity is Severity.PARTIAL]
         measurement = self.referred.measurement
         return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), "; ".join(partial))
 
@@ -91,7 +91,7 @@ def _judged(
 
 def _saturated(one: Taken) -> bool:
     """Whether control itself found that the load was not kept up with: the end of a staircase."""
-    return any(finding.reason is Reason.TARGET_NOT_REACHED for finding in one.measured.findings)
+    return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 
 def _record(begun_utc_ns: int, one: Taken, judgement: Judgement, settings: Settings) -> SummaryRecord:
@@ -110,7 +110,7 @@ def _result(
 ) -> StepResult:
     """The step's own verdict and findings are of all measurements that count."""
     findings = _of_several([(one.suffix, _all_findings(one.judgement, rollups)) for one in counting])
-    verdict = verdict_of(finding.reason for finding in findings)
+    verdict = verdict_of(findings)
     shown = tuple(_shown(step, rollups, record) for record in records)
     ends = StepEnds(step.number, step.name, verdict, findings, shown)
     figures = figures_of(referred)
@@ -128,7 +128,7 @@ def figures_of(record: SummaryRecord) -> Figures | None:
 def _shown(step: Step, rollups: Rollups, record: SummaryRecord) -> Shown:
     """A measurement for whoever watches."""
     name, findings, nothing = step.name + record.suffix, _all_findings(record.judgement, rollups), Latency(*[None] * 3)
-    verdict = verdict_of(finding.reason for finding in findings)
+    verdict = verdict_of(findings)
     figures = figures_of(record)
     if figures is None or record.measurement is None:
         return Shown(name, verdict, findings, None, None, None, None, nothing, None, nothing)
@@ -152,7 +152,7 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
     everywhere = set.intersection(*(set(findings) for _, findings in found))
     common = [finding for finding in found[0][1] if finding in everywhere]
     own = [
-        Finding(finding.reason, f"{suffix.lstrip(':')}: {finding.detail}" if finding.detail else suffix.lstrip(":"))
+        replace(finding, detail=": ".join(filter(None, (suffix.lstrip(":"), finding.detail))))
         for suffix, findings in found
         for finding in findings
         if finding not in everywhere
@@ -162,7 +162,7 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
 
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
     """What a run's steps come to, all of which have run."""
-    return code_of(finding.reason for result in results for finding in result.ends.findings)
+    return code_of(finding for result in results for finding in result.ends.findings)
 
 
 def _blank(
@@ -182,18 +182,20 @@ def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:
 
 
 def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]:
-    """Of `all=all`; then reasons that stand on other rows only, each once, with the first row that has it."""
+    """Of `all=all`; then those that only other rows have, each reason and severity once, with its first row."""
     found = list(judgement.findings[ALL_ROW])
-    known = {finding.reason for finding in found}
-    elsewhere: dict[Reason, list[tuple[RollupInstance, Finding]]] = {}
+    known = {(finding.reason, finding.severity) for finding in found}
+    elsewhere: dict[tuple[Reason, Severity], list[tuple[RollupInstance, Finding]]] = {}
     for instance, row in zip(rollups.rows, judgement.findings, strict=True):
         for finding in row:
-            if finding.reason not in known:
-                elsewhere.setdefault(finding.reason, []).append((instance, finding))
-    for reason, where in elsewhere.items():
+            if (key := (finding.reason, finding.severity)) not in known:
+                elsewhere.setdefault(key, []).append((instance, finding))
+    for where in elsewhere.values():
         instance, first = where[0]
         more = f", and {len(where) - 1} more" if len(where) > 1 else ""
-        found.append(Finding(reason, f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}"))
+        found.append(
+            replace(first, detail=f"{instance}: {first.detail}{more}" if first.detail else f"{instance}{more}")
+        )
     return tuple(found)
 
 

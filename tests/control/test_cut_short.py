@@ -66,13 +66,13 @@ def test_complete_subintervals_are_the_measurement(
 
 def test_a_fixed_time_that_is_cut_short_is_true_of_less() -> None:
     got = cut(FIXED, 13)
-    assert [str(finding) for finding in got.findings] == ["shortened (11 of 60 subintervals)"]
-    assert verdict_of(finding.reason for finding in got.findings) is Verdict.PARTIAL
+    assert [str(finding) for finding in got.findings] == ["shortened[partial] (11 of 60 subintervals)"]
+    assert verdict_of(got.findings) is Verdict.PARTIAL
 
 
 def test_what_was_to_be_reached_and_was_not_stays_unreached() -> None:
     accuracy, short = cut(MEASURE, 40).findings
-    assert accuracy.detail.startswith("overall_response_us_mean of all +/- ") and str(short) == "shortened"
+    assert accuracy.detail.startswith("overall_response_us_mean of all +/- ") and str(short) == "shortened[partial]"
     steady, _ = cut(UNSTEADY, 40).findings
     assert steady.reason is Reason.STEADY_NOT_REACHED and "all is at " in steady.detail
 

@@ -57,7 +57,7 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
     assert [row["total_iops"] for row in rows] == [1000, 2000, 3000, 4000, 5000]
     assert [row["kept_up"] for row in rows] == [True, True, True, True, False]
     (last,) = trace.decisions[-1].measured
-    assert [finding.reason for finding in last.findings] == [Reason.TARGET_NOT_REACHED]
+    assert [finding.reason for finding in last.findings] == [Reason.LOAD_NOT_SUSTAINED]
 
 
 def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
@@ -93,7 +93,7 @@ def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
             break
     (measured,) = decision.measured
     assert measured.first >= 3
-    assert str(measured.findings[-1]) == "target_not_reached (what is owed grew by 600 of 15,000 due)"
+    assert str(measured.findings[-1]) == "load_not_sustained[invalid] (what is owed grew by 600 of 15,000 due)"
 
 
 def test_a_tread_may_be_measured_to_an_accuracy() -> None:

@@ -235,13 +235,13 @@ class TestStages:
         decisions = drive(steady(hold=6, on_leave=OnLeave.NOTE), one([100] * 6 + [50] + [100] * 20))
         (measured,) = decisions[-1].measured
         assert (measured.first, measured.last) == (4, 9)
-        assert [finding.reason for finding in measured.findings] == [Reason.STEADY_LEFT]
+        assert [str(finding).split(" ")[0] for finding in measured.findings] == ["steady_lost[note]"]
 
     def test_on_leave_stop_stops(self) -> None:
         decisions = drive(steady(hold=6, on_leave=OnLeave.STOP), one([100] * 6 + [50] + [100] * 20))
         assert len(decisions) == 7
         (measured,) = decisions[-1].measured
-        assert [finding.reason for finding in measured.findings] == [Reason.STEADY_LOST]
+        assert [str(finding).split(" ")[0] for finding in measured.findings] == ["steady_lost[invalid]"]
 
     def test_a_timeout_says_what_stands_and_where(self) -> None:
         decisions = drive(steady(timeout_s=10), one([float(10 * n + 10) for n in range(30)]))

@@ -119,9 +119,9 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
     took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
     said = f"the controller took {took}"
     assert [text for text in staged.eyes.remarks() if "the controller" in text] == [said]
-    assert staged.events("late_controller") == [said]
+    assert staged.events("slow_controller") == [said]
     findings = [str(finding) for finding in staged.step.findings]
-    assert findings == ["too_few_subintervals (6)", f"late_controller ({took})"]
+    assert findings == ["too_few_subintervals[note] (6)", f"slow_controller[note] ({took})"]
     assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
 
 
@@ -130,7 +130,7 @@ CLIMB = PLAN.replace(
     "go: { name: climb_a_staircase_to_its_very_end, measure: 10s, staircase: { start: 100000, step: 125% } }",
 )
 CLIMBED = "climb_a_staircase_to_its_very_end"
-FEW = "too_few_subintervals (2)"
+FEW = "too_few_subintervals[note] (2)"
 
 
 def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
@@ -147,14 +147,14 @@ def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     assert [words[1].rsplit("total_iops=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
     reasons = [line for line in said if line.startswith("  step 0")]
     assert reasons[:3] == [f"  step 0 {name}: valid: {FEW}" for name in names[:3]]
-    assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: target_not_reached (")
+    assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: load_not_sustained[invalid] (")
 
 
 def test_the_step_itself_says_which_tread_a_reason_is_of(tmp_path: Path) -> None:
     """One verdict, of the treads that count; a reason that all of them have stands once."""
     slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
     staged = stage(tmp_path, nobody, slow)
-    missed = "slo_missed (total_iops=506250: overall_iops at most 300000"
+    missed = "slo_missed[invalid] (total_iops=506250: overall_iops at most 300000"
     few, slo = map(str, staged.step.findings)
     assert few == FEW and slo.startswith(missed)
     (step,) = json.loads((staged.folder / "run.json").read_text())["steps"]

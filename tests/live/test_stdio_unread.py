@@ -119,7 +119,7 @@ def test_a_run_that_nobody_reads_is_the_same_and_its_end_is_shown_later(
     assert console.process.returncode == code_said(folder) and console.process.returncode in ENDED
     assert str(folder).encode() in shown.strip().splitlines()[-1], shown[-500:]
     assert len([row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]) == 6
-    assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "late_controller"}
+    assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "slow_controller"}
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_summaries_have_a_row_per_step_and_instance(run: Path) -> None:
 def test_a_summary_is_of_the_measurement(run: Path) -> None:
     row = table(run / "summary.host.csv")[0]
     ns = [one for k in range(1, 7) for one in by_hand(k, ("h1",), (0, 1))]
-    assert (row["verdict"], row["reasons"]) == ("valid", "too_few_subintervals (6)")
+    assert (row["verdict"], row["reasons"]) == ("valid", "too_few_subintervals[note] (6)")
     assert (row["first_subinterval"], row["last_subinterval"], row["length_s"]) == ("1", "6", "30")
     assert (row["start_utc"], row["end_utc"]) == ("2025-11-21T11:10:10.250000Z", "2025-11-21T11:10:40.250000Z")
     assert row["step_start_utc"] == "2025-11-21T11:10:05.250000Z"
@@ -322,7 +322,11 @@ def test_a_step_without_a_measurement_has_rows_that_say_so(tmp_path: Path) -> No
     folder.summary(0, "x", SummaryRecord(START, None, None, None, judgement, settings), sliced)
     folder.close()
     row = table(folder.path / "summary.host.csv")[1]
-    assert (row["verdict"], row["reasons"], row["iops_setting"]) == ("invalid", "interrupted (in warmup)", "41")
+    assert (row["verdict"], row["reasons"], row["iops_setting"]) == (
+        "invalid",
+        "interrupted[invalid] (in warmup)",
+        "41",
+    )
     assert row["step_start_utc"] and not row["start_utc"] and not row["first_subinterval"] and not row["hosts_in"]
     assert not any(row[name] for name in METRICS)
 
@@ -354,7 +358,7 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
     rows = table(folder.path / "summary.host.csv") + table(folder.path / "summary.all.csv")
     assert [bool(row["overall_response_us_mean"]) for row in rows] == [True, False, False]
     assert all(row["overall_service_us_mean"] for row in rows)
-    assert rows[1]["reasons"] == "target_not_reached (what is owed by h2+/dev/sd0+w grew by 800 of 2,400 due)"
+    assert rows[1]["reasons"] == "load_not_sustained[invalid] (what is owed by h2+/dev/sd0+w grew by 800 of 2,400 due)"
     assert rows[0]["overall_iops_half_width"] == "0"  # every subinterval did the same
 
 

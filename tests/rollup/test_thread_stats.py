@@ -109,17 +109,17 @@ def late(mean_us: int, p99_us: int = 0) -> Thread:
     [
         ({}, 400.0, 1000, ""),
         (late(100), 400.0, 1000, ""),
-        (late(101), 400.0, 1000, "harvest_lateness (10% of the mean)"),
-        (late(250), 400.0, 1000, "harvest_lateness (25% of the mean)"),
-        (late(260), 400.0, 1000, "harvest_late (26% of the mean)"),
-        (late(10, 110), 400.0, 1000, "harvest_lateness (11% of the p99)"),
-        (late(110, 400), 400.0, 1000, "harvest_late (11% of the mean, 40% of the p99)"),
-        (late(5000, 0), 400.0, 1000, "harvest_late (100% of the mean)"),  # by sampling it may come out as more
+        (late(101), 400.0, 1000, "reap_delay[note] (10% of the mean)"),
+        (late(250), 400.0, 1000, "reap_delay[note] (25% of the mean)"),
+        (late(260), 400.0, 1000, "reap_delay[invalid] (26% of the mean)"),
+        (late(10, 110), 400.0, 1000, "reap_delay[note] (11% of the p99)"),
+        (late(110, 400), 400.0, 1000, "reap_delay[invalid] (11% of the mean, 40% of the p99)"),
+        (late(5000, 0), 400.0, 1000, "reap_delay[invalid] (100% of the mean)"),  # by sampling it may come out as more
         # where a thread is always at work, its batches are part of the load
-        (late(900, 898), "max", 1000, "harvest_lateness (90% of the mean, 90% of the p99)"),
+        (late(900, 898), "max", 1000, "reap_delay[note] (90% of the mean, 90% of the p99)"),
         # a thread's own pass, beside a device that is as fast as that
         (late(9, 9), 400.0, 10, ""),
-        (late(10, 9), 400.0, 10, "harvest_late (100% of the mean)"),
+        (late(10, 9), 400.0, 10, "reap_delay[invalid] (100% of the mean)"),
     ],
 )
 def test_late_harvests(thread: Thread, iops: Iops, service_us: int, says: str) -> None:
@@ -130,12 +130,12 @@ def test_late_harvests(thread: Thread, iops: Iops, service_us: int, says: str) -
 @pytest.mark.parametrize(
     ("thread", "cpu", "says"),
     [
-        ({CPU: LENGTH}, (20.0, 94.0), "host_limit (busiest workload thread 100 %)"),
+        ({CPU: LENGTH}, (20.0, 94.0), "host_limit[note] (busiest workload thread 100 %)"),
         ({CPU: LENGTH // 2}, (20.0, 94.0), ""),
-        ({CPU: LENGTH // 2}, (20.0, 96.0), "host_limit (busiest core 96 %)"),
+        ({CPU: LENGTH // 2}, (20.0, 96.0), "host_limit[note] (busiest core 96 %)"),
         # what spins keeps its core busy, and its own work is what counts
         ({CPU: LENGTH, SPUN: LENGTH // 2}, (20.0, 100.0), ""),
-        ({CPU: LENGTH, SPUN: LENGTH // 32}, (20.0, 100.0), "host_limit (busiest core 100 %)"),
+        ({CPU: LENGTH, SPUN: LENGTH // 32}, (20.0, 100.0), "host_limit[note] (busiest core 100 %)"),
     ],
 )
 def test_a_busy_generator_is_noted(thread: Thread, iops: Iops, cpu: tuple[float, float], says: str) -> None:

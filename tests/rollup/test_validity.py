@@ -115,7 +115,7 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         # the target: by more than 0.25 % of what fell due in the window (5 x 1000), and more than chance may do
         (
             Plant(backlog=(0, 2, 5, 9, 11, 13)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 13 of 5,000 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 13 of 5,000 due)",
         ),
         (Plant(backlog=(0, 0, 0, 0, 0, 12)), None),
         (Plant(backlog=(100, 100, 90, 80, 90, 105)), None),
@@ -124,26 +124,26 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(backlog=(12, 0, 0, 0, 0, 0)), None),
         (
             Plant(backlog=(500, 400, 300, 200, 100, 0)),
-            "backlog_before (h1+/dev/sd0+w did 500 more than the 5,000 that fell due)",
+            "earlier_backlog[invalid] (h1+/dev/sd0+w did 500 more than the 5,000 that fell due)",
         ),
         (Plant(due=10, backlog=(0, 0, 0, 0, 0, 1)), None),
         (Plant(due=10, backlog=(0, 0, 0, 0, 0, 4)), None),
         (
             Plant(due=10, backlog=(0, 2, 4, 6, 8, 10)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 10 of 50 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 10 of 50 due)",
         ),
         # a deficit in a deep queue: 50 of 1,000 a second are never done; also behind a long warmup
         (
             Plant(due=12_000, in_flight=(500, 1100, 1700, 2300, 2900, 3500)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (
             Plant(due=12_000, in_flight=(6000, 6600, 7200, 7800, 8400, 9000)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (
             Plant(due=12_000, in_flight=(3500, 4096, 4096, 4096, 4096, 4096), backlog=(0, 4, 604, 1204, 1804, 2404)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (Plant(due=12_000, in_flight=(500, 3500, 3500, 2500, 1500, 500)), None),
         # a steady number in flight differs by chance; 200 IOPS at 50 ms have 10 in flight
@@ -151,42 +151,45 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(due=200, in_flight=(6, 9, 12, 8, 11, 15)), None),
         (
             Plant(due=200, in_flight=(6, 16, 26, 36, 46, 56)),
-            "target_not_reached (what is owed by h1+/dev/sd0+w grew by 50 of 1,000 due)",
+            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 50 of 1,000 due)",
         ),
         # iops: max has no deficit, however many are in flight
         (Plant(iops="max", response_ns=None, due=50, in_flight=(0, 40, 50, 60, 64, 64)), None),
         # lateness: mean against mean (p99 needs a thousand samples)
         (Plant(lateness_ns=MS // 10), None),
-        (Plant(lateness_ns=MS // 10 + 10_000), "generator_lateness (11% of the mean)"),
-        (Plant(lateness_ns=MS // 4), "generator_lateness (25% of the mean)"),
-        (Plant(lateness_ns=MS // 4 + 10_000), "generator_late (26% of the mean, 26% of the max)"),
-        (Plant(lateness_ns=MS // 2, done=200), "generator_late (50% of the mean, 50% of the p99, 50% of the max)"),
+        (Plant(lateness_ns=MS // 10 + 10_000), "generator_late[note] (11% of the mean)"),
+        (Plant(lateness_ns=MS // 4), "generator_late[note] (25% of the mean)"),
+        (Plant(lateness_ns=MS // 4 + 10_000), "generator_late[invalid] (26% of the mean, 26% of the max)"),
+        (
+            Plant(lateness_ns=MS // 2, done=200),
+            "generator_late[invalid] (50% of the mean, 50% of the p99, 50% of the max)",
+        ),
         # a stall at the end: older than the longest in the window
         (Plant(counts={Count.OLDEST_OWED_NS: MS}), None),
         (Plant(counts={Count.OLDEST_OWED_NS: MS + 1000}), None),  # one of 250 may be so by chance
         (
             Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}),
-            "stall_at_end (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+            "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
         ),
         (Plant(counts={Count.OLDEST_OWED_NS: 3 * MS}, response_ns=4 * MS), None),
         (
             Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}, response_ns=None, iops="max"),
-            "stall_at_end (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+            "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
         ),
         # counters
-        (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due (15)"),
-        (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited (2,000)"),
-        (Plant(counts={Count.AGAIN: 1}), "submissions_returned (5)"),
-        (Plant(counts={Count.ERRORS: 1}), "io_errors (5)"),
+        (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due[invalid] (15)"),
+        (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited[note] (2,000)"),
+        (Plant(counts={Count.AGAIN: 1}), "eagain[note] (5)"),
+        (Plant(counts={Count.ERRORS: 1}), "io_errors[invalid] (5)"),
         (
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
-            "io_errors (5: EIO 3, short 2)",
+            "io_errors[invalid] (5: EIO 3, short 2)",
         ),
         # buffers
-        (Plant(changes={"missing": (0, 1)}), "overrun (h1: 2 times)"),
+        (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (
             Plant(changes={"threads": packed([3 * (c is ThreadCount.OVERRUNS) for c in ThreadCount], ArrayType.I64)}),
-            "overrun (h1: 3 times)",
+            "overrun[invalid] (h1: 3 times)",
         ),
         # a busy core: only where it is so throughout
         (Plant(iops="max", response_ns=None, changes={"cpu": (100.0, 5.0)}), None),
@@ -218,20 +221,20 @@ def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
         settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
         return {"all": [str(one) for one in judge(window.measurement(), settings, 0.0025, 5.0).findings[0]]}
 
-    assert busy("max", None) == {"all": ["host_limit (busiest core 100 %)"]}
-    assert busy(100.0, MS) == {"all": ["host_limit (busiest core 100 %)"]}
+    assert busy("max", None) == {"all": ["host_limit[note] (busiest core 100 %)"]}
+    assert busy(100.0, MS) == {"all": ["host_limit[note] (busiest core 100 %)"]}
 
 
 def test_nothing_done() -> None:
-    assert judged(Plant(done=0))["host=h1"] == ["no_samples"]
+    assert judged(Plant(done=0))["host=h1"] == ["no_samples[invalid]"]
     assert judged(Plant(done=0))["all=all"] == []
 
 
 def test_a_stall_of_everything() -> None:
     """Nothing completed, everything waits: both are said."""
     frozen = Plant(done=0, counts={Count.OLDEST_OWED_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
-    assert [one.split(" ")[0] for one in judged(frozen)["host=h1"]] == [
-        "no_samples", "target_not_reached", "stall_at_end",
+    assert [one.split("[")[0] for one in judged(frozen)["host=h1"]] == [
+        "no_samples", "load_not_sustained", "stall_at_end",
     ]  # fmt: skip
 
 
@@ -246,10 +249,14 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
     ("spec", "h2", "says"),
     [
         (Spec(("host",), quantity=2), GOOD, None),
-        (Spec(("host",), quantity=3), GOOD, "quantity (2 instances, not 3)"),
-        (Spec(("host",), quantity=2), None, "quantity (1 instances, not 2)"),  # h2 was lost
+        (Spec(("host",), quantity=3), GOOD, "quantity[invalid] (2 instances, not 3)"),
+        (Spec(("host",), quantity=2), None, "quantity[invalid] (1 instances, not 2)"),  # h2 was lost
         (Spec(("host",), max_droop=0.2), Plant(done=41), None),
-        (Spec(("host",), max_droop=0.2), Plant(done=39), "max_droop (h2 is 22.0% below the fastest, not 20.0%)"),
+        (
+            Spec(("host",), max_droop=0.2),
+            Plant(done=39),
+            "max_droop[invalid] (h2 is 22.0% below the fastest, not 20.0%)",
+        ),
         (Spec(("host",), max_droop=0.0), GOOD, None),
     ],
 )
@@ -270,15 +277,15 @@ def test_how_often_the_oldest_is_older_by_chance(completed: int, times: float) -
 
 def test_several_reasons_can_be_told_apart() -> None:
     words = "2 of 6 workload instances; of the worst what is owed grew by 8 of 9 due"
-    assert "; " not in str(Finding(Reason.TARGET_NOT_REACHED, words))
+    assert "; " not in str(Finding(Reason.LOAD_NOT_SUSTAINED, words))
 
 
 def test_few_subintervals_are_noted() -> None:
-    assert judged(subintervals=5)["all=all"] == ["too_few_subintervals (4)"]
+    assert judged(subintervals=5)["all=all"] == ["too_few_subintervals[note] (4)"]
     assert judged(subintervals=6)["all=all"] == []
 
 
-LATE = Finding(Reason.LATE_CONTROLLER, "2.6 s")
+LATE = Finding(Reason.SLOW_CONTROLLER, "2.6 s")
 
 
 @pytest.mark.parametrize(
@@ -292,5 +299,5 @@ LATE = Finding(Reason.LATE_CONTROLLER, "2.6 s")
 )
 def test_what_the_session_knows_stands_where_it_concerns(outside: Outside, rows: list[str]) -> None:
     found = judged(outside=(outside, outside))
-    assert [row for row, findings in found.items() if "late_controller (2.6 s)" in findings] == rows
+    assert [row for row, findings in found.items() if "slow_controller[note] (2.6 s)" in findings] == rows
     assert all(len(findings) <= 1 for findings in found.values())  # each once

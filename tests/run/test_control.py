@@ -84,7 +84,10 @@ def test_a_measurement_that_is_not_accurate_in_time_is_invalid(tmp_path: Path) -
     outcome = controlled(tmp_path, go, plant)
     assert outcome.code is ExitCode.NOT_REACHED
     (summary,) = outcome.rows("summary.all.csv")
-    assert summary["verdict"] == "invalid" and "accuracy_not_reached (overall_iops of all +/- " in summary["reasons"]
+    assert (
+        summary["verdict"] == "invalid"
+        and "accuracy_not_reached[invalid] (overall_iops of all +/- " in summary["reasons"]
+    )
     assert float(summary["overall_iops"]) > 0
 
 
@@ -103,7 +106,7 @@ def test_a_response_time_that_can_never_be_is_not_waited_for(tmp_path: Path) -> 
         outcome = controlled(tmp_path / str(i), go, steady(), edit, iops="100")
         assert outcome.code is ExitCode.INVALID
         (summary,) = outcome.rows("summary.all.csv")
-        assert "no_response (overall_response_us_p99 of all=all would be blank for ever" in summary["reasons"]
+        assert "no_response[invalid] (overall_response_us_p99 of all=all would be blank for ever" in summary["reasons"]
     assert not list(outcome.folder.glob("step*/all/all.csv"))
 
 
@@ -116,7 +119,7 @@ def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert outcome.code is ExitCode.SLO_MISSED
     (summary,) = outcome.rows("summary.all.csv")
     assert summary["reasons"].count("slo_missed") == 1
-    assert f"slo_missed ({P99} at most 400 us: 501.76 us of all)" in summary["reasons"]
+    assert f"slo_missed[invalid] ({P99} at most 400 us: 501.76 us of all)" in summary["reasons"]
     assert {row["broken"] for row in table(outcome, "slo.csv")} == {"true", "false"}
 
 
@@ -305,7 +308,9 @@ def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
     }
     assert by_name["c"]["verdict"] == by_name["all"]["verdict"] == "partial"
     assert "invalid" not in {row["verdict"] for row in by_name.values()}
-    assert "host_lost (c: " in by_name["c"]["reasons"] and "host_lost (c: " in by_name["all"]["reasons"]
+    assert (
+        "host_lost[partial] (c: " in by_name["c"]["reasons"] and "host_lost[partial] (c: " in by_name["all"]["reasons"]
+    )
     assert not any("slo_missed" in row["reasons"] or "not_" in row["reasons"] for row in by_name.values())
     assert len(table(outcome, "all/all.csv")) < 60, "minutes, not the timeout"
 

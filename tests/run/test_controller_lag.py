@@ -46,7 +46,7 @@ async def nobody(run: Run, staged: Staged) -> None:
 
 def controllers(staged: Staged) -> list[Finding]:
     """What is said of the controller in the step's verdict."""
-    mine = (Reason.LATE_CONTROLLER, Reason.LATE_DECISION)
+    mine = (Reason.SLOW_CONTROLLER, Reason.LATE_DECISION)
     return [finding for finding in staged.step.findings if finding.reason in mine]
 
 
@@ -67,7 +67,7 @@ def interlock(staged: Staged, name: str) -> list[float]:
 
 @pytest.mark.parametrize(
     ("each_s", "reasons"),
-    [(0.1, []), (1.6, [Reason.LATE_CONTROLLER]), (2.2, [Reason.LATE_DECISION, Reason.LATE_CONTROLLER])],
+    [(0.1, []), (1.6, [Reason.SLOW_CONTROLLER]), (2.2, [Reason.LATE_DECISION, Reason.SLOW_CONTROLLER])],
     ids=["0.3 s of 5 s", "4.8 s of 5 s", "6.6 s of 5 s"],
 )
 def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s: float, reasons: list[Reason]) -> None:
@@ -99,7 +99,7 @@ def test_what_comes_after_the_decision_counts(
     monkeypatch.setattr(StepRecorder, "subinterval", slow)
     staged = stage(tmp_path, nobody)
     unblamed(staged)
-    assert [finding.reason for finding in controllers(staged)] == [Reason.LATE_CONTROLLER] * noted
+    assert [finding.reason for finding in controllers(staged)] == [Reason.SLOW_CONTROLLER] * noted
     assert min(interlock(staged, "stood_still_ms")) == pytest.approx(rows_s * 1e3, abs=TICK_NS / 1e6)
 
 
@@ -108,7 +108,7 @@ def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(Lag.__init__, "__defaults__", (lambda: int(asyncio.get_running_loop().time() * 0.52 * S),))
     staged = stage(tmp_path, nobody)
     (finding,) = controllers(staged)
-    assert finding.reason is Reason.LATE_CONTROLLER and "s of CPU time, of 5 s in subinterval" in finding.detail
+    assert finding.reason is Reason.SLOW_CONTROLLER and "s of CPU time, of 5 s in subinterval" in finding.detail
     assert interlock(staged, "controller_cpu_ms") == pytest.approx([2600] * 6, abs=20)
 
 
@@ -134,7 +134,7 @@ def test_a_controller_that_stood_still_calls_no_host_late(
     assert (window["first_subinterval"], window["last_subinterval"], window["hosts"]) == ("1", "20", "3")
     found = {finding.reason for finding in controllers(staged)}
     if still_s >= 2.1:
-        assert found == {Reason.LATE_CONTROLLER, Reason.LATE_DECISION}
+        assert found == {Reason.SLOW_CONTROLLER, Reason.LATE_DECISION}
         assert any("; the controller stood still for " in text for text in staged.events("late_decision"))
     if still_s <= 0.2:
         assert found == set()

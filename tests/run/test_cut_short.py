@@ -61,7 +61,9 @@ def test_a_measurement_that_is_not_yet_accurate_has_its_numbers_and_is_invalid(t
     staged = halted(tmp_path, 33.0, "measure: { metric: overall_iops, accuracy: 1% }")
     (row,) = staged.rows("summary.all.csv")
     assert row["verdict"] == "invalid" and float(row["overall_iops"]) > 0
-    assert "accuracy_not_reached (overall_iops: 5 of 12 subintervals for a window); shortened" in row["reasons"]
+    assert (
+        "accuracy_not_reached[invalid] (overall_iops: 5 of 12 subintervals for a window); shortened" in row["reasons"]
+    )
 
 
 @pytest.mark.parametrize("unpaused", [False, True])
@@ -82,7 +84,9 @@ def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_n
     staged = stage(tmp_path, visit)
     assert rows(staged) == [("one", "partial", "2" if unpaused else "3")]
     said = (
-        "shortened (2 of 6 subintervals)" if unpaused else "shortened (3 of 6 subintervals, until an edit or a pause)"
+        "shortened[partial] (2 of 6 subintervals)"
+        if unpaused
+        else "shortened[partial] (3 of 6 subintervals, until an edit or a pause)"
     )
     assert said in map(str, staged.step.findings)
     (row,) = staged.rows("summary.all.csv")

@@ -68,7 +68,7 @@ def test_what_never_gets_done_is_said(tmp_path: Path) -> None:
     staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "host=a iops=400"), (0.1, "host=b iops=100"))
     verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
     assert verdicts["a"][0] == "invalid" and verdicts["b"][0] == "valid"
-    assert "backlog_before (3,000 I/Os that fell due before it waited, and grew no fewer)" in verdicts["a"][1]
+    assert "earlier_backlog[invalid] (3,000 I/Os that fell due before it waited, and grew no fewer)" in verdicts["a"][1]
     assert staged.code is ExitCode.INVALID
 
 
@@ -101,7 +101,7 @@ def test_a_load_that_somebody_edited_says_so_unless_it_was_edited_back(tmp_path:
     edits = [(5.0, "host=a iops=170"), *([(1.5, "host=a iops=100")] if again else [])]
     staged = edited(tmp_path, *edits)
     reasons = {row["host"]: row["reasons"] for row in staged.rows("summary.host.csv")}
-    assert ("edited (host=a iops=170, by anna, in subinterval 4)" in reasons["a"]) == (not again)
+    assert ("edited[note] (host=a iops=170, by anna, in subinterval 4)" in reasons["a"]) == (not again)
     assert "edited" not in reasons["b"] and staged.code is ExitCode.OK
 
 
@@ -109,7 +109,7 @@ def test_a_host_that_did_not_take_an_edit_has_no_valid_row_beside_others(tmp_pat
     staged = edited(tmp_path, (5.0, "all=all iops=170"), slaves=hosts(b=Faults(mute={"edit_workloads"})))
     verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
     assert verdicts["a"][0] == "valid" and verdicts["b"][0] == "invalid"
-    assert "edit_not_taken (b: no answer within 1.0 s)" in verdicts["b"][1]
+    assert "edit_not_applied[invalid] (b: no answer within 1.0 s)" in verdicts["b"][1]
     (row,) = staged.rows("summary.all.csv")
     assert row["verdict"] == "invalid" and staged.code is ExitCode.INVALID
 

@@ -105,7 +105,10 @@ def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) ->
     assert events(outcome, "missed") == [("c", "the run goes on without it: there is no way to it; go there")]
     for name in ("summary.all.csv", "summary.port.csv"):
         for row in outcome.rows(name):
-            assert row["verdict"] == "partial" and "host_lost (c is missing: there is no way to it)" in row["reasons"]
+            assert (
+                row["verdict"] == "partial"
+                and "host_lost[partial] (c is missing: there is no way to it)" in row["reasons"]
+            )
     assert {(row["host"], row["verdict"]) for row in outcome.rows("summary.host.csv")} == {
         ("a", "valid"),
         ("b", "valid"),

@@ -181,7 +181,7 @@ def test_a_clock_that_was_stepped_makes_its_rows_partial(tmp_path: Path, by_s: f
     assert verdicts["max", "a"][0] == verdicts["max", "c"][0] == "valid"
     assert verdicts["max", "b"][0] == "partial" and "clock_stepped" in verdicts["max", "b"][1]
     half = verdicts["half", "b"]
-    own, _, handed_on = half[1].partition("of_partial_step ")
+    own, _, handed_on = half[1].partition("baseline_step[partial] ")
     assert "clock_stepped" not in own, "the next step's start is placed by what is known by now"
     assert half[0] == "partial" and handed_on.startswith("(step max is partial for all=all: clock_stepped")
     (event,) = [row for row in outcome.rows("events.csv") if row["kind"] == "clock_stepped"]
@@ -206,10 +206,10 @@ def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
     steps = outcome.watching.steps()
     assert outcome.code is ExitCode.PARTIAL, steps
     assert steps["max"].verdict is Verdict.PARTIAL
-    assert "host_lost (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
+    assert "host_lost[partial] (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
     rows = outcome.rows("step0000.max/all/all.csv")
     assert [presence(row) for row in rows[3:5]] == ["3/3", "2/3"]
-    assert "host_lost (b did not take part)" in [str(finding) for finding in steps["half"].findings]
+    assert "host_lost[partial] (b did not take part)" in [str(finding) for finding in steps["half"].findings]
 
 
 @pytest.mark.parametrize("caught_after_s", [0.0, 6.0])
@@ -218,7 +218,7 @@ def test_a_host_whose_thread_died_while_it_warmed_up_is_a_loss(tmp_path: Path, c
     summary = outcome.rows("summary.all.csv")
     assert outcome.code is ExitCode.PARTIAL
     assert (summary[0]["verdict"], presence(summary[0])) == ("partial", "2/3")
-    assert "host_lost (b: a workload thread died)" in summary[0]["reasons"]
+    assert "host_lost[partial] (b: a workload thread died)" in summary[0]["reasons"]
 
 
 @pytest.mark.parametrize("fault", [Faults(late={2: 4.5}), Faults(die_at=2)])
@@ -230,7 +230,7 @@ def test_half_of_what_some_hosts_did_is_asked_of_these(tmp_path: Path, fault: Fa
     assert presence(second) == ("2/3" if fault.die_at else "3/3")
     assert float(second["overall_iops"]) == pytest.approx(float(first["overall_iops"]) / 2)
     assert float(second["iops_setting"]) == pytest.approx(float(first["overall_iops"]) / 2)
-    said = "of_partial_step (step max is partial for all=all: host_l"
+    said = "baseline_step[partial] (step max is partial for all=all: host_l"
     assert said in second["reasons"] and "b took no part in it, and so no load" in second["reasons"]
     by_host = {row["host"]: row for row in outcome.rows("summary.host.csv")[3:]}
     assert {row["verdict"] for row in by_host.values()} == {"partial"}
@@ -257,7 +257,8 @@ def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
     (row,) = run(tmp_path, text, lab).rows("summary.all.csv")
     assert (row["first_subinterval"], presence(row)) == ("3", "1/2")
     assert (
-        "target_not_reached (what is owed by a+/x/1+oltp grew by 2,040 of 30,000 due, and by 1 more)" in row["reasons"]
+        "load_not_sustained[invalid] (what is owed by a+/x/1+oltp grew by 2,040 of 30,000 due, and by 1 more)"
+        in row["reasons"]
     )
     assert row["overall_response_us_p99"] == ""
 
@@ -304,7 +305,7 @@ def test_no_step_is_valid_beside_a_host_that_was_given_up_and_may_still_drive(
         assert lease_s - max(lease_s / 2, 3) - lease_s / 4 <= after_s < lease_s / 2 + 1.0
     else:
         assert 10.0 < after_s < 16.0, "nobody is waited for so long"
-        assert "may_be_driven (b was given up, and its lease ends" in second["a"]["reasons"]
+        assert "lost_host_active[partial] (b was given up, and its lease ends" in second["a"]["reasons"]
 
 
 @pytest.mark.parametrize(("at", "measured"), [(0, True), (3, True), (4, False)])
@@ -320,7 +321,7 @@ def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives
     rows = {(row["name"], row["rollup_instance"]): row for row in outcome.rows("summary.lun.csv")}
     assert ("hung_ios" in rows["one", "b:/x/1"]["reasons"]) == measured
     assert rows["one", "b:/x/1"]["verdict"] == ("partial" if measured else "valid")
-    assert "orphaned_ios (b: /x/1: of step one, some had not come back" in rows["two", "b:/x/1"]["reasons"]
+    assert "orphaned_ios[note] (b: /x/1: of step one, some had not come back" in rows["two", "b:/x/1"]["reasons"]
     assert all("_ios" not in row["reasons"] for (_, lun), row in rows.items() if lun != "b:/x/1")
     assert outcome.code is (ExitCode.PARTIAL if measured else ExitCode.OK)
 
@@ -334,7 +335,7 @@ def test_an_io_error_is_told_with_the_workload_instance_that_had_it(tmp_path: Pa
 def test_a_host_whose_end_was_seen_is_not_waited_for(tmp_path: Path) -> None:
     outcome = run(tmp_path, TWO.replace("LEASE", "60s"), b=Faults(die_at=1))
     assert not [row for row in outcome.rows("events.csv") if row["kind"] == "waiting"]
-    assert "may_be_driven" not in outcome.rows("summary.host.csv")[3]["reasons"]
+    assert "lost_host_active" not in outcome.rows("summary.host.csv")[3]["reasons"]
 
 
 def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_go_on(tmp_path: Path) -> None:
@@ -344,7 +345,7 @@ def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_
     assert [(row["name"], row["verdict"], presence(row)) for row in summary] == [
         ("max", "valid", "3/3"), ("larger", "partial", "2/3"), ("smaller", "partial", "2/3"),
     ]  # fmt: skip
-    assert all("host_lost (b did not take part)" in row["reasons"] for row in summary[1:])
+    assert all("host_lost[partial] (b did not take part)" in row["reasons"] for row in summary[1:])
     (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
     assert (lost["host"], lost["step"], lost["text"]) == (
         "b", "1", "delete_workloads: /x/0: there is nothing to drive: check the path",
@@ -428,7 +429,7 @@ def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) ->
     )
     outcome = run(tmp_path, DISKS + "rollups: [ lun ]\n", lab)
     rows = {row["rollup_instance"]: row["reasons"] for row in outcome.rows("summary.lun.csv")}
-    assert "shared_lun (a: /dev/sdb is also b: /dev/sdb and c: /dev/sdb)" in rows["a:/dev/sdb"]
+    assert "shared_lun[note] (a: /dev/sdb is also b: /dev/sdb and c: /dev/sdb)" in rows["a:/dev/sdb"]
     assert "shared_lun" not in rows["a:/dev/sdc"] and outcome.code is ExitCode.OK
     assert {row["shared"] for row in outcome.rows("luns.csv")} == {"3", ""}
 
@@ -450,8 +451,8 @@ def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_be
 @pytest.mark.parametrize(
     "during, code, cut",
     [
-        (0, ExitCode.INVALID, "interrupted (every host was late or lost)"),
-        (3, ExitCode.PARTIAL, "shortened (every host was late or lost, 2 of 5 subintervals)"),
+        (0, ExitCode.INVALID, "interrupted[invalid] (every host was late or lost)"),
+        (3, ExitCode.PARTIAL, "shortened[partial] (every host was late or lost, 2 of 5 subintervals)"),
     ],
 )
 def test_a_pause_of_the_whole_network_costs_one_step(tmp_path: Path, during: int, code: ExitCode, cut: str) -> None:
@@ -470,7 +471,9 @@ steps:
     steps = list(outcome.watching.steps().values())
     assert [step.verdict for step in steps[1:]] == [Verdict.VALID] * 2, steps
     first = [str(finding) for finding in steps[0].findings]
-    assert [f"host_late ({name}: no result of subinterval {during} by barrier 1)" for name in "abc"] == first[-4:-1]
+    assert [f"host_late[partial] ({name}: no result of subinterval {during} by barrier 1)" for name in "abc"] == first[
+        -4:-1
+    ]
     assert first[-1] == cut
     assert all(presence(row) == "3/3" for row in outcome.rows("step0001.s+seed=2/all/all.csv"))
     assert all(sum(isinstance(heard, m.Go) for heard in slave.heard) == 3 for slave in lab.slaves.values())
@@ -481,7 +484,7 @@ def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: P
     outcome = run(tmp_path, text)
     assert outcome.code is ExitCode.INVALID
     half = outcome.rows("summary.all.csv")[1]
-    assert half["verdict"] == "invalid" and "target_not_reached" in half["reasons"]
+    assert half["verdict"] == "invalid" and "load_not_sustained" in half["reasons"]
     assert half["overall_response_us_mean"] == "" and half["overall_service_us_mean"] != ""
 
 
@@ -490,7 +493,7 @@ def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None
     outcome = run(tmp_path, text)
     assert outcome.code is ExitCode.INVALID
     half = outcome.watching.steps()["half"]
-    assert half.verdict is Verdict.INVALID and "step_limit" in str(half.findings[0])
+    assert half.verdict is Verdict.INVALID and "baseline_step" in str(half.findings[0])
     assert len(outcome.rows("summary.all.csv")) == 2
 
 
@@ -502,13 +505,13 @@ def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
     assert [row["phase"] for row in rows] == ["warmup", *["run"] * 3, "tail"] and float(rows[-1]["length_s"]) < 5.0
     (summary,) = outcome.rows("summary.all.csv")
     assert summary["verdict"] == "partial"
-    assert summary["reasons"] == "too_few_subintervals (3); shortened (3 of 6 subintervals)"
+    assert summary["reasons"] == "too_few_subintervals[note] (3); shortened[partial] (3 of 6 subintervals)"
     assert float(summary["length_s"]) == pytest.approx(15, abs=0.01) and summary["end_utc"]
     counted = sum(float(row["overall_service_count"]) for row in rows if row["phase"] == "run")
     assert float(summary["overall_service_count"]) == counted and float(summary["overall_iops"]) > 0
     (window,) = outcome.rows("step0000.max/windows.csv")
     assert (window["first_subinterval"], window["last_subinterval"]) == ("1", "3")
-    assert window["why"] == "shortened (3 of 6 subintervals)"
+    assert window["why"] == "shortened[partial] (3 of 6 subintervals)"
     assert outcome.rows("step0000.max/all/all.histogram.csv")
     ends = outcome.watching.seen[-1]
     assert isinstance(ends, RunEnds) and ends.exit_code == 130
@@ -520,7 +523,7 @@ def test_ctrl_c_before_a_step_has_begun_driving_is_no_hosts_fault(tmp_path: Path
     outcome = run(tmp_path, press_after=press_after)
     assert outcome.code is ExitCode.INTERRUPTED
     (row,) = outcome.rows("summary.all.csv")
-    assert (row["verdict"], row["reasons"]) == ("invalid", "interrupted")
+    assert (row["verdict"], row["reasons"]) == ("invalid", "interrupted[invalid]")
     assert [row["kind"] for row in outcome.rows("events.csv")] == ["creating", "halt"]
     assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
 
@@ -645,7 +648,7 @@ def test_an_instance_that_falls_behind_hides_in_no_sum(tmp_path: Path) -> None:
 
     outcome = run(tmp_path, TWO_LOADS, Lab(a=SimulatedSlave("a", plant=plant)))
     assert outcome.code is ExitCode.INVALID
-    said = "target_not_reached (what is owed by a+/x/2+fg grew by 9,600 of 48,000 due)"
+    said = "load_not_sustained[invalid] (what is owed by a+/x/2+fg grew by 9,600 of 48,000 due)"
     rows = [row for kind in ("all", "workload", "lun") for row in outcome.rows(f"summary.{kind}.csv")]
     assert {row["rollup_instance"]: row["reasons"] for row in rows} == {
         "all": said, "fg": said, "bg": "", "a:/x/0": "", "a:/x/1": "", "a:/x/2": said,

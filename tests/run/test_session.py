@@ -140,7 +140,7 @@ def test_after_a_stop_no_step_begins(tmp_path: Path) -> None:
         await asyncio.sleep(18.0)
         session.stop()
         result = await going
-        assert result.verdict == "partial" and "shortened (2 of 12 subintervals)" in result.reasons
+        assert result.verdict == "partial" and "shortened[partial] (2 of 12 subintervals)" in result.reasons
         assert result["all=all"]["overall_iops"] == pytest.approx(12 * 50_000)
         with pytest.raises(PlanError, match="the run was stopped"):
             await session.go("two")

@@ -62,7 +62,7 @@ def test_a_step_on_a_frozen_disk_is_the_same_step(tmp_path: Path, go: str) -> No
         late = frozen(tmp_path / f"{seconds:g}", go, 12.0, seconds)
         assert figures(late) == figures(usual)
         assert late.code is usual.code and late.seconds <= usual.seconds + PATIENCE_S
-        assert not {row["kind"] for row in late.rows("events.csv")} & {"late", "lost", "late_controller"}
+        assert not {row["kind"] for row in late.rows("events.csv")} & {"late", "lost", "slow_controller"}
 
 
 def test_a_disk_that_takes_nothing_for_a_minute_ends_the_run_and_its_load(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ def test_a_real_filesystem_that_is_frozen_for_5_s_costs_nothing(tmp_path: Path, 
     assert process.returncode in ENDED, said.decode()
     measured = [row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]
     assert len(measured) == 16 and "host_late" not in rows(folder, "summary.all.csv")[0]["reasons"]
-    assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "late_controller"}
+    assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "slow_controller"}

@@ -247,7 +247,7 @@ def test_when_no_host_is_left_the_step_ends() -> None:
     assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h1"}]
     (cut,) = outcome.book.cut
     assert [str(finding) for finding in cut.findings if finding.reason is Reason.SHORTENED] == [
-        "shortened (every host was late or lost, 1 of 4 subintervals)"
+        "shortened[partial] (every host was late or lost, 1 of 4 subintervals)"
     ]
     assert outcome.seconds < 25
 

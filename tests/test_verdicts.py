@@ -1,0 +1,62 @@
+"""The table of reasons: one name each, with severities and a scope."""
+
+from itertools import pairwise, takewhile
+
+import pytest
+
+from ivypy.master.verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
+
+
+def test_a_finding_prints_its_severity() -> None:
+    assert (
+        str(Finding(Reason.GENERATOR_LATE, "12% of the mean", Severity.NOTE))
+        == "generator_late[note] (12% of the mean)"
+    )
+    assert str(Finding(Reason.NO_SAMPLES)) == "no_samples[invalid]"
+
+
+def test_a_finding_has_a_severity_of_its_reason() -> None:
+    for reason in Reason:
+        several = len(reason.severities) > 1
+        for chosen in (None, *Severity):
+            if chosen in reason.severities if several else chosen is None:
+                assert Finding(reason, "", chosen).severity in reason.severities
+            else:
+                with pytest.raises(ValueError, match=reason.word):
+                    Finding(reason, "", chosen)
+
+
+def test_no_two_reasons_have_names_a_suffix_apart() -> None:
+    words = sorted(reason.word for reason in Reason)
+    for one, next_one in pairwise(words):
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, next_one, strict=False)))
+        assert shared < 0.8 * len(one), f"{one} and {next_one}"
+
+
+def test_every_reason_has_a_scope_and_severities_in_order() -> None:
+    order = [*Severity]
+    for reason in Reason:
+        assert reason.scope and len({*reason.scope}) == len(reason.scope)
+        assert [*reason.severities] == sorted({*reason.severities}, key=order.index)
+
+
+NOTED = Finding(Reason.STEADY_LOST, "", Severity.NOTE)
+LOST = Finding(Reason.STEADY_LOST, "", Severity.INVALID)
+PARTIAL = Finding(Reason.HOST_LOST)
+INVALID = Finding(Reason.OVERRUN)
+MISSED = Finding(Reason.SLO_MISSED)
+
+
+@pytest.mark.parametrize(
+    ("findings", "verdict", "code"),
+    [
+        ((), Verdict.VALID, ExitCode.OK),
+        ((NOTED,), Verdict.VALID, ExitCode.OK),
+        ((NOTED, PARTIAL), Verdict.PARTIAL, ExitCode.PARTIAL),
+        ((PARTIAL, INVALID), Verdict.INVALID, ExitCode.INVALID),
+        ((LOST, INVALID), Verdict.INVALID, ExitCode.NOT_REACHED),
+        ((LOST, INVALID, MISSED), Verdict.INVALID, ExitCode.SLO_MISSED),
+    ],
+)
+def test_the_worst_severity_counts(findings: tuple[Finding, ...], verdict: Verdict, code: ExitCode) -> None:
+    assert (verdict_of(findings), code_of(findings)) == (verdict, code)
