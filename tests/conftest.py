@@ -12,6 +12,7 @@ import os
 import signal
 import tempfile
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -49,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     undo.enter_context(leftovers.session())
     if config.option.basetemp is None and not config.option.collectonly:
         with contextlib.suppress(devices.Missing):
-            config.option.basetemp = undo.enter_context(devices.disk_in_memory(DISK)) / "tests"
+            config.option.basetemp = undo.enter_context(devices.disk_in_memory(DISK, leftovers.DISK)) / "tests"
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -107,9 +108,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write("\n".join(left) + "\n")
 
 
-@pytest.fixture(autouse=True, scope="session")
-def _own_runtime_folder() -> Iterator[None]:
-    """Runs of tests put their control sockets where no other run of this user is, nor another's `ivypy stop` looks."""
-    with tempfile.TemporaryDirectory(prefix="ivypy-run-") as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_RUNTIME_DIR", folder)
-        yield
+@pytest.fixture(autouse=True)
+def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Each test's runs put their control sockets where no other run of this user is found, nor finds them."""
+    with tempfile.TemporaryDirectory(prefix="ivypy-run-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)

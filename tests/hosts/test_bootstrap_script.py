@@ -72,7 +72,9 @@ TAMPERINGS: dict[str, Callable[[Path], object]] = {
     "one more file": lambda bundle: (bundle / "_engine.cpython-311-x86_64-linux-gnu.so").write_bytes(b""),
     "a link to a folder": lambda bundle: (bundle / "more").symlink_to("/usr/lib"),
     "a pipe": lambda bundle: os.mkfifo(bundle / "pipe"),
-    "compiled leftovers": lambda bundle: py_compile.compile(str(bundle / "other.py")),
+    "compiled leftovers": lambda bundle: py_compile.compile(
+        str(bundle / "other.py"), str(bundle / "__pycache__/other.pyc")
+    ),
 }
 
 

@@ -38,11 +38,6 @@ live: {{ blocksize: 16KiB }}
 """
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 @pytest.fixture
 def plan(request: pytest.FixtureRequest, tmp_path: Path, lab: Lab) -> Path:
     """Its measurement takes 6 s, or what the test says."""

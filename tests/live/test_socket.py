@@ -54,11 +54,10 @@ from tests.support.runs import ivypy
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path_factory.mktemp("r")
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
-    return folder / "ivypy"
+@pytest.fixture
+def runtime(runtime_folder: Path) -> Path:
+    """Where sockets are made."""
+    return runtime_folder / "ivypy"
 
 
 FIGURES = Latency(1.5, None, 3.0)

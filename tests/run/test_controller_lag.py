@@ -29,11 +29,6 @@ BLAMES = {"late", "lost", "ended"}  # events of hosts
 S = 10**9
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 def work(seconds: float) -> None:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, SimulatedLoop)

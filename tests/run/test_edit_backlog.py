@@ -28,11 +28,6 @@ steps: [ go: one ]
 """
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 def hosts(capacity: float = CAPACITY, **faults: Faults) -> dict[str, SimulatedSlave]:
     return {name: SimulatedSlave(name, plant=steady(capacity), faults=faults.get(name)) for name in "ab"}
 

@@ -15,9 +15,8 @@ from tests.support.live import Staged, stage
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def small(tmp_path: Path) -> Iterator[Path]:
     """A filesystem of 512 KiB."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     place = tmp_path / "small"
     place.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=512k", "ivypy-test", str(place)]

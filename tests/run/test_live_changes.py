@@ -21,11 +21,6 @@ pytestmark = pytest.mark.slow
 ME = "anna@pts/3 (pid 42)"
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 def after(seconds: float, *words: str, force: bool = False) -> object:
     """A visit that edits once."""
 

@@ -37,11 +37,6 @@ defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
 """
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 def program(root: Path, work: Callable[[ivypy.Session], Awaitable[None]], plan: str | Path = PLAN) -> ivypy.Session:
     async def main() -> ivypy.Session:
         async with ivypy.Session(plan, root=root, opening=opener(hosts())) as session:

@@ -23,11 +23,6 @@ from tests.support.simulated.loop import SimulatedLoop
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(autouse=True)
-def runtime(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("r")))
-
-
 def frozen(tmp_path: Path, go: str, at_s: float, seconds: float) -> Staged:
     """A run whose disk takes nothing for so long, from `at_s` after its step's beginning on."""
 

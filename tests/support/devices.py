@@ -132,12 +132,12 @@ def ext4_file(device: str, size: int, alike: bool = False) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def disk_in_memory(size: int) -> Iterator[Path]:
+def disk_in_memory(size: int, prefix: str = "device-") -> Iterator[Path]:
     """A folder on an ext4 of its own, over a file in memory that grows by what is written, and shrinks again."""
     _need("losetup", "mkfs.ext4", "mount", "umount")
     if not os.path.isdir("/dev/shm") or shutil.disk_usage("/dev/shm").free < size:
         raise Missing(f"{size >> 30} GiB of memory")
-    with memory_folder(leftovers.DISK) as folder, loop_over(image(folder, size)) as device:
+    with memory_folder(prefix) as folder, loop_over(image(folder, size)) as device:
         _run("mkfs.ext4", "-q", "-m", 0, "-E", "lazy_itable_init=1", device)
         point = folder / "disk"
         point.mkdir()

@@ -13,15 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "IVYPY_TEST_SESSION"  # in the environment: four hexadecimal digits
-DISK = "ivypy-disk-"  # the session's own disk, which is there until the very end
+DISK = "d-"  # the session's own disk, which is there until the very end
 PATIENCE_S = 5.0  # for what is about to end when the last test has ended
 
 
 @contextlib.contextmanager
 def session() -> Iterator[None]:
-    """Name this session, and make its folder in memory."""
+    """Name this session, and make its folder in memory: by a short name, since the path of a socket is short."""
     name = os.environ[NAME] = secrets.token_hex(2)
-    folder = Path(_memory() or tempfile.gettempdir()) / f"ivypy-tests-{name}"
+    folder = Path(_memory() or tempfile.gettempdir()) / f"ivypy-{name}"
     folder.mkdir()
     try:
         yield
@@ -37,7 +37,7 @@ def session_name() -> str:
 def memory_root() -> Path:
     """The session's folder in memory, where the machine has one; outside of a session, the machine's."""
     root = Path(_memory() or tempfile.gettempdir())
-    own = root / f"ivypy-tests-{session_name()}"
+    own = root / f"ivypy-{session_name()}"
     return own if own.is_dir() else root
 
 
