@@ -5,12 +5,11 @@ nothing and leaves none.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...protocol.parameters import Parameters
-from ..live.broadcast import Hub
-from ..live.reports import Remark, Standing
+from ..live.reports import Standing
 from ..live.socket_messages import (
     Answer,
     Changed,
@@ -27,7 +26,6 @@ from ..live.socket_messages import (
     Unpause,
 )
 from ..output.csv_text import utc
-from ..output.records import Event
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured, References
 from .discovery import Discovered
@@ -35,6 +33,7 @@ from .edit_parser import altered, described, understood
 from .edit_policy import check
 from .fleet import Fleet
 from .live_changes import Acted, Changes, EditRefused, Present
+from .run_recorder import RunRecorder
 from .signals import Presses
 from .step import StepSequence
 from .target_edit import names_target, new_target
@@ -57,26 +56,14 @@ class Running:
 class Desk:
     """Remembers what it needs to answer: the run's parts, as they come to be."""
 
-    def __init__(
-        self,
-        plan: str,
-        folder: str,
-        hub: Hub,
-        presses: Presses,
-        utc_ns: Callable[[int | None], int],
-        record: Callable[[Event], None],
-        measured: Measured,
-    ) -> None:
-        """`utc_ns`: an instant of the controller's clock (None: now) as UTC."""
+    def __init__(self, plan: str, recorder: RunRecorder, presses: Presses, measured: Measured) -> None:
         self.fleet: Fleet | None = None
         self.discovered: Discovered | None = None
         self.running: Running | None = None
         self._plan = plan
-        self._folder = folder
-        self._hub = hub
+        self._recorder = recorder
+        self._hub = recorder.hub
         self._presses = presses
-        self._utc_ns = utc_ns
-        self._record = record
         self._measured = measured
 
     async def answer(self, request: Request, who: str) -> Answer:
@@ -101,7 +88,7 @@ class Desk:
     def standing(self) -> Standing:
         hub, fleet = self._hub, self.fleet
         return Standing(
-            folder=self._folder,
+            folder=str(self._recorder.path),
             plan=self._plan,
             pid=os.getpid(),
             step=hub.step,
@@ -178,7 +165,7 @@ class Desk:
                 took.append(Took(host, "", 0, acted.failed[host]))
                 continue
             subinterval, at_ns = acted.effective[host]
-            took.append(Took(host, utc(self._utc_ns(at_ns)), subinterval, ""))
+            took.append(Took(host, utc(self._recorder.clock.utc_ns(at_ns)), subinterval, ""))
         if what:
             self._event(kind, f"{said}{what}; by {who}", running, acted)
         for one in took:
@@ -190,12 +177,11 @@ class Desk:
         self, kind: str, text: str, running: Running | None = None, acted: Acted | None = None, host: str = ""
     ) -> None:
         """A row of events.csv and a line for whoever watches; of a change, at the instant when all hosts had it."""
-        at_ns, subinterval = None, self._hub.subinterval
+        at_ns: int | None = None
+        subinterval: int | None = self._hub.subinterval
         if acted is not None and acted.effective:
             subinterval = acted.first
             at_ns = max(effective for _, effective in acted.effective.values())
         running = running or self.running
-        utc_ns = self._utc_ns(at_ns)
-        number = running.number if running else None
-        self._record(Event(utc_ns, kind, text, number, subinterval if running else None, host))
-        self._hub.show(Remark(utc(utc_ns), host, f"{kind}: {text}"))
+        step, subinterval = (running.number, subinterval) if running else (None, None)
+        self._recorder.event(kind, text, host, step, subinterval, at_ns, shown=f"{kind}: {text}")

@@ -1,13 +1,20 @@
-"""The controller's side of one subinterval, as numbers: when what arrived, and how far apart the hosts' clocks are."""
+"""The controller's side of one subinterval, as numbers: when what arrived, and how far apart the hosts' clocks are; and
+what they have against the step's rows.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from ..hosts.driver import Driver
 from ..output.records import HostTiming, Timing
 from ..rollup.merge import Interval
+from ..rollup.validity import Outside
+from ..verdicts import Finding, Reason
+from .step_records import ClosedSubinterval
 
+SLOW_CONTROLLER: Final = 0.5  # of a subinterval at work, or standing still
+UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset
 BEFORE_NS: Final = 10**9  # of the first boundary: a step noticed so late was not known when the start was placed
 
 
@@ -54,3 +61,64 @@ def timing_of(interval: Interval, at: Moments, stood_ns: int, cpu_ns: int) -> Ti
         stood_ns=stood_ns,
         cpu_ns=cpu_ns,
     )
+
+
+class InterlockChecks:
+    """Remembers what one step's timing has against its rows, each thing once."""
+
+    def __init__(self, length_ns: int, event: Callable[[str, str, str], None]) -> None:
+        """`event` gets host, kind and text."""
+        self._length_ns = length_ns
+        self._event = event
+        self._said: set[tuple[Reason, str]] = set()  # with the host, "" for the controller
+        self.findings: list[Outside] = []
+
+    def check(self, closed: ClosedSubinterval) -> None:
+        """One more subinterval."""
+        self._check_decision(closed)
+        self._check_controller(closed)
+        for host, timing in closed.timing.hosts.items():
+            self._check_clock(host, timing, closed.number)
+
+    def _check_decision(self, closed: ClosedSubinterval) -> None:
+        """Whether control decided before the next subinterval had ended."""
+        if closed.overdue_ns <= 0:
+            return
+        stood_ns = closed.timing.stood_ns
+        words = f"{closed.overdue_ns / 1e9:.2f} s too late in subinterval {closed.number}"
+        if stood_ns:
+            words += f"; the controller stood still for {stood_ns / 1e9:.2f} s"
+        finding = Finding(Reason.LATE_DECISION, words)
+        self.findings.append(Outside(finding, since=closed.number, until=closed.number + 1))
+        self._event("", "late_decision", f"the decision came {words}")
+
+    def _check_controller(self, closed: ClosedSubinterval) -> None:
+        """Whether the controller had time to spare."""
+        timing = closed.timing
+        worked = {
+            "from the last result to the decision": timing.processing_ns,
+            "of CPU time": timing.cpu_ns,
+            "busy or stopped": timing.stood_ns,
+        }
+        how, worked_ns = max(worked.items(), key=lambda item: item[1])
+        if worked_ns > SLOW_CONTROLLER * self._length_ns and self._is_new(Reason.SLOW_CONTROLLER):
+            words = f"{worked_ns / 1e9:.2f} s {how}, of {self._length_ns / 1e9:g} s in subinterval {closed.number}"
+            self.findings.append(Outside(Finding(Reason.SLOW_CONTROLLER, words)))
+            self._event("", "slow_controller", f"the controller took {words}")
+
+    def _check_clock(self, host: str, timing: HostTiming, number: int) -> None:
+        """Whether a host's clock is known well enough, and was not stepped."""
+        if timing.error_bound_ns > UNCERTAIN_CLOCK * self._length_ns and self._is_new(Reason.CLOCK_UNCERTAIN, host):
+            words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
+            self.findings.append(Outside(Finding(Reason.CLOCK_UNCERTAIN, words), host, since=number))
+        if timing.jump_ns and self._is_new(Reason.CLOCK_STEPPED, host):
+            words = f"by {timing.jump_ns / 1e6:+,.3f} ms, noticed in subinterval {number}"
+            since = max(number + timing.jumped_since_ns // self._length_ns, 0)
+            self.findings.append(Outside(Finding(Reason.CLOCK_STEPPED, f"{host}: {words}"), host, since=since))
+            self._event(host, "clock_stepped", f"its clock was stepped {words}")
+
+    def _is_new(self, reason: Reason, host: str = "") -> bool:
+        """Whether it is found for the first time."""
+        new = (reason, host) not in self._said
+        self._said.add((reason, host))
+        return new

@@ -7,7 +7,7 @@ checked for the most that any step could do. A step that fails costs itself; a r
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +22,9 @@ from ..errors import HostsError, IvypyError, NoHostLeft, OutputError
 from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Lost, barrier
 from ..hosts.login_throttle import LoginGate
-from ..live.broadcast import Hub
-from ..live.reports import Remark, RunEnds, StepBegins, Watcher
+from ..live.reports import Remark, RunEnds, Watcher
 from ..live.socket_server import served
 from ..output.csv_text import utc
-from ..output.records import Event
 from ..output.writer_thread import PATIENCE_S
 from ..plan.model import OnIoError, Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
@@ -45,11 +43,11 @@ from .live_changes import EditRefused
 from .open import opener
 from .placement import to_create
 from .resolve_settings import NotMeasured, resolve
-from .run_recorder import RunRecorder, StepRecorder
+from .run_recorder import Clock, RunRecorder
 from .signals import Presses
 from .step import StepSequence
 from .step_control import begun_with, state_for
-from .step_recorder import Clock, StepKeeper
+from .step_recorder import StepRecorder
 from .step_result import StepResult, exit_code_of, result_of, without_measurement
 
 REJOIN_S: Final = 60.0  # between steps, for a host that is connected again: its files are created anew
@@ -81,18 +79,14 @@ class Run:
         loop = asyncio.get_running_loop()
         self._plan = plan
         self._options = options
-        self._watcher = Hub(watcher, self._console_lost)
         self._presses = presses
         self._opening = opening
-        self._now_ns: Callable[[], int] = lambda: int(loop.time() * 1e9)
-        self._clock = Clock(time.time_ns(), self._now_ns())
-        self._recorder = RunRecorder(options.root, plan, self._utc_ns(), options.command_line)
+        self._clock = Clock(lambda: int(loop.time() * 1e9), time.time_ns())
+        self._recorder = RunRecorder(options.root, plan, self._clock, options.command_line, watcher)
+        self._watcher = self._recorder.hub
         self._results: dict[str, StepResult] = {}
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
-        self.desk = Desk(
-            str(plan.path or plan.name), str(self.folder), self._watcher, presses,
-            self._utc_ns, self._recorder.event, self._measured,
-        )  # fmt: skip
+        self.desk = Desk(str(plan.path or plan.name), self._recorder, presses, self._measured)
         self._creating = False  # files have been asked for
         self._cut_short = False  # steps of the plan were left out
         self.code = ExitCode.INTERNAL
@@ -123,7 +117,7 @@ class Run:
                 await self._serve(socket)
                 processes = await socket.enter_async_context(self._processes())
                 async with connected(
-                    plan.hosts, self._opening, recorder.host_log, self._now_ns, __version__, processes,
+                    plan.hosts, self._opening, recorder.host_log, self._clock.now_ns, __version__, processes,
                     recorder.host_log_path, self._parted, plan.may_miss,
                 ) as fleet:  # fmt: skip
                     self._fleet = self.desk.fleet = fleet
@@ -132,7 +126,9 @@ class Run:
                     await prepare(plan, fleet)
                     self._discovered = self.desk.discovered = await self._agreed(fleet)
                     for host, fault in fleet.missed.items():
-                        self._event("missed", f"the run goes on without it: {fault.what}; {fault.remedy}", host)
+                        self._recorder.event(
+                            "missed", f"the run goes on without it: {fault.what}; {fault.remedy}", host
+                        )
                     recorder.discovered(plan.hosts, fleet.hellos(), self._discovered.placement)
                     self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
                     yield
@@ -146,7 +142,7 @@ class Run:
             finally:
                 patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
                 try:
-                    await recorder.close(self._utc_ns(), self.code)
+                    await recorder.close(self.code)
                 except OutputError as error:
                     self.code = error.exit_code
                     raise
@@ -156,7 +152,7 @@ class Run:
 
     def _slow_disk(self) -> None:
         words = f"the disk of {self.folder} has not taken everything yet; it is given {PATIENCE_S:g} s"
-        self._watcher.show(Remark(utc(self._utc_ns()), "", words))
+        self._watcher.show(Remark(utc(self._clock.utc_ns()), "", words))
 
     def _processes(self) -> AbstractAsyncContextManager[Mapping[str, DriverProcess]]:
         hosts, wanted = self._plan.hosts, self._options.processes
@@ -168,12 +164,14 @@ class Run:
         """A host was told to end: what may be left on it is said."""
         if words is not None:
             if words != GOODBYE:
-                self._event("last_words", words, host)
+                self._recorder.event("last_words", words, host)
             return
         files = [file for file in to_create(self._plan, host) if not file.keep] if self._creating else []
         if files:
             names = ", ".join(f"{file.path} ({consent.counted(file.count, 'file')})" for file in files)
-            self._event("files_left", f"it did not say goodbye: {names} may be left there, until its lease ends", host)
+            self._recorder.event(
+                "files_left", f"it did not say goodbye: {names} may be left there, until its lease ends", host
+            )
 
     def _last_word(self) -> None:
         """However the run ended: where its folder is, and what its steps came to."""
@@ -185,7 +183,7 @@ class Run:
         try:
             path = await until.enter_async_context(served(self.folder.name, self.desk, self._watcher))
         except OutputError as error:
-            self._event("no_socket", f"the run cannot be edited or attached to: {error}")
+            self._recorder.event("no_socket", f"the run cannot be edited or attached to: {error}")
         else:
             self._recorder.noted(socket=str(path))
 
@@ -199,8 +197,8 @@ class Run:
             return seen
         files = sum(file.count for file in plan.luns.create)
         self._creating = True
-        self._event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        async with notices_passed_on(fleet, lambda host, text: self._event("remark", text, host)):
+        self._recorder.event("creating", f"creating {consent.counted(files, 'file')} on each host")
+        async with notices_passed_on(fleet, lambda host, text: self._recorder.event("remark", text, host)):
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed
@@ -237,10 +235,12 @@ class Run:
             else:
                 fleet.drivers[driver.name] = driver
                 self._told.forget(driver.name)
-                self._event("rejoined", "it is connected again, and takes part from the next step on", driver.name)
+                self._recorder.event(
+                    "rejoined", "it is connected again, and takes part from the next step on", driver.name
+                )
         for driver, reason in failed.items():
             driver.lose(reason)
-            self._event("not_rejoined", f"it is connected again, but cannot take part: {reason}", driver.name)
+            self._recorder.event("not_rejoined", f"it is connected again, but cannot take part: {reason}", driver.name)
 
     def goes_on(self) -> bool:
         """Whether another step may begin; if not, why is said."""
@@ -256,8 +256,8 @@ class Run:
         while not self._fleet.inbox.empty():
             driver, event = self._fleet.inbox.get_nowait()
             if isinstance(event, Lost):
-                self._event("lost", event.reason, driver.name)
-        self._event("stopped", "no host is left")
+                self._recorder.event("lost", event.reason, driver.name)
+        self._recorder.event("stopped", "no host is left")
         self._cut_short = True
         return True
 
@@ -317,7 +317,7 @@ class Run:
         """A step is not to begin while a host that was given up may still drive."""
         if may_drive := self._fleet.may_drive():
             names = ", ".join(sorted(may_drive))
-            self._event("waiting", f"for the leases of hosts that were given up while they drove: {names}")
+            self._recorder.event("waiting", f"for the leases of hosts that were given up while they drove: {names}")
             await self._fleet.quiet(QUIET_S)
 
     async def _step(
@@ -330,56 +330,41 @@ class Run:
         beforehand: Iterable[Outside],
     ) -> StepResult:
         parameters = told.parameters
-        begun = self._utc_ns()
-        recorder = await self._recorder.step(step, begun, discovered.rollups)
-        keeper = StepKeeper(
-            step,
-            recorder,
-            self._watcher,
-            self._clock,
-            self._now_ns,
-            lambda left_s: left_s + self._planned_s(step.number + 1),
-        )
-        self._watcher.show(StepBegins(step.number, step.name, len(self._plan.steps), step.planned_s))
-        for note in step.notes:
-            keeper.event("", "note", note)
+        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
+        recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
         sequence = StepSequence(
-            fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, keeper,
+            fleet, discovered.rollups, told, control, step.subinterval_s, step.cooldown_subintervals, recorder,
             stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
         sequence.found(beforehand)
         self.desk.running = Running(step.number, sequence)
 
         def result() -> StepResult:
-            so_far, tolerance = sequence.so_far(), self._plan.achieved_iops_tolerance
-            return result_of(step, begun, so_far, keeper, discovered, tolerance, parameters)
+            found = [*sequence.so_far().findings, *recorder.findings]
+            tolerance = self._plan.achieved_iops_tolerance
+            return result_of(step, recorder.begun_utc_ns, found, recorder.taken, discovered, tolerance, parameters)
 
         try:
             ended = await sequence.run()
             luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
             self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
-            await keeper.ended()
+            await recorder.finish()
         except asyncio.CancelledError:  # the hosts are given up, what was measured is not
-            await keeper.sum_up()
-            await self._end(recorder, result())
+            await recorder.sum_up()
+            self._end(recorder, result())
             raise
         finally:
             self.desk.running = None
-        return await self._end(recorder, result())
+        return self._end(recorder, result())
 
     async def _skip(self, step: Step, discovered: Discovered, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""
-        begun = self._utc_ns()
-        recorder = await self._recorder.step(step, begun, discovered.rollups)
-        result = without_measurement(step, begun, discovered, why)
-        return await self._end(recorder, result)
+        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
+        return self._end(recorder, without_measurement(step, recorder.begun_utc_ns, discovered, why))
 
-    async def _end(self, recorder: StepRecorder, result: StepResult) -> StepResult:
-        ends = result.ends
-        utc_ns = self._utc_ns()
-        await recorder.ended(result.records, utc_ns, ends.verdict, [str(finding) for finding in ends.findings])
-        self._results[ends.name] = result
-        self._watcher.show(ends)
+    def _end(self, recorder: StepRecorder, result: StepResult) -> StepResult:
+        recorder.end(result)
+        self._results[result.ends.name] = result
         return result
 
     def _measured(self, step: str, instance: RollupInstance) -> Reference:
@@ -394,19 +379,6 @@ class Run:
 
     def _planned_s(self, first_step: int) -> float:
         return sum(step.planned_s for step in self._plan.steps[first_step:])
-
-    def _utc_ns(self, at_ns: int | None = None) -> int:
-        """An instant of the controller's clock, now if None, as UTC."""
-        return self._clock.utc_ns(self._now_ns() if at_ns is None else at_ns)
-
-    def _event(self, kind: str, text: str, host: str = "") -> None:
-        utc_ns = self._utc_ns()
-        self._recorder.event(Event(utc_ns, kind, text, host=host))
-        self._watcher.show(Remark(utc(utc_ns), host, text))
-
-    def _console_lost(self, why: OSError) -> None:
-        words = f"standard output is gone ({why.strerror or why}); `ivypy attach` shows the run"
-        self._event("console_lost", words)
 
     def _exit_code(self, fleet: Fleet) -> ExitCode:
         if fleet.interrupted.is_set() and self._presses.count:

@@ -1,8 +1,8 @@
-"""What a run leaves on disk, as the session tells it: the run folder behind its one writer thread.
+"""Records one run: its folder, written by one thread, and the reports that watchers are shown.
 
-Rule: the session says what happened; when and by which thread it is written is decided here, and nothing that is said
-while a step runs waits for the disk. run.json is written anew
-at every step's beginning and end, so that a run that was cut off says how far it came.
+Rule: callers say what happened; when and by which thread it is written is decided here, and nobody waits for the disk
+while a step runs. run.json is written anew at the beginning and end of each step, so that a run that was cut off says
+how far it came.
 """
 
 import asyncio
@@ -16,31 +16,28 @@ from pathlib import Path
 from typing import Any, Final
 
 from ... import __version__
-from ...protocol.messages import Hello, Result
+from ...protocol.messages import Hello
 from ...protocol.parameters import Parameters
-from ..control.decision import Cell, Row
 from ..errors import OutputError
 from ..hosts.log import HostLogs
 from ..hosts.spec import HostSpec
+from ..live.broadcast import Hub
+from ..live.reports import Remark, Watcher
+from ..output.csv_text import utc
 from ..output.folder import RunFolder
-from ..output.histogram_db_reader import Stored
 from ..output.records import (
     Event,
     HostRecord,
     LunRecord,
     RunRecord,
     StepRecord,
-    SubintervalRecord,
     SummaryRecord,
-    WindowRecord,
 )
 from ..output.step_folder import StepFolder
 from ..output.writer_thread import Writer
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
-from ..rollup.merge import Merger
 from ..rollup.merge_layout import Layout
-from ..rollup.window import Window
 from ..verdicts import ExitCode, Verdict
 from .placement import Placement
 
@@ -48,13 +45,29 @@ MOST_EVENTS: Final = 10_000  # that wait for the disk
 LOGGED_EVERY_S: Final = 0.1  # lines of hosts' logs are written together
 
 
-class RunRecorder:
-    """Remembers the run's folder, its writer, its open logs, and run.json as it stands."""
+class Clock:
+    """The controller's clock, and the same as UTC: anchored once, so that the stamps of a run never jump."""
 
-    def __init__(self, root: Path, plan: Plan, utc_ns: int, command_line: Sequence[str]) -> None:
+    def __init__(self, now_ns: Callable[[], int], utc_ns: int) -> None:
+        """`utc_ns`: the time now."""
+        self.now_ns = now_ns
+        self._ahead_ns = utc_ns - now_ns()
+
+    def utc_ns(self, at_ns: int | None = None) -> int:
+        """An instant of the controller's clock, now if None, as UTC."""
+        return (self.now_ns() if at_ns is None else at_ns) + self._ahead_ns
+
+
+class RunRecorder:
+    """Remembers the run's folder, its writer, its open logs, its watchers, and run.json as it stands."""
+
+    def __init__(self, root: Path, plan: Plan, clock: Clock, command_line: Sequence[str], watcher: Watcher) -> None:
         """Make the folder. Raises OutputError."""
+        self.clock = clock
+        utc_ns = clock.utc_ns()
         self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
-        self._writer = Writer(str(self._folder.path))
+        self.hub = Hub(watcher, self._console_lost)
+        self.writer = Writer(str(self._folder.path))
         self._logs = HostLogs(self._log_soon, self._log_lacks)
         self._lacking = 0  # events that were not written
         self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns)
@@ -74,17 +87,27 @@ class RunRecorder:
         """Where a host's log is, for a process that writes it."""
         return self._folder.log(host)
 
-    def event(self, event: Event) -> None:
-        """A row of events.csv, if the disk takes it: of so many that wait, further ones are counted."""
-        if self._writer.waiting > MOST_EVENTS:
+    def event(
+        self, kind: str, text: str, host: str = "", step: int | None = None, subinterval: int | None = None,
+        at_ns: int | None = None, shown: str = "",
+    ) -> None:  # fmt: skip
+        """A row of events.csv, and the same for watchers, in the words of `shown` if given; `at_ns`: now if None."""
+        utc_ns = self.clock.utc_ns(at_ns)
+        self._write_event(Event(utc_ns, kind, text, step, subinterval, host))
+        self.hub.show(Remark(utc(utc_ns), host, shown or text))
+
+    def _write_event(self, event: Event) -> None:
+        """If the disk takes it: where too many wait, further ones are counted."""
+        if self.writer.waiting > MOST_EVENTS:
             self._lacking += 1
             return
         if self._lacking:
-            self._writer.post(
-                partial(self._folder.event, _lacks(event.utc_ns, "events.csv", f"{self._lacking:,} rows"))
-            )
+            self.writer.post(partial(self._folder.event, _lacks(event.utc_ns, "events.csv", f"{self._lacking:,} rows")))
             self._lacking = 0
-        self._writer.post(partial(self._folder.event, event))
+        self.writer.post(partial(self._folder.event, event))
+
+    def _console_lost(self, why: OSError) -> None:
+        self.event("console_lost", f"standard output is gone ({why.strerror or why}); `ivypy attach` shows the run")
 
     def noted(self, **more: Any) -> None:
         """What else run.json is to say."""
@@ -101,35 +124,45 @@ class RunRecorder:
             if spec.name in hellos
         ]
         luns = [LunRecord(lun.host, replace(lun.lun, attributes=dict(lun.attributes))) for lun in placement.luns]
-        self._writer.put(partial(self._folder.hosts, records))
-        self._writer.put(partial(self._folder.luns, luns))
+        self.writer.put(partial(self._folder.hosts, records))
+        self.writer.put(partial(self._folder.luns, luns))
         self._write_run()
 
     def workloads(self, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> None:
         """As they are first created."""
-        self._writer.put(partial(self._folder.workloads, rollups, parameters))
+        self.writer.put(partial(self._folder.workloads, rollups, parameters))
 
-    async def step(self, step: Step, utc_ns: int, rollups: Rollups) -> "StepRecorder":
-        """A step begins."""
+    async def begin_step(self, step: Step, utc_ns: int, rollups: Rollups) -> StepFolder:
+        """The folder of a step, and its line in run.json. Raises OutputError."""
         layout = Layout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
         self._run = replace(self._run, steps=(*self._run.steps, StepRecord(step.number, step.name, utc_ns)))
         self._write_run()
         cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}
-        folder = await self._writer.do(partial(self._folder.step, step.number, step.name, layout, cores))
-        return StepRecorder(self, step, folder, rollups)
+        return await self.writer.do(partial(self._folder.step, step.number, step.name, layout, cores))
 
-    async def close(self, utc_ns: int, code: ExitCode) -> None:
+    def summary(self, step: Step, record: SummaryRecord, rollups: Rollups) -> None:
+        """A measurement of a step: its row in every summary."""
+        self.writer.put(partial(self._folder.summary, step.number, step.name + record.suffix, record, rollups))
+
+    def end_step(self, verdict: Verdict, reasons: Sequence[str]) -> None:
+        """The line in run.json of the step that began last."""
+        *before, mine = self._run.steps
+        mine = replace(mine, end_utc_ns=self.clock.utc_ns(), verdict=str(verdict), reasons=tuple(reasons))
+        self._run = replace(self._run, steps=(*before, mine))
+        self._write_run()
+
+    async def close(self, code: ExitCode) -> None:
         """The run ends. Raises OutputError if anything could not be written."""
-        self._run = replace(self._run, end_utc_ns=utc_ns, exit_code=int(code))
+        self._run = replace(self._run, end_utc_ns=self.clock.utc_ns(), exit_code=int(code))
         try:
             self._write_run()
-            await self._writer.do(self._finish)
+            await self.writer.do(self._finish)
         except OutputError:
             with suppress(OutputError):
-                await self._writer.last(self._finish_in_need)
+                await self.writer.last(self._finish_in_need)
             raise
         finally:
-            self._writer.close()
+            self.writer.close()
 
     def _finish(self) -> None:
         """In the writer's thread, as what follows."""
@@ -143,86 +176,15 @@ class RunRecorder:
 
     def _log_soon(self) -> None:
         """In the loop."""
-        asyncio.get_running_loop().call_later(LOGGED_EVERY_S, self._writer.post, self._logs.flush)
+        asyncio.get_running_loop().call_later(LOGGED_EVERY_S, self.writer.post, self._logs.flush)
 
     def _log_lacks(self, host: str, lines: int) -> None:
         text = f"{lines:,} lines"
         self._folder.event(_lacks(time.time_ns(), f"log/{self._folder.log(host).name}", text, host))
 
     def _write_run(self) -> None:
-        self._writer.put(partial(self._folder.run, self._run))
-
-
-class StepRecorder:
-    """One step's part of the run folder."""
-
-    def __init__(self, run: RunRecorder, step: Step, folder: StepFolder, rollups: Rollups) -> None:
-        self._run = run
-        self._step = step
-        self._folder = folder
-        self._rollups = rollups
-
-    def subinterval(self, record: SubintervalRecord) -> None:
-        self._run._writer.put(partial(self._folder.subinterval, record))
-
-    def rows(self, rows: Sequence[Row]) -> None:
-        """What explains control's decisions: each row to the end of its file."""
-        for file in dict.fromkeys(row.file for row in rows):
-            mine = [row.cells for row in rows if row.file == file]
-            text = [[_shown(cell) for cell in cells.values()] for cells in mine]
-            self._run._writer.put(partial(self._folder.table, file, list(mine[0]), text))
-
-    def document(self, file: str, content: Mapping[str, Any]) -> None:
-        """A file of the step that is written anew each time."""
-        self._run._writer.put(partial(self._folder.document, file, content))
-
-    def late(self, host: str, result: Result) -> None:
-        self._run._writer.post(partial(self._folder.late, host, result))
-
-    def event(self, event: Event) -> None:
-        self._run.event(event)
-
-    def window(self, record: WindowRecord) -> None:
-        self._run._writer.post(partial(self._folder.window, record))
-
-    async def summed(self, first: int, last: int) -> Window:
-        """A window summed again from what was stored."""
-        return await self._run._writer.do(partial(self._sum, first, last))
-
-    async def ended(
-        self, records: Sequence[SummaryRecord], utc_ns: int, verdict: Verdict, reasons: Sequence[str]
-    ) -> None:
-        """The step is judged: its rows in the summaries, the measurement's histograms, its line in run.json."""
-        run = self._run
-        for record in records:
-            run._writer.put(
-                partial(run._folder.summary, self._step.number, self._step.name + record.suffix, record, self._rollups)
-            )
-        last = next((one for one in reversed(records) if one.measurement is not None), records[-1])
-        if last.measurement is not None:
-            shown = last.settings.paced & last.judgement.reached
-            run._writer.put(partial(self._folder.histograms, last.measurement, shown))
-        *before, mine = run._run.steps
-        mine = replace(mine, end_utc_ns=utc_ns, verdict=str(verdict), reasons=tuple(reasons))
-        run._run = replace(run._run, steps=(*before, mine))
-        run._write_run()
-
-    def _sum(self, first: int, last: int) -> Window:
-        """In the writer's thread."""
-        layout_order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
-        with Stored(self._run.path / "histograms.sqlite") as stored:
-            merger = Merger(self._rollups, layout_order)
-            window = Window(merger.layout)
-            for interval in stored.intervals(merger, self._step.number, first, last):
-                window.add(interval)
-        return window
+        self.writer.put(partial(self._folder.run, self._run))
 
 
 def _lacks(utc_ns: int, file: str, what: str, host: str = "") -> Event:
     return Event(utc_ns, "not_written", f"{file} lacks {what}: the disk did not take them in time", host=host)
-
-
-def _shown(cell: Cell) -> str | int | None:
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    return f"{cell:.9g}" if isinstance(cell, float) else cell

@@ -32,7 +32,8 @@ from .program_steps import PROBE, opened
 from .resolve_settings import NotMeasured
 from .run import Options, Run
 from .signals import Presses
-from .step_result import StepResult, figures_of
+from .step_reports import figures_of
+from .step_result import StepResult
 
 
 @dataclass(frozen=True, slots=True)

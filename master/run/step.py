@@ -49,10 +49,10 @@ from .fleet import Fleet
 from .host_settings import Told
 from .hung_ios import hung
 from .interlock import Moments, timing_of
-from .keeper import Closed, Ended, Keeper
 from .live_changes import Changes, Disturbed
 from .resolve_settings import steered
 from .step_merge import Merging
+from .step_records import ClosedSubinterval, Recorder, StepOutcome
 
 LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
@@ -108,7 +108,7 @@ class StepSequence:
         control: State,
         length_s: float,
         cooldown: int,
-        keeper: Keeper,
+        recorder: Recorder,
         stop_on_error: bool,
     ) -> None:
         self._fleet = fleet
@@ -119,7 +119,7 @@ class StepSequence:
         self._length_ns = round(length_s * 1e9)
         self.changes = Changes(told, self._length_ns)
         self._cooldown = cooldown
-        self._keeper = keeper
+        self._recorder = recorder
         self._stop_on_error = stop_on_error
         self._findings: list[Outside] = []
         self._part: set[Driver] = set()  # the hosts that were told to go
@@ -135,13 +135,13 @@ class StepSequence:
         self._halted_ns: int | None = None
         self._stopping = False  # stop or halt was sent
         self._complete = False  # control is done
-        self._ended: Ended | None = None
+        self._ended: StepOutcome | None = None
         self._seen = -1  # the last subinterval that control saw
         self._last = NEVER  # the step's last subinterval
         self._running = 0  # the subinterval that runs
         self._stood_ns = 0  # for how long the controller got round to nothing, at most in a subinterval
 
-    async def run(self) -> Ended:
+    async def run(self) -> StepOutcome:
         start_ns, hosts = await self._go()
         self.changes.begin(start_ns)
         first = opening(self.control)
@@ -184,8 +184,8 @@ class StepSequence:
             phase = self._phase(announced, disturbed)
             may_end = (self._seen, *self.control.may_end)
             overdue_ns = max(decided_ns - end - self._length_ns, 0) if asked else 0
-            closed = Closed(k, phase, start, interval, decision, timing, settings, may_end, overdue_ns)
-            self._keeper.closed(closed)
+            closed = ClosedSubinterval(k, phase, start, interval, decision, timing, settings, may_end, overdue_ns)
+            self._recorder.closed(closed)
             hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}  # told to
             announced = decision.next_phase
             k = self._running = k + 1
@@ -194,7 +194,7 @@ class StepSequence:
         await self._wait_until_stopped(hosts.live | hosts.late)
         return self.so_far(cause)
 
-    def so_far(self, cause: str = "") -> Ended:
+    def so_far(self, cause: str = "") -> StepOutcome:
         """How the step ended; where it is given up, with what was measured until then. `cause`: why it was cut short.
 
         Nothing of the step is told after it.
@@ -204,12 +204,12 @@ class StepSequence:
         if not self._complete:
             cut = _because(cause, self.control.cut_short(self._seen))
             self._take_measured([cut])
-            self._keeper.cut_short(cut)
+            self._recorder.cut_short(cut)
         findings = [*self._findings, *self.changes.found(), *self._lost()]
         if not self._complete and cause:  # those that went are why it ends where it does
             findings = [replace(one, since=min(one.since, max(self._measured[-1].last, 0))) for one in findings]
         interrupted = self._halted_ns is not None
-        self._ended = Ended(tuple(self._measured), tuple(findings), self._stopped, interrupted, tuple(self._hung))
+        self._ended = StepOutcome(tuple(self._measured), tuple(findings), self._stopped, interrupted, tuple(self._hung))
         return self._ended
 
     def retarget(self, targets: Mapping[str, float], words: str) -> None:
@@ -330,9 +330,9 @@ class StepSequence:
             self._newest[driver] = event.result
         match event:
             case Delivered(result) if driver in hosts.late or result.subinterval < k:
-                self._keeper.late(driver.name, result)
+                self._recorder.late(driver.name, result)
                 kind = "late" if result.subinterval <= self._last else "beyond"  # of which nobody asked for a result
-                self._keeper.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
+                self._recorder.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
             case Delivered(result, arrived_ns) if result.subinterval > k:
                 self._early.setdefault(result.subinterval, {})[driver] = (result, arrived_ns)
             case Delivered(result, arrived_ns):
@@ -345,9 +345,9 @@ class StepSequence:
                 elif driver not in arrived:
                     hosts.leave(driver)
             case DyingWords():
-                self._keeper.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
+                self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
             case Notice():
-                self._keeper.event(driver.name, "remark", event.text)
+                self._recorder.event(driver.name, "remark", event.text)
             case Lost():
                 self._drop(driver, hosts, event.reason, k, arrived)
 
@@ -377,14 +377,14 @@ class StepSequence:
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
             since = self._measured[-1].last + 1 if self._measured else 0  # treads that were measured before had none
             self._findings.append(Outside(Finding(Reason.IO_ERRORS, "on_io_error: stop"), driver.name, since=since))
-            self._keeper.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
+            self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupted.set()
 
     def _ended_early(self, driver: Driver, result: Result, hosts: _Hosts) -> None:
         """Its last result, which nobody asked for: cut somewhere, and so no subinterval of the others."""
         self._losses.setdefault(driver, _Loss(result.subinterval, ENDED_EARLY))
-        self._keeper.late(driver.name, result)
-        self._keeper.event(driver.name, "ended", f"{ENDED_EARLY} in subinterval {result.subinterval}")
+        self._recorder.late(driver.name, result)
+        self._recorder.event(driver.name, "ended", f"{ENDED_EARLY} in subinterval {result.subinterval}")
         hosts.set_aside(driver)
 
     def _tell_hung(self, driver: Driver, stopped: Stopped) -> None:
@@ -395,7 +395,7 @@ class StepSequence:
             return
         names = listed([str(self._id(driver.name, number)) for number in found.numbers], MOST_NAMED)
         words = f"{found.words}: {'' if found.sure else 'perhaps '}of {names}"
-        self._keeper.event(driver.name, "hung_ios", words)
+        self._recorder.event(driver.name, "hung_ios", words)
         last = newest.subinterval if newest else self._running
         since = max(0, last + 1 - -(-found.oldest_at_end_ns // self._length_ns))
         finding = Finding(Reason.HUNG_IOS, words)
@@ -410,14 +410,14 @@ class StepSequence:
                 self._faults.add(key)
                 kind = errno.errorcode.get(fault.errno, str(fault.errno)) if fault.errno else "short transfers"
                 text = f"{self._id(host, fault.number)}: {kind} ({fault.count:,} in subinterval {result.subinterval})"
-                self._keeper.event(host, "io_errors", text)
+                self._recorder.event(host, "io_errors", text)
 
     def _id(self, host: str, number: int) -> str:
         return next((one.id for one in self._rollups.instances if (one.host, one.number) == (host, number)), "?")
 
     def _miss(self, driver: Driver, why: str, k: int) -> None:
         self._findings.append(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
-        self._keeper.event(driver.name, "late", why)
+        self._recorder.event(driver.name, "late", why)
 
     def _why_stopped(self, reason: StopReason) -> str:
         """A step that a host ended by itself, for whichever reason."""
@@ -436,7 +436,7 @@ class StepSequence:
             before = self._losses.get(driver)
             if before is None or before.why == ENDED_EARLY:
                 self._losses[driver] = _Loss(before.since if before else since, why)
-        self._keeper.event(driver.name, kind, why)
+        self._recorder.event(driver.name, kind, why)
         hosts.leave(driver)
 
     def _lost(self) -> list[Outside]:
@@ -470,7 +470,7 @@ class StepSequence:
         running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
         answers, failed = await barrier(running, tell, asyncio.get_running_loop().time() + left_s)
         for driver, reason in failed.items():
-            self._keeper.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
+            self._recorder.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
         return answers
 
     def _boundary(self, driver: Driver, k: int, start_ns: int) -> int:
@@ -486,14 +486,14 @@ class StepSequence:
             lambda parameters: steered(edits, self._rollups, parameters, live, late), within_s
         )
         for host, reason in failed.items():
-            self._keeper.event(host, "edit", f"control's edit failed: {reason}")
+            self._recorder.event(host, "edit", f"control's edit failed: {reason}")
 
     async def _halt(self, hosts: _Hosts) -> int:
         """Submit nothing more from now, on all hosts at once. Returns when that was."""
         halted_ns = self._halted_ns = self._fleet.now_ns()
         self._stopping = True
         self.changes.close("the run is being halted")
-        self._keeper.event("", "halt", "nothing more is submitted; catching what is in flight")
+        self._recorder.event("", "halt", "nothing more is submitted; catching what is in flight")
         for driver, reason in (await _halted(hosts.live | hosts.late)).items():
             self._drop(driver, hosts, f"not halted: {reason}", self._running, ())
         return halted_ns

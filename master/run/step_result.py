@@ -7,11 +7,9 @@ import numpy as np
 
 from ...protocol.messages import NoticeKind
 from ...protocol.parameters import Parameters
-from ..live.reports import Latency, StepEnds
-from ..live.reports import Measured as Shown
+from ..live.reports import StepEnds
 from ..output.records import SummaryRecord
 from ..plan.model import Step
-from ..rollup.figures import Figures
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
@@ -20,8 +18,8 @@ from ..text.suggestions import listed
 from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
 from .discovery import Discovered
-from .keeper import Ended
-from .step_recorder import ALL_ROW, StepKeeper, Taken, latency, number
+from .step_measurements import Taken
+from .step_reports import ALL_ROW, figures_of, measurement_report
 
 MOST_NAMED = 3  # other ways to a LUN that are spelled out
 
@@ -48,8 +46,8 @@ class StepResult:
 def result_of(
     step: Step,
     begun_utc_ns: int,
-    ended: Ended,
-    keeper: StepKeeper,
+    found: Iterable[Outside],
+    taken: Sequence[Taken],
     discovered: Discovered,
     tolerance: float,
     parameters: Mapping[Key, Parameters],
@@ -59,17 +57,15 @@ def result_of(
     Later steps refer to the last one that counts: not to the tread with which a staircase showed that it is saturated,
     which is invalid as it should be.
     """
-    outside = [*ended.findings, *keeper.outside, *_unwritten(discovered), *_shared(discovered)]
+    outside = [*found, *_unwritten(discovered), *_shared(discovered)]
     settings = Settings.of(discovered.rollups, parameters)
-    judged = [
-        _judged(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in keeper.taken
-    ]
-    if not any(one.measurement for one in keeper.taken):
-        findings = [o.finding for o in outside] + [f for one in keeper.taken for f in one.measured.findings]
+    judged = [_judged(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in taken]
+    if not any(one.measurement for one in taken):
+        findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
-    pairs = list(zip(keeper.taken, judged, strict=True))
+    pairs = list(zip(taken, judged, strict=True))
     records = tuple(_record(begun_utc_ns, one, judgement, settings) for one, judgement in pairs)
-    counting = [record for record, one in zip(records, keeper.taken, strict=True) if not _saturated(one)] or [*records]
+    counting = [record for record, one in zip(records, taken, strict=True) if not _saturated(one)] or [*records]
     referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
     return _result(step, discovered.rollups, records, referred, counting)
 
@@ -111,40 +107,14 @@ def _result(
     """The step's own verdict and findings are of all measurements that count."""
     findings = _of_several([(one.suffix, _all_findings(one.judgement, rollups)) for one in counting])
     verdict = verdict_of(findings)
-    shown = tuple(_shown(step, rollups, record) for record in records)
+    shown = tuple(
+        measurement_report(step.name + record.suffix, record, _all_findings(record.judgement, rollups))
+        for record in records
+    )
     ends = StepEnds(step.number, step.name, verdict, findings, shown)
     figures = figures_of(referred)
     iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
     return StepResult(records, *_verdicts(referred.judgement), iops, ends, referred)
-
-
-def figures_of(record: SummaryRecord) -> Figures | None:
-    """What was measured, as the summary's rows have it; None where nothing was."""
-    if record.measurement is None:
-        return None
-    return Figures(record.measurement.merged, record.settings.paced & record.judgement.reached)
-
-
-def _shown(step: Step, rollups: Rollups, record: SummaryRecord) -> Shown:
-    """A measurement for whoever watches."""
-    name, findings, nothing = step.name + record.suffix, _all_findings(record.judgement, rollups), Latency(*[None] * 3)
-    verdict = verdict_of(findings)
-    figures = figures_of(record)
-    if figures is None or record.measurement is None:
-        return Shown(name, verdict, findings, None, None, None, None, nothing, None, nothing)
-    iops, half = number(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
-    return Shown(
-        name=name,
-        verdict=verdict,
-        findings=findings,
-        iops=iops,
-        half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
-        mib_per_s=number(figures, "overall_mib_per_s"),
-        service_mean_us=number(figures, "overall_service_us_mean"),
-        service=latency(figures, "overall_service_us"),
-        response_mean_us=number(figures, "overall_response_us_mean"),
-        response=latency(figures, "overall_response_us"),
-    )
 
 
 def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ivypy.master.output.records import SubintervalRecord
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, Lag
 from ivypy.master.run.run import Run
-from ivypy.master.run.run_recorder import StepRecorder
+from ivypy.master.run.step_recorder import StepRecorder
+from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.live.test_stdio import a_plan, rows, wait_until_measuring
@@ -85,13 +85,13 @@ def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s:
 def test_what_comes_after_the_decision_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_s: float, noted: bool
 ) -> None:
-    write = StepRecorder.subinterval
+    write = StepRecorder.closed
 
-    def slow(recorder: StepRecorder, closed: SubintervalRecord) -> None:
+    def slow(recorder: StepRecorder, closed: ClosedSubinterval) -> None:
         work(rows_s)
         write(recorder, closed)
 
-    monkeypatch.setattr(StepRecorder, "subinterval", slow)
+    monkeypatch.setattr(StepRecorder, "closed", slow)
     staged = stage(tmp_path, nobody)
     unblamed(staged)
     assert [finding.reason for finding in controllers(staged)] == [Reason.SLOW_CONTROLLER] * noted

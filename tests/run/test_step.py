@@ -14,8 +14,8 @@ from ivypy.master.hosts.driver import Driver, Event
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.run.fleet import Fleet
 from ivypy.master.run.host_settings import Told
-from ivypy.master.run.keeper import Closed, Ended
 from ivypy.master.run.step import StepSequence
+from ivypy.master.run.step_records import ClosedSubinterval, StepOutcome
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
@@ -28,12 +28,12 @@ from tests.support.simulated.slave import Faults, SimulatedSlave
 class Notebook:
     """Keeps what a step yields."""
 
-    kept: list[Closed] = field(default_factory=list)
+    kept: list[ClosedSubinterval] = field(default_factory=list)
     cut: list[Measured] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def closed(self, closed: Closed) -> None:
+    def closed(self, closed: ClosedSubinterval) -> None:
         self.kept.append(closed)
 
     def cut_short(self, measured: Measured) -> None:
@@ -55,7 +55,7 @@ class Notebook:
 
 @dataclass(frozen=True)
 class Outcome:
-    ended: Ended
+    ended: StepOutcome
     book: Notebook
     slaves: Mapping[str, SimulatedSlave]
     seconds: float

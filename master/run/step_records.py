@@ -1,4 +1,4 @@
-"""The seam between a step's sequence and whoever keeps what it yields: files, and eyes."""
+"""What a running step hands over: each subinterval when it is closed, and how the step ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from ..rollup.validity import Outside
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
-    """One subinterval, closed: everything that is kept of it."""
+class ClosedSubinterval:
+    """One subinterval, merged and decided on: everything that is recorded of it."""
 
     number: int
     phase: Phase
@@ -29,7 +29,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class StepOutcome:
     """How a step ended."""
 
     measured: tuple[Measured, ...]
@@ -39,15 +39,17 @@ class Ended:
     hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back
 
 
-class Keeper(Protocol):
-    """Nothing that is told here keeps the step waiting."""
+class Recorder(Protocol):
+    """Takes what a step yields, and never keeps the step waiting. `step_recorder` has the real one."""
 
-    def closed(self, closed: Closed) -> None: ...
+    def closed(self, closed: ClosedSubinterval) -> None: ...
 
     def cut_short(self, measured: Measured) -> None:
-        """The step has ended before its control was done: what was measured until then."""
+        """The step ended before its control was done: what was measured until then."""
         ...
 
-    def late(self, host: str, result: Result) -> None: ...
+    def late(self, host: str, result: Result) -> None:
+        """A result that came after barrier 1: kept in a file of its own, never merged."""
+        ...
 
     def event(self, host: str, kind: str, text: str) -> None: ...

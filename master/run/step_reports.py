@@ -1,0 +1,101 @@
+"""A step's figures for whoever watches: one closed subinterval, and one measurement.
+
+Rule: the same figures as the CSV row of `all=all`, blank where that is blank.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ...protocol.counters import Count
+from ...protocol.parameters import MAX
+from ..live.reports import Latency, Measured, Steadiness, Subinterval
+from ..output.records import SummaryRecord
+from ..plan.model import Step
+from ..rollup.figures import Figures
+from ..rollup.metrics import column
+from ..verdicts import Finding, verdict_of
+from .step_records import ClosedSubinterval
+
+ALL_ROW: Final = 0  # `all=all` is every run's first row
+
+
+def subinterval_report(
+    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, later_steps_s: float
+) -> Subinterval:
+    """`later_steps_s`: how long the steps after this one are planned to take."""
+    merged, settings = closed.interval.merged, closed.settings
+    remaining_s = max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
+    return Subinterval(
+        utc=end_utc,
+        step=step.name,
+        phase=closed.phase,
+        number=closed.number,
+        target_iops=_target(settings.iops[ALL_ROW]),
+        iops=_figure(figures, "overall_iops"),
+        mib_per_s=_figure(figures, "overall_mib_per_s"),
+        service=_latency(figures, "overall_service_us"),
+        response=_latency(figures, "overall_response_us"),
+        errors=int(merged.counts[ALL_ROW, Count.ERRORS]),
+        hosts_in=int(merged.presence.hosts_in[ALL_ROW]),
+        hosts_of=int(merged.presence.hosts_of[ALL_ROW]),
+        busy_percent=_figure(figures, "cpu_busy_percent"),
+        busiest_percent=_figure(figures, "busiest_core_percent"),
+        says=closed.decision.says,
+        step_remaining_s=remaining_s,
+        run_remaining_s=remaining_s + later_steps_s,
+        steady=_steadiness(closed.decision.steady),
+    )
+
+
+def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> Measured:
+    """A row of the table at the end of a run; `findings` are of all its rollup instances."""
+    verdict, nothing = verdict_of(findings), Latency(*[None] * 3)
+    figures = figures_of(record)
+    if figures is None or record.measurement is None:
+        return Measured(name, verdict, findings, None, None, None, None, nothing, None, nothing)
+    iops, half = _figure(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
+    return Measured(
+        name=name,
+        verdict=verdict,
+        findings=findings,
+        iops=iops,
+        half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
+        mib_per_s=_figure(figures, "overall_mib_per_s"),
+        service_mean_us=_figure(figures, "overall_service_us_mean"),
+        service=_latency(figures, "overall_service_us"),
+        response_mean_us=_figure(figures, "overall_response_us_mean"),
+        response=_latency(figures, "overall_response_us"),
+    )
+
+
+def figures_of(record: SummaryRecord) -> Figures | None:
+    """What was measured, as the summary's rows have it; None where nothing was."""
+    if record.measurement is None:
+        return None
+    return Figures(record.measurement.merged, record.settings.paced & record.judgement.reached)
+
+
+def _target(setting: str) -> float | Literal["max", "mixed"]:
+    """What is shown of `iops_setting`, which is blank where some are paced and some are not."""
+    if setting == MAX:
+        return "max"
+    return float(setting) if setting else "mixed"
+
+
+def _steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:
+    """What watchers are shown of steady.json: all but the values."""
+    return None if block is None else Steadiness(**{one.name: block[one.name] for one in fields(Steadiness)})
+
+
+def _figure(figures: Figures, metric: str) -> float | None:
+    """None where the CSV has a blank."""
+    value = float(column(figures, metric)[ALL_ROW])
+    return None if np.isnan(value) else value
+
+
+def _latency(figures: Figures, prefix: str) -> Latency:
+    """`prefix`: "overall_service_us"."""
+    return Latency(*(_figure(figures, f"{prefix}_{name}") for name in ("p50", "p99", "max")))
