@@ -37,6 +37,10 @@ PAUSE_S: Final = 0.2  # before a login that was reset is tried again; twice as l
 LONGEST_PAUSE_S: Final = 2.0
 
 
+class JumpHostUnusable(HostUnusable):
+    """A jump host that cannot be logged in to; the fault names it."""
+
+
 @asynccontextmanager
 async def logged_in(
     host: HostSpec, gate: LoginGate, log: Callable[[str], None], before: str = ""
@@ -82,10 +86,10 @@ async def _to_jump_host(host: HostSpec, jump: str, gate: LoginGate, log: Callabl
         async with logged_in(spec, gate, log, before) as login:
             login.connection.set_keepalive(JUMP_KEEPALIVE_S)
             return login
+    except JumpHostUnusable:
+        raise  # of one before this one
     except HostUnusable as error:
-        told = error.fault.what
-        what = told if told.startswith("jump host ") else f"jump host {last}: {told}"
-        raise HostUnusable(replace(error.fault, what=what)) from None
+        raise JumpHostUnusable(replace(error.fault, what=f"jump host {last}: {error.fault.what}")) from None
 
 
 def _entrance(door: "_Door", options: asyncssh.SSHClientConnectionOptions) -> str:
