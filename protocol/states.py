@@ -150,3 +150,22 @@ def check_answer(command: type[Command], saying: Saying) -> bool:
 def may_command(state: State, command: Command) -> bool:
     """Whether a far process in `state` accepts `command`; if not, it answers `refused`."""
     return type(command) in MAY_COMMAND[state]
+
+
+def state_tables() -> str:
+    """Both tables in Markdown, for ARCHITECTURE.md: printed from the code, so that they cannot differ."""
+    lines = ["| state | may be commanded | may say (and is then) |", "|---|---|---|"]
+    for state in State:
+        commands = ", ".join(sorted(f"`{word(command)}`" for command in MAY_COMMAND[state])) or "-"
+        said: dict[State, list[str]] = {}
+        for saying, after in NEXT[state].items():
+            said.setdefault(after, []).append(f"`{word(saying)}`")
+        says = "; ".join(
+            f"{', '.join(sorted(sayings))}" + (f" → **{after}**" if after is not state else "")
+            for after, sayings in said.items()
+        )
+        lines.append(f"| **{state}** | {commands} | {says or '-'} |")
+    lines += ["", "| command | answer (or `refused`) |", "|---|---|"]
+    for command, answers in ANSWERS.items():
+        lines.append(f"| `{word(command)}` | {', then '.join(f'`{word(answer)}`' for answer in answers)} |")
+    return "\n".join(lines) + "\n"

@@ -43,7 +43,7 @@ from ..protocol.messages import (
 from ..protocol.states import State, may_command
 from .backend_choice import AUTO, LIBAIO, why_not
 from .clock_report import measure
-from .cpu_placement import against, place
+from .cpu_placement import against, node_of_cores, place
 from .created_files import Cancelled, CannotMake, Files, all_wanted
 from .discovery import created, listed, looked_at
 from .engine._engine import Engine, backends, now_ns
@@ -51,7 +51,6 @@ from .engine_commands import Driving
 from .host_info import hello
 from .kernel_files import cpu_list, first_line
 from .link import Link
-from .numa import node_of_cores
 from .worker_progress import WORK
 from .workloads import Workloads
 

@@ -1,15 +1,19 @@
-"""Which core each workload thread runs on.
+"""Which core each workload thread runs on, and which NUMA node a core belongs to.
 
-Rule: pure. By default (0 threads asked) there is one thread a core, pinned. Where there are four cores or more, core 0
-and its sibling are left to the slave itself, to sshd and to interrupts, which the kernel puts there. Where cores were
-chosen, threads are pinned to these and spread evenly over them, and all others are left free. A number of threads
-without a choice of cores is not pinned: the kernel places them, so that several slaves on one machine do not all end up
-on its first core.
+Rule: by default (0 threads) there is one thread per core, pinned. On a machine with four cores or more, core 0 and its
+sibling are left to the slave itself, to sshd and to interrupts, which the kernel puts there. If cores were chosen,
+threads are pinned to these and spread evenly over them, and all others are left free. A number of threads without a
+choice of cores is not pinned: the kernel places them, so that several slaves on one machine do not all use its first
+core.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from .block_devices import ROOT
+from .kernel_files import cpu_list, first_line
 
 SPARE_FROM: Final = 4  # cores
 
@@ -54,3 +58,12 @@ def ranges(cores: Sequence[int]) -> str:
         else:
             runs.append((core, core))
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def node_of_cores(root: Path = ROOT) -> dict[int, int]:
+    """Core -> node; empty where the machine has less than two nodes with cores: there is nothing to choose then."""
+    folders = (root / "sys/devices/system/node").glob("node[0-9]*")
+    nodes = {int(folder.name.removeprefix("node")): cpu_list(first_line(folder / "cpulist")) for folder in folders}
+    if sum(bool(cores) for cores in nodes.values()) < 2:
+        return {}
+    return {core: node for node, cores in nodes.items() for core in cores}

@@ -42,8 +42,7 @@ from ...protocol.states import State, after, check_answer, may_command
 from ...protocol.text import printable
 from ..errors import OutputError
 from .clock_offset import OffsetEstimator
-from .command_progress import STUCK_NS, Progress
-from .heartbeat import Pulse
+from .heartbeat import STUCK_NS, Progress, Pulse
 from .message_checks import MOST_LISTED, MOST_LUNS, Chatter, Results
 from .pipe import Pipe, PipeLost
 

@@ -1,9 +1,13 @@
-"""When a host is probed, and when it has been silent for too long.
+"""When a host is probed, when it has been silent for too long, and when it no longer advances.
 
 Rule: pure; times are handed in. A beat is what a living slave answers at once: a probe, or a `continue` of the step
 that it drives. A probe is sent where no beat was for a quarter of the lease, so a busy conversation needs none. A
 host is lost once half its lease passed since a beat that it did not answer, without a word from it; at least three
 beats, so that the silence of a controller that stood still is not taken for the host's.
+
+A slave answers probes whatever its worker thread does, so each reading carries how much that thread has done. Each read
+of a device has a time limit, and files are synced every 64 MiB: a host whose count does not grow for STUCK_NS while a
+command that may take long is unanswered will not answer it.
 """
 
 from collections import deque
@@ -19,6 +23,7 @@ AGAIN_NS: Final = 1 * S  # from an unanswered beat to the next
 BEATS_LOST: Final = 3
 SHORTEST_PATIENCE_NS: Final = BEATS_LOST * AGAIN_NS
 TRIPS_KEPT: Final = 15
+STUCK_NS: Final = 120 * S
 
 
 class Pulse:
@@ -76,3 +81,29 @@ class Pulse:
     def lost_ns(self) -> int | None:
         """When the host is lost unless something is heard until then; None while too few beats are unanswered."""
         return self._silent[0] + self.patience_ns if len(self._silent) >= BEATS_LOST else None
+
+
+class Progress:
+    """Remembers since when the host's worker thread has done nothing more."""
+
+    def __init__(self) -> None:
+        self._done = 0
+        self._since_ns: int | None = None  # None: nothing that may take long is asked
+
+    def asked(self, now_ns: int) -> None:
+        """Something that may take long was asked."""
+        self._since_ns = now_ns
+
+    def said(self, done: int, now_ns: int) -> None:
+        """The host says how much it has done."""
+        if done > self._done:
+            self._done = done
+            self._since_ns = now_ns if self._since_ns is not None else None
+
+    def answered(self) -> None:
+        """Nothing that may take long is left to answer."""
+        self._since_ns = None
+
+    def stuck_ns(self) -> int | None:
+        """When the host is stuck unless it gets on until then; None while nothing is asked of it."""
+        return None if self._since_ns is None else self._since_ns + STUCK_NS

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.cpu_placement import Placement, against, place, ranges
+from ivypy.slave.cpu_placement import Placement, against, node_of_cores, place, ranges
 from ivypy.slave.kernel_files import cpu_list
-from ivypy.slave.numa import node_of_cores
 from ivypy.slave.thread_assignment import Load, Wanted, deal, shares
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ivypy.master.output.doc_pages import pages as output_pages
 from ivypy.master.plan.doc_pages import plan_reference
-from ivypy.protocol.tables import state_tables
+from ivypy.protocol.states import state_tables
 
 ROOT = Path(__file__).parents[2]
 
