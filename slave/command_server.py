@@ -44,10 +44,11 @@ from ..protocol.states import State, may_command
 from .backend_choice import AUTO, LIBAIO, why_not
 from .clock_report import measure
 from .cpu_placement import against, node_of_cores, place
-from .created_files import Cancelled, CannotMake, Files, all_wanted
+from .created_files import Cancelled, Files
 from .discovery import created, listed, looked_at
 from .engine._engine import Engine, backends, now_ns
 from .engine_commands import Driving
+from .existing_files import CannotMake, all_wanted
 from .host_info import hello
 from .kernel_files import cpu_list, first_line
 from .link import Link

@@ -19,7 +19,7 @@ from ..protocol.text import unsayable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
 from .bounded_calls import ANSWER_S, answers, silent
-from .created_files import There, Wanted, there
+from .existing_files import There, Wanted, there
 from .lun_identity import identity_of
 from .lun_target import NotDrivable, Target, target
 from .mounts import parse_mountinfo

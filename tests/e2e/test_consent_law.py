@@ -17,8 +17,9 @@ from ivypy.master.errors import RefusedError
 from ivypy.master.run.consent import Target, check_same
 from ivypy.protocol.messages import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.protocol.parameters import Parameters
-from ivypy.slave.created_files import CannotMake, Files, all_wanted
+from ivypy.slave.created_files import Files
 from ivypy.slave.discovery import created, listed, looked_at
+from ivypy.slave.existing_files import CannotMake, all_wanted
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.slave_devices import agreed, loop_device, needs_loops, run

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.messages import FileToCreate, Notice, NoticeKind, Refusal
-from ivypy.slave import created_files, extents
-from ivypy.slave.created_files import Cancelled, CannotMake, Files, Wanted, made_by_ivypy, wanted
-from ivypy.slave.fill_data import PIECE, pieces
+from ivypy.slave import created_files, existing_files, extents
+from ivypy.slave.created_files import PIECE, Cancelled, Files, pieces
+from ivypy.slave.existing_files import CannotMake, Wanted, made_by_ivypy, wanted
 from tests.support.slave_devices import loop_device, mounted, need, needs_loops, run
 
 MIB = 1 << 20
@@ -33,7 +33,7 @@ def ended(made: Files) -> None:
 def marked(shm: Path) -> Path:
     """A folder whose filesystem has user attributes."""
     try:
-        os.setxattr(shm, created_files.MARK, b"x")
+        os.setxattr(shm, existing_files.MARK, b"x")
     except OSError as error:
         if error.errno != errno.ENOTSUP:
             raise
@@ -92,7 +92,7 @@ def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marke
     for other in (second, third):
         with pytest.raises(CannotMake) as raised:
             want(other)
-        assert raised.value.refusals == (Refusal(f"{marked}/a", created_files.IN_USE),)
+        assert raised.value.refusals == (Refusal(f"{marked}/a", existing_files.IN_USE),)
         assert not (marked / "b").exists(), "nothing else was made either"
         other.remove()
         assert (marked / "a").exists(), "it is not theirs"
@@ -109,14 +109,14 @@ def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypat
     """The run that made it ended between the two looks."""
     first = Files()
     first.make([Wanted(f"{marked}/a", MIB, False)], quiet)
-    opened = created_files._opened
+    opened = existing_files.open_to_lock
 
     def late(path: str) -> int:
         fd = opened(path)
         ended(first)
         return fd
 
-    monkeypatch.setattr(created_files, "_opened", late)
+    monkeypatch.setattr(created_files, "open_to_lock", late)
     with pytest.raises(CannotMake, match="it is in use by another ivypy run"):
         Files().make([Wanted(f"{marked}/a", MIB, False)], quiet)
 
@@ -143,12 +143,12 @@ def somebodys_of_that_size(path: Path) -> None:
 
 def unfinished(path: Path) -> None:
     path.write_bytes(b"half")
-    os.setxattr(path, created_files.MARK, created_files.MAKING)
+    os.setxattr(path, existing_files.MARK, existing_files.MAKING)
 
 
 def of_another_size(path: Path) -> None:
     path.write_bytes(b"half")
-    os.setxattr(path, created_files.MARK, created_files.MADE)
+    os.setxattr(path, existing_files.MARK, existing_files.MADE)
 
 
 def link_to_somebodys(path: Path) -> None:

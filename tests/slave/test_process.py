@@ -18,8 +18,8 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.slave.created_files import made_by_ivypy
 from ivypy.slave.engine._engine import now_ns
+from ivypy.slave.existing_files import made_by_ivypy
 from tests.support.slave_client import Client, u32
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,189 @@
+"""What stands where a file is to be created, and whether ivypy may use it.
+
+Rule: files that ivypy creates carry the extended attribute `user.ivypy`: "making", and once they are whole "made", with
+the file's inode and the time of its last change. A whole file of exactly the size asked for, that was not changed
+since, is used as it is. If it was changed (by somebody, or by a run that was killed), it is used only if the user
+agreed to that; everything else there is somebody's, and refused.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from ..protocol.agreement import unagreed
+from ..protocol.messages import FileToCreate, Identity, Refusal
+from ..protocol.quantities import of_bytes
+from .lun_identity import identity_of_file
+from .write_gate import lock
+
+MARK: Final = "user.ivypy"
+MAKING, MADE = b"making", b"made"  # MADE is followed by what the file was then
+MOST_FILES: Final = 100_000  # of one entry
+IN_USE: Final = (
+    "it is in use by another ivypy run, or by another host of this one: choose another path ({host} in it becomes the"
+    " host's name), or wait"
+)
+
+
+class CannotMake(Exception):
+    """Files that cannot be made; nothing was."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        super().__init__("; ".join(f"{r.what}: {r.reason}" for r in refusals))
+        self.refusals = tuple(refusals)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One file to be there."""
+
+    path: str
+    size: int
+    keep: bool
+
+
+def wanted(asked: FileToCreate) -> list[Wanted]:
+    """The single files of one entry of the plan; "{}" in the path is each one's number, from 0.
+
+    Raises CannotMake.
+    """
+    path = os.path.abspath(os.path.expanduser(asked.path))
+    if asked.count < 1 or asked.size < 1:
+        raise CannotMake(
+            [Refusal(path, f"{asked.count} files of {asked.size} bytes are none: ask for at least 1 of each")]
+        )
+    if asked.count > MOST_FILES:
+        raise CannotMake([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: ask for fewer")])
+    if asked.count > 1 and "{}" not in path:
+        raise CannotMake(
+            [Refusal(path, f"{asked.count} files need {{}} in their path, which becomes each one's number")]
+        )
+    return [Wanted(path.replace("{}", str(i)), asked.size, asked.keep) for i in range(asked.count)]
+
+
+def all_wanted(asked: Iterable[FileToCreate]) -> list[Wanted]:
+    """The single files of all entries. Raises CannotMake, with all reasons."""
+    files: list[Wanted] = []
+    refusals: list[Refusal] = []
+    for one in asked:
+        try:
+            files += wanted(one)
+        except CannotMake as error:
+            refusals += error.refusals
+    if refusals:
+        raise CannotMake(refusals)
+    return files
+
+
+class There(Enum):
+    """What stands where a file is to be made, if it may be used."""
+
+    NOTHING = "nothing"
+    OURS = "ours"  # ivypy made it, and nobody but ivypy has written to it since
+    CHANGED = "changed"  # ivypy made it; it was written since, and nobody knows by whom
+
+
+def made_by_ivypy(path: str) -> bool:
+    """Whether a file carries the mark of a whole file that ivypy made."""
+    return mark_of(path).split(b" ")[0] == MADE
+
+
+def there(file: Wanted) -> There | str:
+    """What stands at its path; or in a sentence why the file can neither be made nor used."""
+    try:
+        status = os.lstat(file.path)
+    except FileNotFoundError:
+        return _against_making(file.path) or There.NOTHING
+    except OSError as error:
+        return f"it cannot be looked at: {error.strerror}"
+    mark = mark_of(file.path)
+    match mark.split(b" ")[0]:
+        case b"made" if status.st_size == file.size:
+            return There.OURS if mark == mark_when_whole(status) else There.CHANGED
+        case b"made":
+            present, asked = of_bytes(status.st_size), of_bytes(file.size)
+            return f"ivypy made it before, but with {present} and not {asked}: remove it"
+        case b"making":
+            return "another ivypy is making it, or was killed while it did: remove it if none is running"
+    return (
+        "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
+        " under `files` if its contents may be lost"
+    )
+
+
+def _against_making(path: str) -> str:
+    """Why a file cannot be made at this path, where nothing is; or ""."""
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
+        return f"there is no folder {folder}: make it"
+    if os.statvfs(folder).f_flag & os.ST_RDONLY:
+        return f"{folder} is on a read-only filesystem: choose another folder, or mount it writable"
+    if not os.access(folder, os.W_OK):
+        return f"{folder} may not be written by this user: choose another folder, or change its mode"
+    return ""
+
+
+def against_use(fd: int, path: str, agreed: Identity | None) -> str:
+    """Lock a whole file that is there, and judge it anew: why it is not to be used, or ""."""
+    if not lock(fd) or not _is_at(path, fd):  # whoever had it may have removed it between our looks
+        return IN_USE
+    if mark_of(fd) == mark_when_whole(os.fstat(fd)):
+        return ""
+    if agreed is None:
+        return (
+            "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to"
+            " it with the token that `ivypy devices` prints"
+        )
+    return not_the_file_of(fd, path, agreed)
+
+
+def not_the_file_of(fd: int, path: str, agreed: Identity) -> str:
+    """Why it is not the very file that was agreed to, or ""."""
+    try:
+        found = identity_of_file(path, os.fstat(fd).st_size, fd)
+    except OSError as error:
+        return f"it cannot be told which file it is: {error.strerror}"
+    return unagreed({path: agreed}, {path: found}).get(path, "")
+
+
+def open_to_lock(path: str) -> int:
+    """For writing, where that may be: some network filesystems lock nothing else. Raises OSError."""
+    flags = os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.open(path, os.O_RDWR | flags)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+    return os.open(path, os.O_RDONLY | flags)
+
+
+def _is_at(path: str, fd: int) -> bool:
+    """Whether an open file still stands at its path."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(fd))
+    except OSError:
+        return False
+
+
+def mark_of(place: str | int) -> bytes:
+    try:
+        return os.getxattr(place, MARK, follow_symlinks=isinstance(place, int))
+    except OSError:
+        return b""
+
+
+def mark_when_whole(status: os.stat_result) -> bytes:
+    """The mark of a whole file that is now so; to set it changes nothing of this."""
+    return b"%s %d %d" % (MADE, status.st_ino, status.st_mtime_ns)
+
+
+def set_mark(fd: int, value: bytes) -> None:
+    """Where the filesystem has no such attributes, a file that is kept will not be known as ours the next time."""
+    try:
+        os.setxattr(fd, MARK, value)
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.ENOSYS):
+            raise
