@@ -32,9 +32,9 @@ from .existing_files import (
     set_mark,
     there,
 )
+from .holds import lock
 from .storage_exports import What, what_is
 from .worker_progress import WORK
-from .write_gate import lock
 
 PIECE: Final = 1 << 20
 SYNC_EVERY: Final = 64 << 20  # bytes: so that no fsync takes long, and little memory is dirty

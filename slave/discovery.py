@@ -20,10 +20,11 @@ from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
 from .bounded_calls import ANSWER_S, answers, silent
 from .existing_files import There, Wanted, there
+from .holds import through
 from .lun_identity import identity_of
 from .lun_target import NotDrivable, Target, target
 from .mounts import parse_mountinfo
-from .write_gate import Surroundings, judge, notices, through
+from .write_gate import Surroundings, judge, notices
 
 Found = TypeVar("Found")
 

@@ -16,8 +16,8 @@ from typing import Final
 from ..protocol.agreement import unagreed
 from ..protocol.messages import FileToCreate, Identity, Refusal
 from ..protocol.quantities import of_bytes
+from .holds import lock
 from .lun_identity import identity_of_file
-from .write_gate import lock
 
 MARK: Final = "user.ivypy"
 MAKING, MADE = b"making", b"made"  # MADE is followed by what the file was then

@@ -24,10 +24,10 @@ from ..protocol.text import sayable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
+from .holds import through
 from .kernel_files import first_line, path_in
 from .lun_target import Target
 from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, what_is
-from .write_gate import through
 
 Facts = tuple[tuple[str, str], ...]
 

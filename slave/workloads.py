@@ -28,6 +28,7 @@ from . import validation
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, answers, silent
 from .engine._engine import Engine
+from .holds import hold, through
 from .host_info import aio_left
 from .huge_pages import HUGE
 from .lun_identity import identity_of
@@ -35,7 +36,7 @@ from .lun_target import NotDrivable, Target, target
 from .spread import FIRST_FURTHER, Order, Part, split, threads_wanted
 from .storage_exports import What, what_is
 from .thread_assignment import Load, Wanted, deal, shares
-from .write_gate import Evidence, Surroundings, hold, in_use, judge, through
+from .write_gate import Evidence, Surroundings, in_use, judge
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it

@@ -8,30 +8,22 @@ since a device may have been mounted in between. It holds the LUN first (`hold`)
 look, and looks at and opens what it holds (`through`), whatever its path may name by then.
 """
 
-import errno
-import fcntl
 import os
-import signal
-import stat
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Self
 
 from ..protocol.messages import Notice, NoticeKind
 from . import signatures
 from .block_devices import ROOT, BlockDevice
+from .holds import is_claimed, is_written, read_ends, through
 from .kernel_files import first_line, number_in
 from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from .open_for_writing import Open, Processes, filesystem_that_may_hang, look, program
 from .shared_blocks import held_below, overlaps_of
 from .storage_exports import Served, Use, What, at, block, served, what_is
-
-# Two slaves on one machine may look at a device in the same instant, and each look is an exclusive claim.
-CLAIM_TRIES: Final = 4
-CLAIM_PAUSE_S: Final = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,122 +200,9 @@ def of_file(path: str, around: Surroundings, held: int = -1) -> Evidence:
     )
 
 
-def hold(path: str, locked: frozenset[What] = frozenset()) -> int:
-    """An open file of the block device or regular file at `path`, which nobody else can hold until it is closed.
-
-    Of a block device it is a claim, of a file a lock; `locked`: files that this process has a lock of already. Raises
-    OSError: EBUSY where someone else has a claim or lock, ENOTBLK where it is neither device nor file; that is not
-    opened, since opening alone makes some things act (a watchdog, a tape).
-    """
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
-        status = os.fstat(place)
-        if stat.S_ISBLK(status.st_mode):
-            return claim(through(place))
-        if stat.S_ISREG(status.st_mode):
-            held = os.open(through(place), os.O_RDONLY | os.O_CLOEXEC)
-            if what_is(status) in locked or lock(held):
-                return held
-            os.close(held)
-            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
-        raise OSError(errno.ENOTBLK, os.strerror(errno.ENOTBLK))
-    finally:
-        os.close(place)
-
-
-def lock(fd: int) -> bool:
-    """Whether the file is ours alone from now on. Where the filesystem knows no locks, it has to be taken as that."""
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        pass
-    return True
-
-
-def is_written(path: str) -> bool | None:
-    """Whether anyone, the kernel too, has a file open or mapped for writing; None where that cannot be asked.
-
-    By a lease, which the kernel grants for reading only while there is no such one (fcntl(2), F_SETLEASE), to a file's
-    owner and to root, on the filesystems of the machine itself.
-    """
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)  # else who opens it in this moment would end us by SIGIO
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    return False
-
-
-def through(held: int) -> str:
-    """The path that opens anew what this descriptor holds, and nothing else."""
-    return f"/proc/self/fd/{held}"
-
-
-def claim(path: str) -> int:
-    """An open file that keeps everyone else from mounting the block device or claiming it too, until it is closed.
-
-    Raises OSError, EBUSY where someone else has a claim.
-    """
-    for _ in range(CLAIM_TRIES - 1):
-        try:
-            return os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-            time.sleep(CLAIM_PAUSE_S)
-    return os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC)
-
-
-def is_claimed(path: str) -> bool:
-    """Whether someone has a block device opened exclusively. What cannot be opened at all shows when it is read."""
-    try:
-        os.close(claim(path))
-    except OSError as error:
-        return error.errno == errno.EBUSY
-    return False
-
-
-def read_ends(path: str) -> tuple[signatures.Ends | None, str]:
-    """(the bytes of a device or file that signatures are in, why they could not be read)."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError as error:
-        return None, str(error.strerror)
-    try:
-        # What another machine wrote to a shared device does not show in this one's page cache.
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        size = os.lseek(fd, 0, os.SEEK_END)
-        length = min(size, signatures.READ)
-        inside = [at for at in signatures.FURTHER if at + signatures.BLOCK <= size]
-        further = tuple((at, _pread(fd, signatures.BLOCK, at)) for at in inside)
-        return signatures.Ends(_pread(fd, length, 0), _pread(fd, length, size - length), size, further), ""
-    except OSError as error:
-        return None, str(error.strerror)
-    finally:
-        os.close(fd)
-
-
 def _readable(sentence: str) -> str:
     """A byte of a path that is no UTF-8 as `\\xff`: sentences travel, and are printed."""
     return os.fsencode(sentence).decode("utf-8", "backslashreplace")
-
-
-def _pread(fd: int, length: int, offset: int) -> bytes:
-    data = os.pread(fd, length, offset)
-    if len(data) < length:
-        raise OSError(errno.EIO, f"{len(data)} of {length} bytes at {offset} could be read")
-    return data
 
 
 def _mounted(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]) -> Iterator[tuple[What, Use]]:

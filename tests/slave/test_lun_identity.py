@@ -11,10 +11,11 @@ from ivypy.protocol.agreement import FINGERPRINT, START
 from ivypy.protocol.messages import Consent, Identity
 from ivypy.protocol.parameters import Parameters
 from ivypy.slave import block_devices, lun_identity
+from ivypy.slave.holds import hold
 from ivypy.slave.lun_identity import _device, identity_of, machine
 from ivypy.slave.lun_target import target
 from ivypy.slave.workloads import Workloads
-from ivypy.slave.write_gate import Surroundings, hold
+from ivypy.slave.write_gate import Surroundings
 from tests.slave.test_discovery import QUEUE, Tree
 from tests.slave.test_workloads import WRITE, on
 from tests.support.fake_engine import FakeEngine

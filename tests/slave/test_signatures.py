@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.slave.holds import read_ends
 from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, Ends, Signature, found
-from ivypy.slave.write_gate import read_ends
 
 SIZE = 8 << 20
 KEY = ["--key-file", "/proc/version", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]  # any file will do
