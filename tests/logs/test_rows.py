@@ -165,6 +165,8 @@ def in_c(
             low + first,
             BUCKETS,
             cells[first : first + 8],
+            np.zeros(len(cells[first : first + 8])),
+            np.full(len(cells[first : first + 8]), -1),
         )
     return {(low + int(q), int(b)): float(cells[q, b]) for q, b in zip(*np.nonzero(cells), strict=True)}
 
@@ -220,7 +222,7 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
     for place, bad in [(0, b"1,0,0,1"), (1, 4), (2, 0), (3, u8), (4, u8[:1]), (5, i64[:1]), (6, i64), (8, u64[:1])]:
         with pytest.raises(ValueError):
             _rows.parse_histograms(*[*good[:place], bad, *good[place + 1 :]])  # type: ignore[arg-type]
-    rows = [i64, i64, u8, i64, i64, u16, u64, 7, None, 0, 10, 0, 1, f64]
+    rows = [i64, i64, u8, i64, i64, u16, u64, 7, None, 0, 10, 0, 1, f64, f64.copy(), i64.copy()]
     _rows.spread_records(*rows)  # type: ignore[arg-type]
     for place, bad in [
         (0, i64 + 5),
@@ -231,6 +233,8 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
         (8, np.zeros(2)),
         (10, 0),
         (12, 3),
+        (14, f64[:1]),
+        (15, u64[:1]),
     ]:
         with pytest.raises(ValueError):
             _rows.spread_records(*[*rows[:place], bad, *rows[place + 1 :]])  # type: ignore[arg-type]

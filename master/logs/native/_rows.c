@@ -181,11 +181,12 @@ static int fill_window(struct window *window, const Py_buffer *cells, long long 
 static PyObject *spread_records(PyObject *module, PyObject *args)
 {
     (void)module;
-    PyObject *object[9];
+    PyObject *object[11];
     unsigned mask;
     long long earliest, length, first, buckets;
-    if (!PyArg_ParseTuple(args, "OOOOOOOIOLLLLO", &object[0], &object[1], &object[2], &object[3], &object[4], &object[5],
-                          &object[6], &mask, &object[7], &earliest, &length, &first, &buckets, &object[8]))
+    if (!PyArg_ParseTuple(args, "OOOOOOOIOLLLLOOO", &object[0], &object[1], &object[2], &object[3], &object[4],
+                          &object[5], &object[6], &mask, &object[7], &earliest, &length, &first, &buckets, &object[8],
+                          &object[9], &object[10]))
         return NULL;
     static const Py_ssize_t items[] = {8, 8, 1, 8, 8, 2, 8};
     struct arrays arrays = {.taken = 0};
@@ -194,7 +195,9 @@ static PyObject *spread_records(PyObject *module, PyObject *args)
         if (!take(&arrays, object[i], items[i], 0))
             goto out;
     Py_buffer *cells = take(&arrays, object[8], 8, 1);
-    if (!cells)
+    Py_buffer *split = cells ? take(&arrays, object[9], 8, 1) : NULL;
+    Py_buffer *top = split ? take(&arrays, object[10], 8, 1) : NULL;
+    if (!top)
         goto out;
     const Py_buffer *latencies = NULL;
     if (object[7] != Py_None && !(latencies = take(&arrays, object[7], 8, 0)))
@@ -211,6 +214,12 @@ static PyObject *spread_records(PyObject *module, PyObject *args)
     struct window window;
     if (!fill_window(&window, cells, earliest, length, first, buckets))
         goto out;
+    if (length_of(split) != window.quanta || length_of(top) != window.quanta) {
+        refuse("what is known of splits has another number of quanta than the cells");
+        goto out;
+    }
+    window.split = split->buf;
+    window.top = top->buf;
     for (int i = 1; i < 5; i++)
         if (length_of(&view[i]) != records.rows) {
             refuse("the arrays of rows differ in length");

@@ -54,6 +54,8 @@ def spread_records(
     first_quantum: int,
     bucket_count: int,
     cells: NDArray[np.float64],  # OUT (quanta, bucket_count), added to
+    split: NDArray[np.float64],  # OUT (quanta), added to: I/Os of rows that lie in several quanta; uniform only
+    top: NDArray[np.int64],  # OUT (quanta): the highest bucket of rows that lie in this quantum alone; uniform only
     /,
 ) -> None: ...
 def spread_samples(

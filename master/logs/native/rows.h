@@ -59,6 +59,8 @@ struct window {
     int64_t first, quanta, buckets;
     int64_t earliest; /* quantum: nothing is in flight before it, so what would be counts there */
     double *cells;    /* quanta x buckets */
+    double *split;    /* a quantum: the I/Os that are there as a share of a row that other quanta share; or NULL */
+    int64_t *top;     /* a quantum: the highest bucket of its unsplit rows, -1 before any; NULL with `split` */
 };
 
 struct records {
@@ -70,7 +72,8 @@ struct records {
     const uint64_t *counts;
 };
 
-/* Add the records whose direction's bit is in `mask`. `latencies` (ns a bucket) makes the weighting in-flight. */
+/* Add the records whose direction's bit is in `mask`. `latencies` (ns a bucket) makes the weighting in-flight, which
+ * leaves `split` and `top` alone. */
 void records_spread(const struct records *records, unsigned mask, const double *latencies, const struct window *window);
 
 struct samples {

@@ -39,6 +39,11 @@ static void spread_uniform(const struct records *records, int64_t row, const str
         double *cells = w->cells + (k - w->first) * w->buckets;
         for (int64_t i = records->first[row]; i < records->stop[row]; i++)
             cells[records->buckets[i]] += weight * (double)records->counts[i];
+        if (low < high)
+            for (int64_t i = records->first[row]; i < records->stop[row]; i++)
+                w->split[k - w->first] += weight * (double)records->counts[i];
+        else if (w->top[k - w->first] < records->buckets[records->stop[row] - 1])
+            w->top[k - w->first] = records->buckets[records->stop[row] - 1];
     }
 }
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..readers.records import NS_PER_S
 from ..result.percentile import FEW_BEYOND, Statistics
 from ..result.series import Series
+from ..timeline.accumulate import tolerance_ns
 
 WHOLE: Final = "whole"
 _NS_PER_US: Final = 1000
@@ -33,14 +34,18 @@ COLUMNS: Final = {
     "logs": "How many logs tell something about the interval, of how many: `127/128`.",
     "left_out": "How many parts of the logs were left out (--keep-going); the notes say which.",
     "count": "I/Os. Not whole where records are split between intervals.",
-    "iops": "I/Os per second of the whole interval, also where the logs cover a part of it.",
+    "covered_s": "Seconds of the interval that the logs cover, from the begin of the first to the end of the last.",
+    "iops": "I/Os per second of `covered_s`; blank where no log covers the interval.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
     "latency_us_mean": "The mean; from histogram logs, of the buckets' middles.",
     "latency_us_stdev": "The sample's standard deviation.",
     "latency_us_max": "The largest latency; from histogram logs, the upper edge of its bucket.",
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
-    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99`: at least this.",
+    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99`: at least this. "
+    "`partial 55%`: the logs cover so much of the interval. `split 12% max p99_9`: so many of the I/Os are in rows of "
+    "logs that the interval cuts, shared out by time; the named figures lie above all rows that are wholly in the "
+    "interval, so they may be the neighbour's.",
 }
 
 
@@ -61,7 +66,10 @@ class Percentile:
 class Row:
     series: Series
     interval: int | None  # None: the whole span
-    length_s: float
+    covered_s: float
+    is_partial: bool
+    split: float  # of the I/Os: the share that is in rows that the interval cuts
+    split_above_us: float  # figures above this may be the neighbour's
     utc_ns: int | None  # its begin, from 1970, where that is known
     start_s: float
     end_s: float
@@ -78,8 +86,10 @@ class Row:
         return self.series.instance.quantity.endswith("_avg")
 
     @property
-    def iops(self) -> float:
-        return self.count / self.length_s
+    def iops(self) -> float | None:
+        if self.covered_s:
+            return self.count / self.covered_s
+        return self.count / (self.end_s - self.start_s) if self.count else None
 
     @property
     def start_utc(self) -> str:
@@ -90,17 +100,26 @@ class Row:
 
     @property
     def notes(self) -> str:
+        words = [f"partial {_percent(self.covered_s / (self.end_s - self.start_s))}"] if self.is_partial else []
+        if self.split:
+            figures = [("max", self.high_us), *((p.name, p.us) for p in self.percentiles)]
+            names = [name for name, us in figures if us is not None and us > self.split_above_us]
+            words.append(" ".join([f"split {_percent(self.split)}", *names]))
         if not self.count:
-            return ""
+            return "; ".join(words)
         pairs = list(zip(self.percentiles, self.series.percentiles, strict=True))
         few = [
             p.name for p, q in pairs if 50 < q < 100 and self.count * (100 - q) / 100 < FEW_BEYOND and p.us is not None
         ]
-        words = [f"few_beyond {' '.join(few)}"] if few else []
+        words += [f"few_beyond {' '.join(few)}"] if few else []
         saturated = [p.name for p in self.percentiles if p.at_least]
         words += [f"saturated {' '.join(saturated)}"] if saturated else []
         words += ["means: no percentiles"] if self.averaged else []
         return "; ".join(words)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if 0.01 <= share <= 0.99 else "<1%" if share < 0.5 else ">99%" if share < 1 else "100%"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +174,22 @@ def _row(
 ) -> Row:
     origin = result.origin_ns
     is_averaged = series.instance.quantity.endswith("_avg")
+    covered_ns, length_ns = series.covered_ns(begin_ns, end_ns), end_ns - begin_ns
+    is_short = bool(0 < covered_ns < length_ns - tolerance_ns(np.array(length_ns), length_ns))
+    count = float(statistics.count[row])
+    is_split = number is not None and count > 0 and series.splits.ios[row] > 0
     return Row(
         series,
         number,
-        (end_ns - begin_ns) / NS_PER_S,
+        (covered_ns if is_short or not covered_ns else length_ns) / NS_PER_S,
+        is_short and number is not None,
+        float(series.splits.ios[row] / count) if is_split else 0.0,
+        float(series.splits.above_ns[row]) / _NS_PER_US if is_split else np.inf,
         None if result.zero_ns is None else begin_ns + result.zero_ns,
         (begin_ns - origin) / NS_PER_S,
         (end_ns - origin) / NS_PER_S,
         logs,
-        float(statistics.count[row]),
+        count,
         _us(statistics.low[row]),
         _us(statistics.mean[row]),
         _us(statistics.stdev[row]),

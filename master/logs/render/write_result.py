@@ -50,6 +50,7 @@ def _cells(result: Result, row: Row) -> list[str]:
         f"{row.logs}/{len(row.series.spans)}",
         str(len(result.left_out)),
         _count(row.count),
+        number(row.covered_s, 6),
         number(row.iops, 6),
         number(row.low_us),
         number(row.mean_us),
@@ -94,6 +95,7 @@ def _object(row: Row) -> dict[str, Any]:
         "logs": row.logs,
         "of_logs": len(row.series.spans),
         "count": row.count,
+        "covered_s": row.covered_s,
         "iops": row.iops,
         "latency_us": {
             "min": row.low_us,
@@ -119,6 +121,12 @@ def latency_text(us: float | None, at_least: bool = False) -> str:
     return f"{'>= ' if at_least else ''}{scaled:.{digits}f} {unit}"
 
 
+def _iops(iops: float | None) -> str:
+    if iops is None:
+        return "-"
+    return f"{iops:,.0f}" if iops >= 10 else number(iops, 2)
+
+
 def write_table(result: Result, out: TextIO) -> None:
     percentiles = [f"p{p:g}" for p in result.percentiles]
     heads = ["start s", "end s", "logs", "count", "iops", "min", "mean", *percentiles, "max", ""]
@@ -132,7 +140,7 @@ def write_table(result: Result, out: TextIO) -> None:
                     number(row.end_s),
                     f"{row.logs}/{len(series.spans)}",
                     f"{row.count:,.0f}",
-                    f"{row.iops:,.0f}" if row.iops >= 10 else number(row.iops, 2),
+                    _iops(row.iops),
                     latency_text(row.low_us),
                     latency_text(row.mean_us),
                     *(latency_text(p.us, p.at_least) for p in row.percentiles),

@@ -13,7 +13,7 @@ from ..readers.records import Floats, Ints, Samples
 from ..timeline.accumulate import EVERY
 from ..timeline.rollups import Instance
 from .percentile import Statistics
-from .series import Series
+from .series import Series, Splits
 
 
 class ExactSamples:
@@ -47,6 +47,7 @@ class ExactSamples:
             exact_statistics(parts, percentiles),
             exact_statistics([values], percentiles),
             tuple(spans),
+            Splits(np.zeros(len(present)), np.full(len(present), np.inf)),
         )
 
 

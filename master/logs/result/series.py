@@ -17,6 +17,7 @@ from ..timeline.rollups import Instance
 from .percentile import Interpolation, Moments, Statistics, statistics_of
 
 _UNKNOWN_LOW: Final = np.iinfo(np.int64).max
+_NONE: Final = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,14 @@ class Histograms:
 
 
 @dataclass(frozen=True, slots=True)
+class Splits:
+    """What rows that an interval cuts have added to it; one value per quantum of a series."""
+
+    ios: Floats
+    above_ns: Floats  # figures above this lie above all rows that are wholly in the interval; infinite without splits
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     instance: Instance
     length_ns: int
@@ -42,6 +51,8 @@ class Series:
     statistics: Statistics  # a row per quantum
     whole: Statistics  # one row: the whole span
     spans: tuple[tuple[int, int], ...]  # from when to when each of its logs tells something, ns
+    splits: Splits
+    tail: tuple[tuple[int, int], ...] = ()  # the span of I/Os that no log holds, but were estimated
     histograms: Histograms | None = field(repr=False, default=None)
 
     @property
@@ -55,6 +66,16 @@ class Series:
         ends = [(end - 1) // self.length_ns for _, end in self.spans]
         return max([*ends, *(int(quantum) for quantum in self.quanta[-1:])])
 
+    def covered_ns(self, begin_ns: int, end_ns: int) -> int:
+        """How much of (begin, end] its logs, and the estimated tail, tell something about."""
+        covered = 0
+        for first, last in sorted([*self.spans, *self.tail]):
+            first = max(first, begin_ns)
+            if min(last, end_ns) > first:
+                covered += min(last, end_ns) - first
+                begin_ns = last
+        return covered
+
     def logs_at(self, quantum: int) -> int:
         """How many of its logs tell something about a quantum."""
         begin, end = quantum * self.length_ns, (quantum + 1) * self.length_ns
@@ -67,6 +88,7 @@ def finish(
     percentiles: Sequence[float],
     how: Interpolation,
     spans: Sequence[tuple[int, int]],
+    tail: Sequence[tuple[int, int]],
     keep_histograms: bool,
 ) -> Series:
     """The statistics of everything that was added; the accumulator's blocks are given up on the way."""
@@ -74,6 +96,8 @@ def finish(
     quanta: list[Ints] = []
     parts: list[Statistics] = []
     kept: list[Floats] = []
+    split: list[Floats] = []
+    above: list[Floats] = []
     whole = np.zeros((1, layout.buckets))
     sums, squares, lowest, highest = 0.0, 0.0, _UNKNOWN_LOW, -1
     for number in sorted(accumulator.blocks):
@@ -92,6 +116,8 @@ def finish(
         quanta.append(filled + number * BLOCK)
         parts.append(statistics_of(cells, layout, wanted, how, moments))
         whole += cells.sum(axis=0)
+        split.append(block.split[filled])
+        above.append(np.where(block.split[filled] > 0, layout.edges[block.top[filled] + 1], np.inf))
         sums, squares = sums + block.sums.sum(), squares + block.squares.sum()
         lowest, highest = min(lowest, int(block.lowest.min())), max(highest, int(block.highest.max()))
         if keep_histograms:
@@ -108,6 +134,8 @@ def finish(
         _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how),
         statistics_of(whole, layout, wanted, how, total),
         tuple(spans),
+        Splits(np.concatenate([_NONE, *split]), np.concatenate([_NONE, *above])),
+        tuple(tail),
         _trimmed(layout, all_quanta, kept) if kept else None,
     )
 

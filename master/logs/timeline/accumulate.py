@@ -10,12 +10,17 @@ Quantum k is (k * length, (k+1) * length] on the common clock. Two weightings:
                 An I/O still counts once in all, but a stall shows while it lasted, not when it ended. Prefer it
                 where latencies come near the interval or exceed it.
 
+A row of a log seldom ends exactly where a quantum does: fio stamps rows of 500 ms with 501, 1001, ... So an end of a
+record that lies within `tolerance_ns` of a quantum's boundary is moved onto it, and the record belongs whole to its
+quantum. What is still cut by a boundary is spread as above, and counted apart (`split`): nobody knows on which
+side of the boundary its slowest I/O was.
+
 Rule: shares are rounded to 2^-30 such that an I/O's shares add up to exactly one; so sums are exact, and the same
 whatever the order of files and threads. Memory is taken in blocks of 64 quanta, where there is something to add.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from threading import Lock
 from typing import Final
@@ -25,12 +30,15 @@ from numpy.typing import NDArray
 
 from ..native._rows import spread_records, spread_samples
 from ..readers.bucket_layouts import Layout
-from ..readers.records import Floats, Ints, Records, Samples
+from ..readers.records import NS_PER_MS, Floats, Ints, Records, Samples
 
 BLOCK: Final = 64  # quanta
 EVERY: Final = 0b111  # the mask of all directions
 _NOTHING_YET: Final = np.iinfo(np.int64).max
 _NEVER: Final = np.iinfo(np.int64).min
+_NEAR_NS: Final = 10 * NS_PER_MS  # of a boundary, for records of any length
+_NEAR: Final = 50  # or a record's length divided by this, where that is more
+_MOST: Final = 4  # but at most a quarter of the record and of the quantum
 
 
 class Weighting(StrEnum):
@@ -47,6 +55,8 @@ class Block:
     squares: Floats
     lowest: Ints  # ns; _NOTHING_YET where nothing is known
     highest: Ints
+    split: Floats  # the I/Os that are there as a share of a record that the quantum's boundary cuts
+    top: Ints  # the highest bucket of the records that lie wholly in the quantum; -1 where there is none
     lock: Lock = field(default_factory=Lock)
 
 
@@ -57,7 +67,29 @@ def _new_block(buckets: int) -> Block:
         np.zeros(BLOCK),
         np.full(BLOCK, _NOTHING_YET),
         np.full(BLOCK, -1),
+        np.zeros(BLOCK),
+        np.full(BLOCK, -1),
     )
+
+
+def tolerance_ns(lengths: Ints, quantum_ns: int) -> Ints:
+    """How near to a boundary an end of a record of some length counts as on it: 10 ms, or 2 % of the record's length
+    where that is more, and never more than a quarter of the record or of the quantum."""
+    near = np.maximum(lengths // _NEAR, _NEAR_NS)
+    return np.minimum(near, np.minimum(lengths // _MOST, quantum_ns // _MOST))
+
+
+def on_grid(records: Records, quantum_ns: int) -> Records:
+    """The records with the ends that lie near a boundary moved onto it."""
+    near = tolerance_ns(records.ends - records.starts, quantum_ns)
+    return replace(
+        records, starts=_moved(records.starts, near, quantum_ns), ends=_moved(records.ends, near, quantum_ns)
+    )
+
+
+def _moved(moments: Ints, near: Ints, quantum_ns: int) -> Ints:
+    after = moments % quantum_ns
+    return moments - np.where(after <= near, after, np.where(quantum_ns - after <= near, after - quantum_ns, 0))
 
 
 class Accumulator:
@@ -70,7 +102,7 @@ class Accumulator:
         self._lock = Lock()
 
     def add_records(self, records: Records, mask: int = EVERY, begin_ns: int | None = None) -> None:
-        """`begin_ns`: when the log's first I/O can have begun; nothing is in flight before."""
+        """`begin_ns`: when the log's first I/O can have begun; nothing is in flight before. `records` are on_grid."""
         wanted = (mask >> records.directions) & 1 != 0
         if not wanted.any():
             return
@@ -83,7 +115,8 @@ class Accumulator:
             spread_records(
                 records.starts, records.ends, records.directions, records.first, records.stop,
                 records.buckets, records.counts, mask, latencies, earliest,
-                self.length_ns, number * BLOCK, self.layout.buckets, block.cells,
+                self.length_ns, number * BLOCK, self.layout.buckets, block.cells, block.split,
+                block.top,
             )  # fmt: skip
         self._know(records, wanted)
 

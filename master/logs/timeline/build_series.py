@@ -24,7 +24,7 @@ from ..readers.text_rows import Reading
 from ..result.exact import ExactSamples
 from ..result.percentile import Interpolation
 from ..result.series import Series, finish
-from .accumulate import Accumulator, Weighting
+from .accumulate import Accumulator, Weighting, on_grid
 from .rollups import Instance, Share, shares_of
 from .unlogged_tail import JobTotals, Logged, Tail, estimate
 
@@ -72,6 +72,7 @@ class _Live:
     accumulator: Accumulator | ExactSamples
     waiting: int  # logs that are still to be read
     spans: list[tuple[int, int]] = field(default_factory=list)
+    tail: list[tuple[int, int]] = field(default_factory=list)  # the span of the estimated tail
 
 
 class Analysis:
@@ -128,6 +129,8 @@ class Analysis:
         for batch in _READERS[source.format](reading):
             if shift and isinstance(batch, Records):
                 batch = replace(batch, buckets=batch.buckets >> np.uint16(shift))
+            if isinstance(batch, Records):
+                batch = on_grid(batch, self.question.length_ns)
             wider = _wider(span, batch)
             if (quanta := (wider[1] - wider[0]) // self.question.length_ns) > MOST_QUANTA:
                 what = f"spans {quanta:,} intervals by its stamps, where {MOST_QUANTA:,} are the most"
@@ -138,6 +141,8 @@ class Analysis:
             self._add(source, batch)
         if not samples and not reading.faults:
             reading.fault("holds no I/Os", left_out="the file")
+        if span is not None and source.begin_ns is not None:  # a log tells of the time before its first I/O, too
+            span = min(span[0], source.begin_ns), span[1]
         self._close(source, reading, span)
 
     def _add(self, source: Source, batch: Batch) -> None:
@@ -161,8 +166,8 @@ class Analysis:
             for share in self._shares[source]:
                 live = self._live[share.instance]
                 live.waiting -= 1
-                if span is not None and source is not self._tail_source:
-                    live.spans.append(span)
+                if span is not None:
+                    (live.tail if source is self._tail_source else live.spans).append(span)
                 if not live.waiting:
                     ended.append((share.instance, self._live.pop(share.instance)))
         for instance, live in ended:
@@ -177,7 +182,7 @@ class Analysis:
             return live.accumulator.finish(instance, question.percentiles, live.spans)
         keep = question.keep_histograms and instance.rollup_type == "all"
         how = question.interpolation
-        return finish(instance, live.accumulator, question.percentiles, how, live.spans, keep)
+        return finish(instance, live.accumulator, question.percentiles, how, live.spans, live.tail, keep)
 
     def _plan_tail(self) -> Source | None:
         """A source of its own for the tail, so that its instances wait for it; hosts and jobs where all agree."""
@@ -197,8 +202,9 @@ class Analysis:
         logged, self._logged = self._logged, None  # the tail is not logged
         span = None
         if len(tail.records):
-            span = _wider(None, tail.records)
-            self._add(self._tail_source, tail.records)
+            records = on_grid(tail.records, self.question.length_ns)
+            span = _wider(None, records)
+            self._add(self._tail_source, records)
         self._close(self._tail_source, Reading(self._tail_source), span)
         del logged
         return tail.notes
