@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "protocol": {"protocol"}}
 
 # Inside master, from the ground up; a room may import what stands before it, and the ground floor's single files.
-MASTER = ["text", "hosts", "plan", "stats", "rollup", "drivers", "control", "output", "live", "run", "logs", "cli"]
+MASTER = ["text", "stats", "hosts", "rollup", "drivers", "control", "plan", "output", "live", "run", "logs", "cli"]
 
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "record", "luns", "backends", "thread", "commands", "binding"]

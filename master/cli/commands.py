@@ -300,7 +300,6 @@ cli.add_command(steady)
 
 
 def _load(path: Path, defines: tuple[str, ...]) -> Any:
-    from ..control.build import faults
     from ..plan.load import load
 
     pairs = {}
@@ -309,7 +308,7 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
         if not equals or not name:
             raise PlanError(f"-D {define}: say -D NAME=VALUE")
         pairs[name] = value
-    return load(path, pairs, faults)
+    return load(path, pairs)
 
 
 def main() -> None:

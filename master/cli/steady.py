@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..control.choices import CRITERIA
 from ..errors import PlanError
-from ..plan.demands import CRITERIA
 from ..verdicts import ExitCode
 
 if TYPE_CHECKING:
@@ -67,14 +67,15 @@ def _criterion(name: str, limit: str, latency: str, metric: str | None, rollup: 
     """Raises ValueError."""
     from dataclasses import replace
 
-    from ..control.criteria import Criterion, Rule, criterion_named
+    from ..control.choices import USUAL_METRIC, Rule
+    from ..control.criteria import Criterion, criterion_named
     from ..control.focus import Focus
     from ..control.observe import FOCUS_METRICS
     from ..text.metric_amounts import parse_amount
 
     relative = limit.strip().endswith("%")
     if name in (Rule.SNIA, Rule.T):
-        made = Criterion(Rule(name), Focus(metric or "overall_iops", rollup), 2)
+        made = Criterion(Rule(name), Focus(metric or USUAL_METRIC, rollup), 2)
     else:
         made = criterion_named(name, 2, rollup=rollup, latency=latency)
         if metric is None and made.focus.metric not in FOCUS_METRICS:
@@ -90,8 +91,8 @@ def _fitted(criterion: "Criterion", named: "Named", window_s: float) -> "Criteri
 
     length_s = median(named.series.lengths_s)
     fitted = replace(criterion, window=math.ceil(round(window_s / length_s, 3)))
-    if told := fitted.faults():
-        raise PlanError(f"{named.name}, a value every {length_s:g} s: {'; '.join(told)}")
+    if found := "; ".join(text for _, text in fitted.faults()):
+        raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")
     return fitted
 
 

@@ -5,8 +5,8 @@ least squares per second of real time; a relative limit is a percentage of the m
 arithmetic knows nothing of subinterval numbers or rollups, so it serves a running test and finished data alike.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from math import inf, isfinite, sqrt
 
 import numpy as np
@@ -15,7 +15,9 @@ from ..stats.autocorrelation import FLOATS, autocorrelation_time
 from ..stats.confidence import t_quantile
 from ..stats.trend import line
 from ..text.metric_amounts import amount_in_words
+from .choices import FIO, Rule
 from .focus import Focus
+from .observe import focus_on
 
 SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
@@ -23,13 +25,6 @@ SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, 
 FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
 DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be told from noise of a quarter of it
 DRIFT_PROBABILITY = 0.999  # it is looked at every subinterval
-
-
-class Rule(StrEnum):
-    DEVIATION = "deviation"
-    SLOPE = "slope"
-    SNIA = "snia"  # five rounds, excursion and slope
-    T = "t"  # measure's rule: known to an accuracy, with no trend
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +44,28 @@ class Criterion:
     )
 
     @property
+    def name(self) -> str:
+        """What a plan calls it; of a metric that none of fio's six looks at, its rule."""
+        of_fio = (
+            name for name, (rule, metric) in FIO.items() if rule is self.rule and self.focus.metric.startswith(metric)
+        )
+        return next(of_fio, str(self.rule))
+
+    @property
     def looks_back(self) -> int:
         """Subintervals that a score needs."""
         return max(DRIFT_WINDOWS * self.window, FEWEST_FOR_DRIFT) if self.no_drift else self.window
 
-    def faults(self) -> list[str]:
-        """What is wrong with the numbers, a sentence each."""
-        found = []
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the numbers: the field, and a sentence."""
         if self.window < 2:
-            found.append(f"window is {_subintervals(self.window)}; it must be at least two")
+            yield "window", f"window is {_subintervals(self.window)}; it must be at least two"
         if self.rule is Rule.SNIA and self.window % SNIA_ROUNDS:
-            found.append(
-                f"window is {_subintervals(self.window)}; snia has five rounds, so it must be a multiple of five"
-            )
+            size = _subintervals(self.window)
+            yield "window", f"window is {size}; snia has five rounds, so it must be a multiple of five"
         if self.limit < 0 or (self.rule is Rule.T and self.limit == 0):
             least = "above" if self.rule is Rule.T else "at least"
-            found.append(f"limit is {self.in_words(self.limit)}; it must be {least} 0")
-        return found
+            yield "limit", f"limit is {self.in_words(self.limit)}; it must be {least} 0"
 
     def __str__(self) -> str:
         if self.rule is Rule.SNIA:
@@ -99,26 +99,13 @@ class Score:
     )
 
 
-_FIO = {
-    "iops": (Rule.DEVIATION, "overall_iops"),
-    "iops_slope": (Rule.SLOPE, "overall_iops"),
-    "bw": (Rule.DEVIATION, "overall_mib_per_s"),
-    "bw_slope": (Rule.SLOPE, "overall_mib_per_s"),
-    "latency": (Rule.DEVIATION, "overall_service_us_"),
-    "latency_slope": (Rule.SLOPE, "overall_service_us_"),
-}
-CRITERIA = (*_FIO, Rule.SNIA.value, Rule.T.value)  # the names that a plan may use
-
-
 def criterion_named(
     name: str, window: int, limit: float = 2.0, relative: bool = True, rollup: str = "all", latency: str = "mean"
 ) -> Criterion:
     """One of fio's six by its name; `latency` is mean, p50 ... p99_9, of the service time as in fio."""
-    rule, metric = _FIO[name]
-    if not metric.endswith("_"):
-        return Criterion(rule, Focus(metric, rollup), window, limit, relative)
-    fraction = None if latency == "mean" else float(latency[1:].replace("_", ".")) / 100
-    return Criterion(rule, Focus(metric + latency, rollup, fraction), window, limit, relative)
+    rule, metric = FIO[name]
+    metric += latency if metric.endswith("_") else ""
+    return Criterion(rule, focus_on(metric, rollup), window, limit, relative)
 
 
 def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOATS) -> Score:

@@ -5,8 +5,7 @@ with its count, a percentile with its buckets. Columns that are none of these (a
 backlog) have no such sums and can be no focus metrics.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,13 +26,13 @@ from .observation import Interval, Load
 from .phase import Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
-_RATES: Final = ("iops", "mib_per_s")
+RATES: Final = ("iops", "mib_per_s")
 _LATENCIES: Final[dict[str, Callable[[Figures, str], Latency]]] = {
     "service": lambda figures, category: figures.service(category),
     "response": lambda figures, category: figures.response(category),
 }
 FOCUS_METRICS: Final = (
-    *(f"{category}_{rate}" for category in CATEGORIES for rate in _RATES),
+    *(f"{category}_{rate}" for category in CATEGORIES for rate in RATES),
     *(
         f"{category}_{kind}_us_{statistic}"
         for category in CATEGORIES
@@ -45,28 +44,8 @@ FOCUS_METRICS: Final = (
 
 
 def focus_on(metric: str, rollup: str = "all") -> Focus:
-    """The focus of a metric. Raises KeyError for a name that is none of FOCUS_METRICS."""
-    if metric not in FOCUS_METRICS:
-        raise KeyError(metric)
+    """The focus of a metric; whether there is such a metric, check.py says."""
     return Focus(metric, rollup, PERCENTILES.get(metric.partition("_us_")[2]))
-
-
-def faults(metric: str, rollup: str, rollups: Collection[str], controls: bool = False) -> list[str]:
-    """Why `metric` of rollup type `rollup` cannot be looked at, a sentence each; `controls`: IOPS are to steer it."""
-    found = []
-    if metric in METRICS and metric not in FOCUS_METRICS:
-        found.append(f"metric {metric} cannot be looked at: only rates, means, percentiles and CPU can")
-    elif metric not in FOCUS_METRICS:
-        close = get_close_matches(metric, FOCUS_METRICS, 1)
-        found.append(f"there is no metric {metric}" + (f"; did you mean {close[0]}?" if close else ""))
-    elif controls and metric.endswith(_RATES):
-        found.append(f"metric {metric} is what is being set; steer by a latency or by CPU")
-    if rollup not in rollups:
-        close = get_close_matches(rollup, rollups, 1)
-        found.append(
-            f"there is no rollup type {rollup} with instances" + (f"; did you mean {close[0]}?" if close else "")
-        )
-    return found
 
 
 def observe(
@@ -132,7 +111,7 @@ def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstan
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:
     """The focus metric of each of a rollup type's instances, by name, in one subinterval."""
     lengths = figures.merged.presence.length_s
-    if focus.metric in _OVER_TIME or focus.metric.endswith(_RATES):
+    if focus.metric in _OVER_TIME or focus.metric.endswith(RATES):
         values = METRICS[focus.metric].compute(figures)
         return {one.name: _over_time(float(values[one.row]), float(lengths[one.row])) for one in instances}
     prefix, _, _ = focus.metric.partition("_us_")

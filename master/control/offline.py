@@ -10,9 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..stats.autocorrelation import FLOATS
-from .criteria import Criterion, Rule, Score, score
+from .choices import Rule
+from .criteria import Criterion, Score, score
 from .focus import Sample
-from .measure import Goal, Part, judge
+from .measure import Part, judge
+from .spec import CONFIDENCE, MeasureSpec
 
 _ONE = ""  # the name of the series, where instances are asked for
 
@@ -37,7 +39,11 @@ class Series:
 
 
 def first_attained(
-    criterion: Criterion, series: Series, ramp_s: float = 0.0, breaks: Sequence[int] = (), confidence: float = 0.95
+    criterion: Criterion,
+    series: Series,
+    ramp_s: float = 0.0,
+    breaks: Sequence[int] = (),
+    confidence: float = CONFIDENCE,
 ) -> Attained | None:
     """The first window that meets the criterion; None if none does.
 
@@ -77,13 +83,13 @@ def _by_t(
     criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FLOATS, confidence: float
 ) -> tuple[int, Score] | None:
     """The same by measure's rule, whose window is as long as it can be."""
-    goal = Goal(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
+    spec = MeasureSpec(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
     rows = zip(starts, lengths, values, strict=True)
     parts = tuple(
         Part(place, start + length, length, {_ONE: Sample(value * length, length)})
         for place, (start, length, value) in enumerate(rows)
     )
-    found = judge(goal, parts)
+    found = judge(spec, parts)
     if found is None or not found.passed or found.estimate is None:
         return None
     got = found.estimate

@@ -12,7 +12,7 @@ step for ever, and a measurement runs only after the last step. The ancestor's s
 endless gain steps were wrong (its defects 2, 3 and 15); none is here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import copysign, exp, log
 
@@ -62,25 +62,19 @@ class Range:
     high_iops: float
     low_target: float | None = None
     high_target: float | None = None
-    max_iops: float | None = None  # the most it may be set to; None: high_iops
 
-    def faults(self, target: float, metric: str) -> list[str]:
-        """What keeps this range from serving `target` of `metric`, a sentence each."""
+    def faults(self, target: float, metric: str) -> Iterator[tuple[str, str]]:
+        """What keeps this range from serving `target` of `metric`: the field, and a sentence."""
         wanted = amount_in_words(metric, target)
-        found = []
         if not 0 < self.low_iops < self.high_iops:
-            found.append(
-                f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}; low must be above 0 and below high"
-            )
-        if self.max_iops is not None and self.max_iops < self.high_iops:
-            found.append(f"max_iops is {self.max_iops:g}; it must be at least high_iops, {self.high_iops:g}")
+            ends = f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}"
+            yield "low_iops", f"{ends}; low must be above 0 and below high"
         if self.low_target is not None and self.low_target >= target:
             low = amount_in_words(metric, self.low_target)
-            found.append(f"target is {wanted}; it must be above low_target, {low}")
+            yield "target", f"target is {wanted}; it must be above low_target, {low}"
         if self.high_target is not None and self.high_target <= target:
             high = amount_in_words(metric, self.high_target)
-            found.append(f"target is {wanted}; it must be below high_target, {high}")
-        return found
+            yield "target", f"target is {wanted}; it must be below high_target, {high}"
 
     def start(self, target: float) -> float:
         """Where to begin: on the straight line in logarithms between the two ends, else half-way."""
@@ -90,10 +84,6 @@ class Range:
             0.5 if slope is None or self.low_target is None else log(target / self.low_target) / slope / (high - low)
         )
         return exp(low + min(max(share, 0.0), 1.0) * (high - low))
-
-    @property
-    def most_iops(self) -> float:
-        return self.max_iops or self.high_iops
 
     @property
     def slope(self) -> float | None:
@@ -193,7 +183,7 @@ class Pid:
         return [
             f"{name}: {text}"
             for name, target in targets.items()
-            for text in self.loops[name].range.faults(target, self.focus.metric)
+            for _, text in self.loops[name].range.faults(target, self.focus.metric)
         ]
 
     def retargeted(self, targets: Mapping[str, float], number: int) -> "Pid":
@@ -372,13 +362,13 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
 
 
 def _at_bound(loop: Loop, direction: float) -> bool:
-    return loop.iops <= loop.range.low_iops * _CLOSE if direction < 0 else loop.iops * _CLOSE >= loop.range.most_iops
+    return loop.iops <= loop.range.low_iops * _CLOSE if direction < 0 else loop.iops * _CLOSE >= loop.range.high_iops
 
 
 def _stepped(loop: Loop, step: float) -> Loop:
     """The loop with its load moved by `step` in ln(IOPS), within its range."""
     wanted = log(loop.iops) + min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-    low, high = log(loop.range.low_iops), log(loop.range.most_iops)
+    low, high = log(loop.range.low_iops), log(loop.range.high_iops)
     clamped = not low <= wanted <= high
     iops = exp(min(max(wanted, low), high))
     return replace(loop, iops=iops, event="clamped" if clamped and not loop.event else loop.event)

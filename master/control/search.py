@@ -10,16 +10,17 @@ The highest pass is the measurement; the bracket and every probe are rows of fin
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ..rollup.overload import DEFAULT_TOLERANCE
 from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
-from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, Limits, bracket, expected, next_load
 from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
 from .focus import Focus, value_of
 from .observation import Interval
 from .phase import Phase
-from .probe import Probe, Question, probed
+from .probe import Probe, probed
+from .spec import FindSpec
 
 
 class Stage(StrEnum):
@@ -32,9 +33,8 @@ class Stage(StrEnum):
 class Find:
     """State of a search. Loads are totals of the rollup type `all`; every instance of the focus rollup must pass."""
 
-    question: Question
-    resolution: float = 0.02
-    most: int = 12  # probes
+    spec: FindSpec
+    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
     settle: int = 1  # subintervals at a new load that are not used
     look: int = 3  # subintervals at max that are
     capacity: float | None = None  # None until it was measured; a plan may state it
@@ -47,24 +47,9 @@ class Find:
     maxima: int = 1  # runs at max that were begun
     confirmed: bool = False  # the last of them saw what was known already
 
-    def faults(self) -> list[str]:
-        """What is wrong with the numbers, a sentence each."""
-        found = []
-        if not self.question.target > 0:
-            found.append(f"target is {self._target}; it must be above 0")
-        if not self.resolution > 0:
-            found.append(f"resolution is {format_fraction(self.resolution)}; it must be above 0")
-        if self.most < 4:
-            found.append(f"probes is {self.most}; a bracket takes at least 4 (max, a pass, a fail, and the fail again)")
-        return found
-
-    @property
-    def _target(self) -> str:
-        return amount_in_words(self.question.focus.metric, self.question.target)
-
     @property
     def focuses(self) -> tuple[Focus, ...]:
-        return (self.question.focus,)
+        return (self.spec.focus,)
 
     @property
     def may_end(self) -> tuple[int, ...]:
@@ -103,8 +88,8 @@ class Find:
         if found.failed is None:
             why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {found.passed.iops:.6g} IOPS was seen to fail")
             return shortened(replace(so_far, findings=(why,)))
-        if found.width is not None and found.width > self.resolution:
-            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, asked {self.resolution:.1%}")
+        if found.width is not None and found.width > self.spec.resolution:
+            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, asked {self.spec.resolution:.1%}")
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
@@ -124,14 +109,14 @@ class Find:
         if known is None:
             return replace(self, capacity=capacity)
         wider = max(known, capacity) if bracket(self.probes).passed else min(known, capacity)
-        return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.resolution)
+        return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
 
     def _draining(self, interval: Interval) -> "tuple[Find, Decision]":
         owed = sum(load.owed for load in interval.loads["all"].values())
-        if owed > 0 and interval.number - self.since >= self.question.most:
+        if owed > 0 and interval.number - self.since >= self.spec.longest_probe:
             why = Finding(
                 Reason.SEARCH_UNBOUNDED,
-                f"{owed:,} I/Os are still owed after {self.question.most} subintervals at 0 IOPS",
+                f"{owed:,} I/Os are still owed after {self.spec.longest_probe} subintervals at 0 IOPS",
             )
             return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),), say=why.detail)
         if owed > 0:
@@ -139,7 +124,7 @@ class Find:
         return self._start(interval, ())
 
     def _probing(self, interval: Interval) -> "tuple[Find, Decision]":
-        probe = probed(self.question, self.iops, self.seen) if self.seen else None
+        probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
             say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, say=say)
@@ -150,7 +135,7 @@ class Find:
         """The probe's present value, of the instance that is furthest from passing."""
         if not self.seen:
             return ""
-        focus, target = self.question.focus, self.question.target
+        focus, target = self.spec.focus, self.spec.target
         values = {
             name: value_of([one.samples[focus][name] for one in self.seen], focus.fraction)
             for name in self.seen[-1].samples[focus]
@@ -163,7 +148,7 @@ class Find:
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
-        wanted = next_load(self.probes, self.question.target, self._limits())
+        wanted = next_load(self.probes, self.spec.target, self._limits())
         if wanted is None and self._in_doubt():
             state = replace(
                 self, stage=Stage.MAX, since=interval.number + 1, seen=(), maxima=self.maxima + 1, confirmed=False
@@ -187,27 +172,27 @@ class Find:
         """There is no bracket, and only one run at max says that there is none."""
         found = bracket(self.probes)
         one_sided = (found.passed is None) is not (found.failed is None)
-        return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.most
+        return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.spec.probes
 
     def _limits(self) -> Limits:
         assert self.capacity is not None
-        return Limits(self.capacity, self.resolution, self.most, self.maxima, self._lowest())
+        return Limits(self.capacity, self.spec.resolution, self.spec.probes, self.maxima, self._lowest())
 
     def _lowest(self) -> float:
         """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
-        fraction, time_s = self.question.focus.fraction, self.question.most * self.length_s / 2
+        fraction, time_s = self.spec.focus.fraction, self.spec.longest_probe * self.length_s / 2
         return 0.0 if fraction is None or time_s <= 0 else fewest_ios(fraction) / time_s
 
     def result(self) -> tuple[float | None, Bracket]:
         """(the load at which the target is expected, the bracket around it)."""
         found = bracket(self.probes)
-        wanted = None if self.capacity is None else expected(self.probes, self.question.target, self.capacity)
+        wanted = None if self.capacity is None else expected(self.probes, self.spec.target, self.capacity)
         return wanted, found
 
     def _result(self, number: int) -> tuple[Measured, str]:
         """The highest pass is the measurement; findings say what is wrong with the bracket."""
         wanted, found = self.result()
-        name = f"{self.question.focus.metric} <= {self._target}"
+        name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.metric, self.spec.target)}"
         if found.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
             fails = found.failed is not None
@@ -224,9 +209,9 @@ class Find:
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         assert found.width is not None
         say = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
-        if found.width <= self.resolution:
+        if found.width <= self.spec.resolution:
             return window, say
-        detail = f"{say}: {found.width:.1%}, asked {self.resolution:.1%}; {len(self.probes) + self.maxima} probes"
+        detail = f"{say}: {found.width:.1%}, asked {self.spec.resolution:.1%}; {len(self.probes) + self.maxima} probes"
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), say
 
     def _cells(self, probe: Probe) -> dict[str, Cell]:
@@ -235,11 +220,11 @@ class Find:
             "probe": len(self.probes),
             "total_iops": probe.iops,
             "achieved_iops": probe.achieved,
-            "metric": self.question.focus.metric,
-            "target": self.question.target,
+            "metric": self.spec.focus.metric,
+            "target": self.spec.target,
             "value": probe.value,
             "half_width": probe.half_width,
-            "confidence_percent": 100 * self.question.confidence,
+            "confidence_percent": 100 * self.spec.confidence,
             "worst_instance": probe.instance,
             "kept_up": probe.kept_up,
             "answer": probe.answer.value,

@@ -6,10 +6,9 @@ the window so far is above the threshold by more than its half-width at 99.9 %. 
 threshold, since nothing shows that it does. What is kept and worked out does not grow with the step's length.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .batch_means import Batches
 from .decide import State
@@ -18,35 +17,11 @@ from .estimate import estimate
 from .focus import Focus, value_of
 from .observation import Interval
 from .phase import Phase
+from .spec import SloSpec
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is given up
 _ASKED = 4  # instances, the worst, whose certainty is worked out: one is enough
-
-
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """One `slo` of a plan; every instance of the focus rollup must meet it."""
-
-    focus: Focus
-    at_most: float  # in the metric's unit
-    abort_early: bool = False
-    every_s: float = 60.0  # between two alerts
-
-    def __str__(self) -> str:
-        return f"{self.focus.metric} at most {self.in_words(self.at_most)}"
-
-    def in_words(self, value: float, digits: int = 6) -> str:
-        """A value of its metric, with the unit."""
-        return amount_in_words(self.focus.metric, value, digits)
-
-    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
-        """One for each instance of a measurement that missed."""
-        return tuple(
-            Finding(Reason.SLO_MISSED, f"{self}: {'blank' if value is None else self.in_words(value)} of {instance}")
-            for instance, value in values.items()
-            if value is None or value > self.at_most
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +33,7 @@ class Hopes:
     subintervals: int = 0
     batches: tuple[Batches, ...] = ()  # of each such threshold
 
-    def after(self, interval: Interval, thresholds: Sequence[Threshold]) -> "Hopes":
+    def after(self, interval: Interval, thresholds: Sequence[SloSpec]) -> "Hopes":
         """With one more subinterval; they begin anew where a window does."""
         if not interval.whole:
             return Hopes()
@@ -71,7 +46,7 @@ class Hopes:
         )
         return Hopes(first, interval.number, self.subintervals + 1, batches)
 
-    def lost(self, thresholds: Sequence[Threshold]) -> Measured | None:
+    def lost(self, thresholds: Sequence[SloSpec]) -> Measured | None:
         """The window so far, if no rest of the step could mend it; asked of whole batches."""
         if self.subintervals < _FEWEST:
             return None
@@ -83,7 +58,7 @@ class Hopes:
         return None
 
 
-def _surely_above(threshold: Threshold, batches: Batches) -> str:
+def _surely_above(threshold: SloSpec, batches: Batches) -> str:
     """What is certain of the worst instances; "" where nothing is."""
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
@@ -100,7 +75,7 @@ def _surely_above(threshold: Threshold, batches: Batches) -> str:
 class Present:
     """How a threshold stands in one subinterval: the instance with the largest value."""
 
-    threshold: Threshold
+    threshold: SloSpec
     instance: str
     value: float | None  # None: blank everywhere
 
@@ -119,7 +94,7 @@ class Watched:
     """Any state with thresholds over it."""
 
     state: State
-    thresholds: tuple[Threshold, ...]
+    thresholds: tuple[SloSpec, ...]
     hopes: Hopes = field(default_factory=Hopes)  # since the last measurement closed
     alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
 
@@ -186,7 +161,7 @@ def _row(interval: Interval, present: Present) -> Row:
     )
 
 
-def _present(interval: Interval, threshold: Threshold) -> Present:
+def _present(interval: Interval, threshold: SloSpec) -> Present:
     values = {name: interval.value(threshold.focus, name) for name in interval.samples[threshold.focus]}
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:

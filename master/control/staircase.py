@@ -4,6 +4,7 @@ Rule: treads come from a rule (level k), so a staircase without an end climbs un
 subinterval in which a tread's load takes effect belongs to no measurement.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, kept_up
@@ -37,16 +38,14 @@ class Stairs:
         level = self.start * (1 + self.step) ** tread if self.relative else self.start + self.step * tread
         return level if self.end is None or level <= self.end * _END_TOLERANCE else None
 
-    def faults(self) -> list[str]:
-        """What is wrong with the numbers, a sentence each."""
-        found = []
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """What is wrong with the numbers: the field, and a sentence."""
         if self.start <= 0:
-            found.append(f"start is {self.start:g}; it must be above 0")
+            yield "start", f"start is {self.start:g}; it must be above 0"
         if self.step <= 0:
-            found.append(f"step is {self.step:g}; it must be above 0")
+            yield "step", f"step is {self.step:g}; it must be above 0"
         if self.end is not None and self.end < self.start:
-            found.append(f"end is {self.end:g}; it must be at least start, {self.start:g}")
-        return found
+            yield "end", f"end is {self.end:g}; it must be at least start, {self.start:g}"
 
 
 def stairs_of_steps(start: float, end: float, steps: int) -> Stairs:

@@ -15,18 +15,14 @@ import numpy as np
 
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
-from .criteria import Criterion, Rule, Score, fio_block, score
+from .choices import OnLeave, Rule
+from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window, ios, value_of
-from .measure import Goal, Judgement, Part, judge, lacking, unjudged
+from .measure import Judgement, Part, judge, lacking, unjudged
 from .observation import Interval
 from .phase import Phase
-
-
-class OnLeave(StrEnum):
-    NOTE = "note"
-    RESTART = "restart"
-    STOP = "stop"
+from .spec import MeasureSpec, SteadySpec
 
 
 class Stage(StrEnum):
@@ -50,12 +46,8 @@ class Standing:
 class Steady:
     """State of a step that waits for a steady state."""
 
-    criterion: Criterion
-    warmup: int = 0  # subintervals of `ramp`
-    hold: int = 0  # subintervals to hold after attaining; 0: the attained window is the measurement
-    on_leave: OnLeave = OnLeave.RESTART
-    timeout_s: float = 900.0  # since the step began
-    confidence: float = 0.95  # of the rule t
+    spec: SteadySpec
+    warmup: int = 0  # subintervals
     since: int = 0
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be judged, once something has moved it
@@ -64,6 +56,10 @@ class Steady:
     complete: int = 0  # subintervals in the window; of them only what a score looks at is kept, but for the rule t
     attained: int | None = None  # the subinterval with which the criterion was met; None while seeking
     left: tuple[int, ...] = ()  # subintervals in which a steady state was left
+
+    @property
+    def criterion(self) -> Criterion:
+        return self.spec.criterion
 
     @property
     def first(self) -> int:
@@ -95,7 +91,7 @@ class Steady:
             state = state._with(interval)
         standing = state.standing()
         stage, state, measured = state._stage(interval.number, standing)
-        late = interval.end_s - (state.began_s or 0.0) >= self.timeout_s
+        late = interval.end_s - (state.began_s or 0.0) >= self.spec.timeout_s
         if not measured and late:
             measured = (state._timed_out(interval.number, standing),)
         row = Row("steady.csv", state._cells(interval, stage, standing))
@@ -133,7 +129,7 @@ class Steady:
         ends = np.array([part.end_s for part in parts])
         # While it holds, the criterion alone decides; the drift is asked before, and once more at the end.
         held = 0 if self.attained is None else self.parts[-1].number - self.attained
-        criterion = replace(self.criterion, no_drift=False) if 0 < held < self.hold else self.criterion
+        criterion = replace(self.criterion, no_drift=False) if 0 < held < self.spec.hold else self.criterion
         return score(criterion, ends - lengths / 2, lengths, np.array(values, dtype=np.float64))
 
     def _blank(self, instance: str) -> str:
@@ -150,13 +146,13 @@ class Steady:
         return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
 
     def _standing_by_t(self) -> Standing:
-        goal = Goal(self.criterion.focus, self.criterion.limit / 100, self.confidence, min_s=0.0)
-        found = judge(goal, self.parts)
+        spec = MeasureSpec(self.criterion.focus, self.criterion.limit / 100, self.spec.confidence, min_s=0.0)
+        found = judge(spec, self.parts)
         if found is None:
-            return Standing("", None, False, unjudged(goal, self.parts))
+            return Standing("", None, False, unjudged(spec, self.parts))
         if found.estimate is None:
-            return Standing(found.worst, None, False, blank_window(goal.focus, found.worst))
-        return Standing(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, goal)))
+            return Standing(found.worst, None, False, blank_window(spec.focus, found.worst))
+        return Standing(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
 
     def _with(self, interval: Interval) -> "Steady":
         if interval.edited:
@@ -174,20 +170,20 @@ class Steady:
             if not standing.attained:
                 return Stage.SEEKING, self, ()
             state = replace(self, attained=now)
-            return Stage.ATTAINED, state, () if self.hold else (state._measurement(self._window_first(), now),)
+            return Stage.ATTAINED, state, () if self.spec.hold else (state._measurement(self._window_first(), now),)
         if not standing.attained:
             return self._lost(now)
-        if now - self.attained >= self.hold:
+        if now - self.attained >= self.spec.hold:
             return Stage.HOLDING, self, (self._measurement(self.attained + 1, now),)
         return Stage.HOLDING, self, ()
 
     def _lost(self, now: int) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
         assert self.attained is not None
         state = replace(self, left=(*self.left, now))
-        if self.on_leave is OnLeave.RESTART:
+        if self.spec.on_leave is OnLeave.RESTART:
             return Stage.LOST, state.restarted(now + 1), ()
-        stopping = self.on_leave is OnLeave.STOP
-        if stopping or now - self.attained >= self.hold:
+        stopping = self.spec.on_leave is OnLeave.STOP
+        if stopping or now - self.attained >= self.spec.hold:
             return Stage.LOST, state, (state._measurement(self.attained + 1, now),)
         return Stage.LOST, state, ()
 
@@ -205,14 +201,16 @@ class Steady:
             OnLeave.NOTE: (Reason.STEADY_LOST, Severity.NOTE),
             OnLeave.RESTART: (Reason.STEADY_RESTARTED, None),
             OnLeave.STOP: (Reason.STEADY_LOST, Severity.INVALID),
-        }[self.on_leave]
+        }[self.spec.on_leave]
         detail = f"{self.criterion}, left in subinterval {', '.join(map(str, self.left))}"
         return Measured(first, last, findings=(Finding(reason, detail, severity),))
 
     def _timed_out(self, now: int, standing: Standing) -> Measured:
         first = self.parts[-min(len(self.parts), self.criterion.window)].number if self.parts else now + 1
         if self.attained is not None:
-            why = f"attained in subinterval {self.attained}, held {now - self.attained} of {self.hold} subintervals"
+            why = (
+                f"attained in subinterval {self.attained}, held {now - self.attained} of {self.spec.hold} subintervals"
+            )
         elif standing.score is None:
             why = standing.lacks
         else:

@@ -14,6 +14,7 @@ from .decision import Decision, Edit, Measured, Row, interrupted, nothing_measur
 from .focus import Focus
 from .observation import Interval
 from .phase import Phase
+from .spec import TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Steered:
 
     steer: Steer
     judge: Judge
-    timeout_s: float = 900.0  # for the load to settle, since the step began or the target changed
+    timeout_s: float = TIMEOUT_S  # for the load to settle, since the step began or the target changed
     began_s: float | None = None
     measurable: int | None = None
 

@@ -3,14 +3,18 @@
 Rule: everything that the plan leaves open until the hosts are known is said as the plan says it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from ..control.choices import Rule
+from ..control.criteria import Criterion
+from ..control.focus import Focus
+from ..control.spec import ControlSpec, FindSpec, Level, MeasureSpec, PidSpec, SloSpec, StaircaseSpec, SteadySpec
 from ..hosts.spec import HostSpec, Launcher
-from ..text.relative import PlanParameters
-from ..text.units import format_bytes, format_duration, format_fraction
-from .describe_demands import demand_lines
+from ..text.metric_amounts import format_amount
+from ..text.relative import OfStep, PlanParameters
+from ..text.units import format_bytes, format_duration, format_fraction, format_iops
 from .model import ALL, Edit, Live, LunSelection, Plan, RollupSpec, Step, Workload
 from .read.field_types import written
 
@@ -95,14 +99,85 @@ def _rollup(rollup: RollupSpec) -> str:
 
 
 def _step(step: Step) -> list[str]:
-    measure = "measure" if step.demands.fixed else "measure at most"
+    measure = "measure" if step.control.fixed else "measure at most"
     times = [("warmup", step.warmup_s), (measure, step.measuring_s), ("cooldown", step.cooldown_s)]
     shown = ", ".join(f"{name} {format_duration(seconds)}" for name, seconds in times if seconds)
     lines = [f"{step.number:04d} {step.name}: {shown}, subintervals of {format_duration(step.subinterval_s)}"]
     lines += [f"    {_edit(edit)}" for edit in step.edits]
-    lines += [f"    {line}" for line in demand_lines(step.demands)]
+    lines += [f"    {line}" for line in _control(step.control)]
     lines += [f"    note: {note}" for note in step.notes]
     return lines
+
+
+def _control(spec: ControlSpec) -> Iterator[str]:
+    """What a step asks of control: a line for each thing."""
+    match spec.load:
+        case PidSpec() as held:
+            yield _pid(held)
+        case StaircaseSpec() as climbed:
+            yield _staircase(climbed)
+        case FindSpec() as found:
+            target = format_amount(found.focus.metric, found.target)
+            yield (
+                f"find: most total_iops with {_of(found.focus)} at most {target}, "
+                f"within {format_fraction(found.resolution)}, {found.probes} probes"
+            )
+        case None:
+            pass
+    match spec.measurement:
+        case MeasureSpec() as one:
+            yield (
+                f"measure: until {_of(one.focus)} is known to {format_fraction(one.accuracy)} "
+                f"at {format_fraction(one.confidence)} confidence, at least {format_duration(one.min_s)}"
+            )
+        case SteadySpec() as one:
+            yield _steady(one)
+    yield from map(_slo, spec.slo)
+
+
+def _pid(held: PidSpec) -> str:
+    text = f"control: pid holds {_of(held.focus)} at {format_amount(held.focus.metric, held.target)}"
+    ends = held.calibration
+    if ends is None:
+        return f"{text}, in a range that it finds"
+    return f"{text}, from {_level(ends.low_iops)} to {_level(ends.high_iops)} IOPS"
+
+
+def _staircase(climbed: StaircaseSpec) -> str:
+    end = "until it is not kept up with" if climbed.end is None else f"to {_level(climbed.end)}"
+    if climbed.steps is not None:
+        how = f"in {climbed.steps} treads"
+    elif climbed.relative is not None:
+        how = f"by {format_fraction(climbed.relative)} of the load before"
+    else:
+        how = f"by {_level(climbed.step or 0.0)}"
+    return f"staircase: total_iops from {_level(climbed.start)} {end} {how}"
+
+
+def _steady(one: SteadySpec) -> str:
+    made = one.criterion
+    limit = "" if made.rule is Rule.SNIA else f" within {_limit(made)}"
+    held = ", then held for one more" if one.hold else ""
+    return f"steady: {made.name} of {_of(one.focus)}{limit} over {made.window} subintervals{held}"
+
+
+def _limit(made: Criterion) -> str:
+    size = f"{made.limit:g}%" if made.relative else format_amount(made.focus.metric, made.limit)
+    return f"{size} per second" if made.rule is Rule.SLOPE else size
+
+
+def _slo(one: SloSpec) -> str:
+    ends = ", given up early" if one.abort_early else ""
+    runs = f", runs {one.command[0]}" if one.command else ""
+    return f"slo: {_of(one.focus)} at most {format_amount(one.focus.metric, one.at_most)}{ends}{runs}"
+
+
+def _of(focus: Focus) -> str:
+    return focus.metric if focus.rollup == ALL else str(focus)
+
+
+def _level(level: Level) -> str:
+    return format_iops(level) if isinstance(level, OfStep) else f"{level:g}"
 
 
 def _edit(edit: Edit) -> str:
@@ -117,7 +192,7 @@ def _edit(edit: Edit) -> str:
 
 def _total(plan: Plan) -> str:
     steps = len(plan.steps)
-    about = "about" if all(step.demands.fixed for step in plan.steps) else "at most"
+    about = "about" if all(step.control.fixed for step in plan.steps) else "at most"
     return f"{steps} step{'' if steps == 1 else 's'}, {about} {format_duration(planned_s(plan.steps))} in all\n"
 
 

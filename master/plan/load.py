@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import PlanError
-from .checks.cross_section import Judge, nothing_against
 from .model import Plan
 from .read.places import PlanFaults
 from .read.schema_errors import validated
@@ -21,8 +20,8 @@ from .resolve import resolved
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, judge: Judge = nothing_against) -> Plan:
-    """The plan in a file. `defines`: values for its parameters, as from -D; `judge`: what control says of each step.
+def load(path: Path, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
+    """The plan in a file. `defines`: values for its parameters, as from -D.
 
     Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
     """
@@ -32,22 +31,22 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, judge: Judge = not
         raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror or error}; a plan is a YAML file") from None
-    return _read(text, str(path), defines, path, judge)
+    return _read(text, str(path), defines, path)
 
 
-def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES, judge: Judge = nothing_against) -> Plan:
+def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
     """The plan in a text; `name` is what faults call it. Raises PlanFaults."""
-    return _read(text, name, defines, None, judge)
+    return _read(text, name, defines, None)
 
 
-def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, judge: Judge) -> Plan:
+def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None) -> Plan:
     document = parse(text.replace("\r\n", "\n"), name)
     faults = Faults(document)
     faults.found += document.faults
     substituted = substitute(document, defines)
     faults.found += substituted.faults
     doc, removed = validated(substituted.data, faults)
-    plan = resolved(doc, removed, substituted.values, path, faults, judge)
+    plan = resolved(doc, removed, substituted.values, path, faults)
     if plan is None:
         raise PlanFaults(faults.found, document.text)
     return plan

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from ...protocol.messages import Attribute, FileToCreate
+from ..control.spec import ControlSpec
 from ..hosts.spec import HostSpec
 from ..text.relative import PlanParameters, Span, Value
-from .demands import NOTHING, Demands
 from .read.places import Fault, Place, PlanFaults
 from .select.selection import Select
 
@@ -87,13 +87,15 @@ class Step:
     edits: tuple[Edit, ...]  # all that are in force, oldest first: the complete difference to the workloads as created
     subinterval_s: float
     warmup_s: float
-    measure_s: float  # > 0; of each measurement, unless `demands` leave its length open
+    measure_s: float  # > 0; of each measurement, unless `control` leaves its length open
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
     notes: tuple[str, ...] = ()  # what a person should know of how it differs from what was written
     longest_s: float | None = None  # of all measuring together, where that is not measure_s
-    demands: Demands = NOTHING  # of control: when it is measured well, what steers its load, what must hold
+    control: ControlSpec = field(
+        default_factory=ControlSpec
+    )  # when it is measured well, what steers it, what must hold
 
     @property
     def measuring_s(self) -> float:

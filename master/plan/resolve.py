@@ -13,16 +13,14 @@ from ...protocol.messages import FileToCreate
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
-    Judge,
     Known,
-    check_demands,
+    check_control,
     check_edits,
     check_fits,
     check_mixes,
     check_names,
     check_presence,
     check_references,
-    nothing_against,
 )
 from .checks.metrics import check_kinds, check_paced
 from .hosts import hosts_of
@@ -44,7 +42,6 @@ def resolved(
     values: Mapping[str, str],
     path: FilePath | None,
     faults: Faults,
-    judge: Judge = nothing_against,
 ) -> Plan | None:
     """The plan, or None where `faults` has any. `removed`: what was taken out of it for faults of its own."""
     own = _own_attributes(doc, faults)
@@ -67,7 +64,7 @@ def resolved(
     if "hosts" not in lost and doc.may_miss >= len(names):
         faults.add(("may_miss",), f"may_miss: {doc.may_miss} of {len(names)} hosts leaves none; name fewer")
     check_names(schedule, faults)
-    check_demands(doc, schedule, known, judge, faults)
+    check_control(doc, schedule, known, faults)
     check_fits(workloads, luns, faults)
     check_paced(doc, workloads, schedule, faults)
     if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:  # what was taken out might have done it

@@ -13,10 +13,10 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
+from ..control.spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
 from ..text.relative import OfStep, Value
 from ..text.units import format_duration, format_fraction
-from .asked import check_measures, demands_of
-from .demands import RESPONSE, Accurate, Climbed, Demands, Found, Held, Steadied
+from .control_spec import check_measures, control_spec
 from .model import ALL, TOTAL_IOPS, Edit, Step
 from .read.field_types import written
 from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
@@ -61,7 +61,7 @@ def schedule_of(doc: PlanDoc, faults: Faults) -> Schedule:
             schedule.entries.append(edit)
             continue
         elif entry.go is not None:
-            passes = _passes(entry.go, (*path, "go"), doc.defaults, in_force, faults)
+            passes = _passes(entry.go, (*path, "go"), doc, in_force, faults)
             steps = [replace(step, number=number) for number, step in enumerate(passes, count)]
             count += len(steps)
         schedule.entries.append(steps)
@@ -132,13 +132,17 @@ def clause(text: str) -> tuple[str, tuple[str, ...]]:
     return rollup, names
 
 
-def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...], faults: Faults) -> Iterator[Step]:
+def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], faults: Faults) -> Iterator[Step]:
     """A step for each combination of the loop's values; one if there is no loop. Their numbers are all 0."""
     check_measures(go, path, faults)
-    times, notes = _times(go, path, defaults, faults)
-    demands = demands_of(go, path, defaults, times["subinterval_s"], faults)
-    longest_s = None if demands.fixed else _longest_s(demands, times)
-    if isinstance(demands.load, Climbed) and treads(demands.load) is None:
+    times, notes = _times(go, path, doc.defaults, faults)
+    subinterval_s = times["subinterval_s"]
+    warmup, measurement = (round(times[key] / subinterval_s) for key in ("warmup_s", "measure_s"))
+    spec = control_spec(
+        go, path, doc.defaults, FixedSpec(measurement), warmup, subinterval_s, doc.achieved_iops_tolerance, faults
+    )
+    longest_s = None if spec.fixed else _longest_s(spec, times)
+    if isinstance(spec.load, StaircaseSpec) and _levels(spec.load) is None:
         notes = (*notes, "how many treads there will be, and so its length, is not known beforehand")
     place = faults.document.key_place(path)
     for values in _combinations(go, path, faults):
@@ -146,20 +150,19 @@ def _passes(go: GoDoc, path: Path, defaults: TimesDoc, in_force: tuple[Edit, ...
         for suffix, more in _curve(go, name):
             changes = {**values, **more}
             edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
-            asked, said = _without_response(demands) if more.get(TOTAL_IOPS) == MAX else (demands, ())
+            control, said = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
             yield Step(
                 0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *said),
-                longest_s=longest_s, demands=asked,
+                longest_s=longest_s, control=control,
             )  # fmt: skip
 
 
-def _without_response(demands: Demands) -> tuple[Demands, tuple[str, ...]]:
-    """The demands of a curve's run at max, where there is no response time for a threshold to be over; and what is
-    said of it."""
-    kept = tuple(one for one in demands.slo if RESPONSE not in one.metric)
-    dropped = [one.metric for one in demands.slo if RESPONSE in one.metric]
+def _without_response(spec: ControlSpec) -> tuple[ControlSpec, tuple[str, ...]]:
+    """The control of a curve's run at max, where there is no response time for a threshold to be over; and notes."""
+    kept = tuple(one for one in spec.slo if RESPONSE not in one.focus.metric)
+    dropped = [one.focus.metric for one in spec.slo if RESPONSE in one.focus.metric]
     notes = tuple(f"slo of {metric} is not judged at max: there is no response time" for metric in dropped)
-    return replace(demands, slo=kept), notes
+    return replace(spec, slo=kept), notes
 
 
 def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
@@ -172,37 +175,36 @@ def _curve(go: GoDoc, name: str) -> Iterator[tuple[str, dict[str, Value]]]:
         yield f"+{TOTAL_IOPS}={format_fraction(fraction)}", {TOTAL_IOPS: OfStep(fraction, f"{name}+{TOTAL_IOPS}={MAX}")}
 
 
-def _longest_s(demands: Demands, times: Mapping[str, float]) -> float:
+def _longest_s(spec: ControlSpec, times: Mapping[str, float]) -> float:
     """How long, in seconds, measuring may take in all."""
-    match demands.judge:
-        case Accurate() | Steadied() as judge:  # its timeout runs in the warmup, too
-            measured_s = judge.timeout_s
-            if not isinstance(demands.load, Held):
-                measured_s = max(measured_s - times["warmup_s"], 0.0)
-        case None:
-            measured_s = times["measure_s"]
+    if isinstance(spec.measurement, FixedSpec):
+        measured_s = times["measure_s"]
+    else:  # its timeout runs in the warmup, too
+        measured_s = spec.measurement.timeout_s
+        if not isinstance(spec.load, PidSpec):
+            measured_s = max(measured_s - times["warmup_s"], 0.0)
     subinterval_s = times["subinterval_s"]
-    match demands.load:
-        case Held() as held:
-            return _whole(held.timeout_s + measured_s, subinterval_s)
-        case Climbed() as climbed:
+    match spec.load:
+        case PidSpec() as pid:
+            return _whole(pid.timeout_s + measured_s, subinterval_s)
+        case StaircaseSpec() as staircase:
             each_s = times["warmup_s"] + measured_s + subinterval_s
-            return _whole((treads(climbed) or 1) * each_s, subinterval_s)
-        case Found() as found:
-            return found.probes * (found.most + 1) * subinterval_s
+            return _whole((_levels(staircase) or 1) * each_s, subinterval_s)
+        case FindSpec() as find:
+            return find.probes * (find.longest_probe + 1) * subinterval_s
         case None:
             return _whole(measured_s, subinterval_s)
 
 
-def treads(climbed: Climbed) -> int | None:
+def _levels(staircase: StaircaseSpec) -> int | None:
     """How many loads a staircase has; None where that shows only in the run."""
-    start, end, step = climbed.start, climbed.end, climbed.step
-    if climbed.steps is not None:
-        return climbed.steps
+    start, end, step = staircase.start, staircase.end, staircase.step
+    if staircase.steps is not None:
+        return staircase.steps
     if not isinstance(start, float) or not isinstance(end, float) or not 0 < start <= end:
         return None
-    if climbed.relative:
-        return 1 + int(math.log(end / start * 1.001) / math.log1p(climbed.relative))
+    if staircase.relative:
+        return 1 + int(math.log(end / start * 1.001) / math.log1p(staircase.relative))
     return 1 + int((end * 1.001 - start) / step) if isinstance(step, float) and step > 0 else None
 
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import yaml
 
-from ..control.build import faults
 from ..errors import PlanError
 from ..plan.load import load, read
 from ..plan.model import Plan, Step
@@ -32,7 +31,7 @@ class Script:
     def read(self, *more: Entry) -> tuple[Plan, Step]:
         """The plan with the program's entries and `more`, and the last step. Raises PlanFaults."""
         steps = "".join(f"  - {json.dumps(entry, ensure_ascii=False)}\n" for entry in (*self.entries, *more))
-        plan = read(f"{self._text}\nsteps:\n{steps}", self._name, self._defines, faults)
+        plan = read(f"{self._text}\nsteps:\n{steps}", self._name, self._defines)
         return plan, plan.steps[-1]
 
 
@@ -47,9 +46,9 @@ def opened(plan: Plan | Path | str, defines: Mapping[str, str]) -> tuple[Plan, S
         name = "plan"
         if not _span(plan):
             plan = f"{plan}\nsteps: [ go: '{PROBE}' ]\n"
-        found = read(plan, name, defines, faults)
+        found = read(plan, name, defines)
         return found, Script(found, name, defines)
-    found = load(Path(plan), defines, faults)
+    found = load(Path(plan), defines)
     return found, Script(found, str(plan), defines)
 
 

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..control.build import watch
 from ..control.decision import Alert
 from ..plan.model import Step
 
@@ -27,7 +26,7 @@ class Alarms:
     def __init__(self, step: Step, say: Say) -> None:
         self._step = step
         self._say = say
-        self._commands: Mapping[str, tuple[str, ...]] = {str(watch(one)): one.command for one in step.demands.slo}
+        self._commands: Mapping[str, tuple[str, ...]] = {str(one): one.command for one in step.control.slo}
         self._running: set[asyncio.Task[None]] = set()
 
     def ring(self, alert: Alert) -> None:

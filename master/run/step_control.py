@@ -7,9 +7,10 @@ were not read for a run. What only earlier steps can show makes this step one th
 from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
-from ..control.build import Known, faults, state_of
+from ..control.build import Known, state_of
+from ..control.check import faults
 from ..control.decide import State, opening
-from ..plan.demands import RESPONSE
+from ..control.spec import RESPONSE
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured
@@ -24,16 +25,15 @@ def state_for(
     measured: Measured,
 ) -> State:
     """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
-    told = list(faults(step, [rollup.name for rollup in rollups.types]))
+    told = list(faults(step.control, [rollup.name for rollup in rollups.types]))
     if told:
         raise plan.faults([(step.place, text) for _, text in told])
     known = Known(
         instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
-        tolerance=plan.achieved_iops_tolerance,
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
     )
     try:
-        state = state_of(step, known)
+        state = state_of(step.control, known)
     except ValueError as error:
         raise NotMeasured(f"with what the steps before it measured, {error}") from None
     _check_paced(step, rollups, parameters)
@@ -42,12 +42,10 @@ def state_for(
 
 def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Parameters]) -> None:
     """A response time that would never be: the load is max, and nothing will pace it. Raises NoResponse."""
-    demands = step.demands
-    if demands.load is not None:
+    if step.control.load is not None:
         return
-    asked = [*([demands.judge] if demands.judge else []), *demands.slo]
-    for metric, rollup in ((one.metric, one.rollup) for one in asked if RESPONSE in one.metric):
-        for instance in rollups.type(rollup).instances:
+    for metric, rollup in ((focus.metric, focus.rollup) for _, focus in step.control.checked()):
+        for instance in rollups.type(rollup).instances if RESPONSE in metric else ():
             if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
                 raise NoResponse(
                     f"{metric} of {instance} would be blank for ever: where iops is max there is no response time; "

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ivypy.master.control.criteria import Criterion, Rule
+from ivypy.master.control.choices import Rule
+from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.measure import Goal, Measure
+from ivypy.master.control.measure import Measure
 from ivypy.master.control.phase import Phase
 from ivypy.master.control.pid import Range, pid
-from ivypy.master.control.probe import Question
 from ivypy.master.control.search import Find
+from ivypy.master.control.spec import FindSpec, MeasureSpec, SteadySpec
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steer
 from tests.bench.parts.lockstep import measured_together, steady_together
@@ -138,7 +139,7 @@ def quantiles(numbers: Sequence[float]) -> str:
 
 # Measure: a level of 1,000 with 5 % noise, to 2 %.
 
-GOAL = Goal(LATENCY, timeout_s=1e9)
+GOAL = MeasureSpec(LATENCY, timeout_s=1e9)
 LONGEST = 3000  # subintervals
 SHAPES: dict[str, Callable[[int], float]] = {
     "level": lambda number: 1.0,
@@ -289,7 +290,7 @@ WIDELY = ("M/M/1 75%", "M/M/4 40%", "M/M/4 75%", "linear 75%", "M/M/4, step chan
 def searched(name: str, sd: float, rho: float, seed: int) -> tuple[int, bool, bool, float, int] | None:
     """(probes, within 3 %, bracket covers, its width, subintervals); None: no bracket."""
     subject = BY_NAME[name]
-    trace = simulate(subject.plant(seed, sd, rho), Find(Question(LATENCY, subject.target)), 5000)
+    trace = simulate(subject.plant(seed, sd, rho), Find(FindSpec(LATENCY, subject.target)), 5000)
     assert isinstance(trace.state, Find)
     wanted, found = trace.state.result()
     if wanted is None or found.passed is None or found.failed is None or found.width is None:
@@ -352,7 +353,7 @@ def attained(shape: str, rule: Rule, way: str, sd: float, rho: float, seed: int)
     """
     plant = Plant(lambda iops: 1000.0, 1e5, noise(seed, sd, rho), MOVING[shape], iops=1000.0)
     criterion, hold, most = _to_attain(rule, way)
-    trace = simulate(plant, Steady(criterion, hold=hold, timeout_s=1e9), most)
+    trace = simulate(plant, Steady(SteadySpec(criterion, hold=hold, timeout_s=1e9)), most)
     return _came_to(shape, trace.subintervals - 1 if trace.decisions[-1].done else None, hold)
 
 

@@ -2,16 +2,18 @@
 
 import pytest
 
-from ivypy.master.control.criteria import Criterion, Rule, criterion_named
+from ivypy.master.control.choices import Rule
+from ivypy.master.control.criteria import Criterion, criterion_named
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.measure import Goal, Measure
+from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import Interval
 from ivypy.master.control.pid import Range, pid
-from ivypy.master.control.probe import Answer, Question
+from ivypy.master.control.probe import Answer
 from ivypy.master.control.search import Find
-from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.control.slo import Watched
+from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.staircase import Staircase, Stairs
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
@@ -19,11 +21,12 @@ from ivypy.master.verdicts import Reason, Verdict, verdict_of
 from tests.support.control_plants import LATENCY, Plant, asked, linear, mmc, noise, simulate
 
 FIXED = Fixed(2, 60)
-MEASURE = Measure(Goal(LATENCY, accuracy=1e-9), warmup=2)
-STEADY = Steady(criterion_named("iops", 4), warmup=2, hold=4)
+MEASURE = Measure(MeasureSpec(LATENCY, accuracy=1e-9), warmup=2)
+SHORT = MeasureSpec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
+STEADY = Steady(SteadySpec(criterion_named("iops", 4), hold=4), warmup=2)
 STAIRS = Staircase(Stairs(100.0, 100.0), Fixed(1, 3))  # from its second on, a tread also has a subinterval of two loads
-SEARCH = Find(Question(LATENCY, 2500.0))
-UNSTEADY = Steady(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0), warmup=2)
+SEARCH = Find(FindSpec(LATENCY, 2500.0))
+UNSTEADY = Steady(SteadySpec(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
 
 def cut(state: State, after: int) -> Measured:
@@ -79,9 +82,9 @@ def test_what_was_to_be_reached_and_was_not_stays_unreached() -> None:
 
 def test_a_threshold_is_judged_on_what_there_is() -> None:
     for at_most, missed in ((1.0, [Reason.SLO_MISSED]), (1e9, [])):
-        got = cut(Watched(FIXED, (Threshold(LATENCY, at_most),)), 13)
+        got = cut(Watched(FIXED, (SloSpec(LATENCY, at_most),)), 13)
         assert [finding.reason for finding in got.findings] == [*SHORTENED, *missed]
-    unmeasured = cut(Watched(FIXED, (Threshold(LATENCY, 1.0),)), 2)
+    unmeasured = cut(Watched(FIXED, (SloSpec(LATENCY, 1.0),)), 2)
     assert [finding.reason for finding in unmeasured.findings] == INTERRUPTED
 
 
@@ -134,12 +137,12 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
     "state",
     [
         Fixed(2, 30),
-        Measure(Goal(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
-        Steady(criterion_named("iops", 4), warmup=2, hold=9, timeout_s=400.0),
-        Staircase(Stairs(100.0, 100.0, end=800.0), Measure(Goal(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0))),
+        Measure(MeasureSpec(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
+        Steady(SteadySpec(criterion_named("iops", 4), hold=9, timeout_s=400.0), warmup=2),
+        Staircase(Stairs(100.0, 100.0, end=800.0), Measure(SHORT)),
         SEARCH,
         Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}), MEASURE),
-        Watched(Fixed(1, 200), (Threshold(LATENCY, 1000.0, abort_early=True),)),
+        Watched(Fixed(1, 200), (SloSpec(LATENCY, 1000.0, abort_early=True),)),
     ],
     ids=lambda state: type(state).__name__,
 )

@@ -6,19 +6,21 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
-from ivypy.master.control.criteria import Criterion, Rule
+from ivypy.master.control.check import metric_fault, rollup_fault
+from ivypy.master.control.choices import Rule
+from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.estimate import estimates
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import value_of
-from ivypy.master.control.measure import Goal, Measure
+from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import Interval, Load
-from ivypy.master.control.observe import FOCUS_METRICS, faults, focus_on, loads, observed, samples
+from ivypy.master.control.observe import FOCUS_METRICS, focus_on, loads, observed, samples
 from ivypy.master.control.pid import Range, pid
-from ivypy.master.control.probe import Question
 from ivypy.master.control.sample_matrix import columns_of
 from ivypy.master.control.search import Find
-from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.control.slo import Watched
+from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.staircase import Staircase, Stairs
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
@@ -109,17 +111,17 @@ def test_loads_are_counted_per_instance() -> None:
 def test_a_state_is_shown_what_it_looks_at() -> None:
     """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
     p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
-    measure = Measure(Goal(p99))
+    measure = Measure(MeasureSpec(p99))
     control = pid(cpu, 50, {"all": Range(1, 2)})
     states: list[State] = [
         Fixed(0, 1),
         measure,
-        Steady(Criterion(Rule.DEVIATION, p99, 2)),
+        Steady(SteadySpec(Criterion(Rule.DEVIATION, p99, 2))),
         Steered(control, measure),
         Steered(AutoPid(p99, 1000, ("h1", "h2")), Fixed(0, 1)),
         Staircase(Stairs(1, 1), measure),
-        Find(Question(p99, 1000)),
-        Watched(Steered(control, measure), (Threshold(p99, 1000),)),
+        Find(FindSpec(p99, 1000)),
+        Watched(Steered(control, measure), (SloSpec(p99, 1000),)),
     ]
     for state in states:
         found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)
@@ -147,10 +149,5 @@ def test_every_focus_metric_is_a_metric() -> None:
     ],
 )
 def test_what_cannot_be_looked_at_says_why(metric: str, rollup: str, controls: bool, fault: str) -> None:
-    found = faults(metric, rollup, ["all", "host"], controls)
+    found = [*filter(None, [metric_fault(metric, controls), rollup_fault(rollup, ["all", "host"])])]
     assert fault in found[0] if fault else not found
-
-
-def test_an_unknown_metric_has_no_focus() -> None:
-    with pytest.raises(KeyError):
-        focus_on("overall_service_us_max")

@@ -261,12 +261,11 @@ def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
         (Range(0, 50), "low must be above 0"),
         (Range(100, 200, 2500), "above low_target"),
         (Range(100, 200, 10, 1500), "below high_target"),
-        (Range(100, 200, max_iops=150), "at least high_iops"),
-        (Range(100, 200, 10, 3000, 300), ""),
+        (Range(100, 200, 10, 3000), ""),
     ],
 )
 def test_a_range_that_cannot_serve_says_why(given: Range, fault: str) -> None:
-    found = given.faults(2000, "overall_response_us_mean")
+    found = [text for _, text in given.faults(2000, "overall_response_us_mean")]
     assert fault in found[0] if fault else not found
 
 

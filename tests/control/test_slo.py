@@ -14,7 +14,8 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample, merged
 from ivypy.master.control.observation import Interval
-from ivypy.master.control.slo import Threshold, Watched
+from ivypy.master.control.slo import Watched
+from ivypy.master.control.spec import SloSpec
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import checked
 
@@ -41,7 +42,7 @@ def drive(state: State, values: Callable[[int], dict[str, float | None]], most: 
 
 
 def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -> Watched:
-    return Watched(Fixed(2, measurement), (Threshold(FOCUS, at_most, **more),))  # type: ignore[arg-type]
+    return Watched(Fixed(2, measurement), (SloSpec(FOCUS, at_most, **more),))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])

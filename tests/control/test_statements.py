@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ivypy.master.control.criteria import Rule
+from ivypy.master.control.choices import Rule
 from tests.bench.control import (
     BY_NAME,
     MOVING,

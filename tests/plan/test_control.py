@@ -2,11 +2,12 @@
 
 import pytest
 
-from ivypy.master.control import build, criteria, estimate, measure, steady
+from ivypy.master.control import build
 from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.pid import Pid
+from ivypy.master.control.spec import Calibration, ControlSpec, FixedSpec, MeasureSpec, PidSpec, SteadySpec
 from ivypy.master.control.steer import Steered
-from ivypy.master.plan import demands as d
 from ivypy.master.plan.checks.metrics import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
@@ -23,21 +24,21 @@ P99 = "overall_response_us_p99"
 
 def plan(*goes: str, rest: str = "") -> Plan:
     steps = "".join(f"  - go: {{ name: s{i}, {go}, subinterval: 5s }}\n" for i, go in enumerate(goes))
-    return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml", judge=build.faults)
+    return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml")
 
 
 def judged(text: str) -> Fault | None:
     """The only fault of a plan, if it has one."""
     try:
-        read(text, "p.yaml", judge=build.faults)
+        read(text, "p.yaml")
     except PlanFaults as faults:
         (fault,) = faults.faults
         return fault
     return None
 
 
-def asked(go: str, rest: str = "") -> d.Demands:
-    return plan(go, rest=rest).steps[0].demands
+def asked(go: str, rest: str = "") -> ControlSpec:
+    return plan(go, rest=rest).steps[0].control
 
 
 @pytest.mark.parametrize(
@@ -91,16 +92,9 @@ def test_an_amount_in_words_says_its_unit(metric: str, amount: float, words: str
     assert amount_in_words(metric, amount) == words
 
 
-def test_the_plans_words_are_controls_words() -> None:
-    assert d.CRITERIA == criteria.CRITERIA
-    assert d.WINDOWS == tuple(str(one) for one in measure.Window)
-    assert d.CORRECTIONS == tuple(str(one) for one in estimate.Correction)
-    assert d.ON_LEAVE == tuple(str(one) for one in steady.OnLeave)
-
-
 def test_a_measure_by_accuracy() -> None:
-    got = asked("measure: { metric: overall_iops, accuracy: 1%, rollup: host, timeout: 10m }").judge
-    assert got == d.Accurate("overall_iops", "host", 0.01, 0.95, 60.0, 600.0, "longest", "effective")
+    got = asked("measure: { metric: overall_iops, accuracy: 1%, rollup: host, timeout: 10m }").measurement
+    assert got == MeasureSpec(Focus("overall_iops", "host"), 0.01, timeout_s=600.0)
 
 
 def test_a_time_is_a_measurement_of_fixed_length() -> None:
@@ -110,8 +104,8 @@ def test_a_time_is_a_measurement_of_fixed_length() -> None:
 def test_a_steps_own_judge_stands_above_the_defaults() -> None:
     defaults = "defaults: { measure: { metric: overall_iops } }\n"
     made = plan("warmup: 5s", "measure: 20s", "steady: { criterion: iops }", rest=defaults)
-    kinds = [type(step.demands.judge) for step in made.steps]
-    assert kinds == [d.Accurate, type(None), d.Steadied]
+    kinds = [type(step.control.measurement) for step in made.steps]
+    assert kinds == [MeasureSpec, FixedSpec, SteadySpec]
     assert made.steps[1].measure_s == 20.0
 
 
@@ -126,17 +120,17 @@ def test_a_steps_own_judge_stands_above_the_defaults() -> None:
     ],
 )
 def test_a_steady_state(keys: str, metric: str, limit: float, relative: bool) -> None:
-    got = asked(f"steady: {{ {keys}, window: 60s }}").judge
-    assert isinstance(got, d.Steadied)
-    assert (got.metric, got.relative, got.window) == (metric, relative, 12)
-    assert got.limit == pytest.approx(limit)
+    got = asked(f"steady: {{ {keys}, window: 60s }}").measurement
+    assert isinstance(got, SteadySpec)
+    assert (got.focus.metric, got.criterion.relative, got.criterion.window) == (metric, relative, 12)
+    assert got.criterion.limit == pytest.approx(limit)
 
 
 def test_feedback_control_in_a_range_that_refers_to_a_step() -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 5% of step s0, high_iops: 90% of step s0 }} }}"
-    got = plan("measure: 5s", pid).steps[1].demands.load
-    ends = d.Calibration(OfStep(0.05, "s0"), OfStep(0.9, "s0"), None, None)
-    assert got == d.Held(P99, "all", 1000.0, ends, 900.0)
+    got = plan("measure: 5s", pid).steps[1].control.load
+    ends = Calibration(OfStep(0.05, "s0"), OfStep(0.9, "s0"))
+    assert got == PidSpec(Focus(P99, "all", 0.99), 1000.0, ends)
 
 
 def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:
@@ -442,14 +436,15 @@ def test_a_plan_whose_workload_could_not_be_read_is_not_told_what_it_lacks() -> 
 
 def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
     made = plan(f"iops_curve: [10%], slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: overall_iops, at_most: 5 }}]")
-    assert [len(step.demands.slo) for step in made.steps] == [1, 2]
+    assert [len(step.control.slo) for step in made.steps] == [1, 2]
     assert "not judged at max" in made.steps[0].notes[-1]
 
 
 @pytest.mark.parametrize("end", ["auto: true", "low_iops: 1000, high_iops: 10k"])
 def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
-    (step,) = plan(f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}").steps
-    state = build.state_of(step, build.Known({"all": ["all"]}, 0.1, lambda *_: 0.0))
+    pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}"
+    spec = asked(pid, rest="achieved_iops_tolerance: 10%\n")
+    state = build.state_of(spec, build.Known({"all": ["all"]}, lambda *_: 0.0))
     assert isinstance(state, Steered) and isinstance(state.steer, (AutoPid, Pid))
     assert state.steer.rules.tolerance == 0.1
 
@@ -462,7 +457,7 @@ steps:
   - go: {{ name: b, find: {{ metric: {P99}, target: 0 }} }}
 """)
     with pytest.raises(PlanFaults) as caught:
-        read(text, "p.yaml", judge=build.faults)
+        read(text, "p.yaml")
     assert [(fault.place.line, fault.text.partition(";")[0]) for fault in caught.value.faults] == [
         (1, "there is no metric overall_iopz"),
         (1, "unknown key 'lease' in defaults"),

@@ -30,7 +30,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 async def test_a_command_that_outlives_the_step_is_killed_with_what_it_started(tmp_path: Path) -> None:
     told: list[str] = []
-    step: Any = SimpleNamespace(name="s", demands=SimpleNamespace(slo=()))
+    step: Any = SimpleNamespace(name="s", control=SimpleNamespace(slo=()))
     alarms = Alarms(step, lambda host, kind, text: told.append(text))
     child = tmp_path / "child"
     command = ("sh", "-c", f"sleep 1000 & echo $! > {child}.new; mv {child}.new {child}; wait")
@@ -68,7 +68,7 @@ def those_of(mark: str) -> list[str]:
 @pytest.mark.parametrize("turns", range(1, 7))
 async def test_a_command_that_has_only_just_begun_is_killed_with_what_it_started(tmp_path: Path, turns: int) -> None:
     told: list[str] = []
-    step: Any = SimpleNamespace(name="s", demands=SimpleNamespace(slo=()))
+    step: Any = SimpleNamespace(name="s", control=SimpleNamespace(slo=()))
     alarms = Alarms(step, lambda host, kind, text: told.append(text))
     child, mark = tmp_path / "child", f"all={tmp_path}"
     command = ("sh", "-c", f"sleep 1000 & : > {child}; wait")

@@ -4,12 +4,13 @@ Rule: only what is certain without the test hosts. A name of something that was 
 out, is not called unknown.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 from ....protocol.geometry import misfits
 from ....protocol.parameters import MAX
+from ...control.check import faults as control_faults
 from ...text.relative import NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
@@ -68,20 +69,10 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Itera
                     yield f"the plan has no {attribute} {value!r}{suggestion(value, names)}"
 
 
-# What speaks against a step's demands: the keys below its `go`, and a sentence each. The second argument: the plan's
-# rollup types; None where some were lost to a fault.
-Judge = Callable[[Step, Collection[str] | None], Iterable[tuple[Path, str]]]
-
-
-def nothing_against(step: Step, rollups: Collection[str] | None) -> Iterable[tuple[Path, str]]:
-    """For readers that know nothing of control; the session asks it before anything is touched."""
-    return ()
-
-
-def check_demands(doc: PlanDoc, schedule: Schedule, known: Known, judge: Judge, faults: Faults) -> None:
-    """What control has against any step, at the key where it stands: in the step, or in `defaults`."""
+def check_control(doc: PlanDoc, schedule: Schedule, known: Known, faults: Faults) -> None:
+    """What is wrong with any step's control, at the key where it stands: in the step, or in `defaults`."""
     for entry, step in schedule.steps():
-        for keys, text in judge(step, known.rollups):
+        for keys, text in control_faults(step.control, known.rollups):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
             faults.add((*(("steps", entry, "go") if own else ("defaults",)), *keys), text)
 

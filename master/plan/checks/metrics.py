@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ....protocol.parameters import MAX, Iosequencer
-from ..demands import RESPONSE, Accurate, Found, Held, Steadied
-from ..model import ALL, TOTAL_IOPS, Edit, Step, Workload
+from ...control.spec import RESPONSE
+from ..model import ALL, TOTAL_IOPS, Edit, Workload
 from ..read.schema import PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule
@@ -24,10 +24,11 @@ Kind = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
     """No step judges by a response time where some workload is certain to run at max, and so has none."""
     for entry, step in schedule.steps():
-        if step.demands.load is not None:
+        if step.control.load is not None:
             continue
         at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
-        for keys, metric, _ in _judged_by(step) if at_max is not None else ():
+        for keys, focus in step.control.checked() if at_max is not None else ():
+            metric = focus.metric
             if RESPONSE in metric:
                 place = _place(doc, entry, keys)
                 what = (
@@ -42,10 +43,11 @@ def check_kinds(
 ) -> None:
     """No step looks at a kind of I/O that it cannot have: it would wait for it until its timeout."""
     asked = [
-        (entry, step, keys, metric, rollup)
+        (entry, step, keys, focus.metric, focus.rollup)
         for entry, step in schedule.steps()
-        for keys, metric, rollup in (*_judged_by(step), *_steered_by(step))
-        if any(kind_of(metric)) and not (keys[0] == "slo" and metric.endswith(_RATES))  # a rate of 0 meets it
+        for keys, focus in (*step.control.checked(), *step.control.steered())
+        if any(kind_of(focus.metric))
+        and not (keys[0] == "slo" and focus.metric.endswith(_RATES))  # a rate of 0 meets it
     ]
     if not asked or not workloads:
         return
@@ -118,26 +120,6 @@ def _place(doc: PlanDoc, entry: int, keys: Path) -> Path:
     """Where a metric stands: in the step, or in `defaults`."""
     own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
     return (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
-
-
-def _judged_by(step: Step) -> Iterator[tuple[Path, str, str]]:
-    """What decides a step's measurement or its thresholds: its keys, the metric and the rollup type."""
-    match step.demands.judge:
-        case Accurate() as accurate:
-            yield ("measure",), accurate.metric, accurate.rollup
-        case Steadied() as steadied:
-            yield ("steady",), steadied.metric, steadied.rollup
-    for i, threshold in enumerate(step.demands.slo):
-        yield ("slo", i), threshold.metric, threshold.rollup
-
-
-def _steered_by(step: Step) -> Iterator[tuple[Path, str, str]]:
-    """What sets a step's load."""
-    match step.demands.load:
-        case Held() as held:
-            yield ("control", "pid"), held.metric, held.rollup
-        case Found() as found:
-            yield ("find",), found.metric, found.rollup
 
 
 def _at_max(workload: Workload, edits: Iterable[Edit]) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.parameters import PARAMETERS
 from ...hosts.spec import HostSpec, Launcher
+from ...rollup.overload import DEFAULT_TOLERANCE
 from ...text.units import format_duration
 from ..model import OnIoError
 from .field_types import (
@@ -332,6 +333,6 @@ class PlanDoc(Section):
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
         "How much of what fell due for a workload instance, or for all of a rollup instance's, may be left over before "
         "a step counts as not having reached its IOPS.",
-        0.0025,
+        DEFAULT_TOLERANCE,
     )
     on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about("count them, or stop the run.", OnIoError.COUNT)

@@ -3,12 +3,17 @@
 Rule: as in schema.py. Amounts stay text here, since their unit is the metric's, which stands in another key.
 """
 
+import math
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, OnLeave, Rule, Window
+from ...control.criteria import Criterion
+from ...control.estimate import Correction
+from ...control.observe import focus_on
+from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
 from ...text.units import format_iops, format_number, parse_fraction, parse_iops
-from ..demands import CORRECTIONS, CRITERIA, ON_LEAVE, WINDOWS
 from ..model import ALL
 from .field_types import (
     FLAG,
@@ -26,6 +31,14 @@ from .field_types import (
     scalar,
 )
 from .section import Section, about, one_or_many
+
+# For their defaults.
+_MEASURE: Final = MeasureSpec(focus_on(USUAL_METRIC))
+_STEADY: Final = SteadySpec(Criterion(Rule.DEVIATION, _MEASURE.focus, 2))
+_PID: Final = PidSpec(_MEASURE.focus, math.nan)
+_FIND: Final = FindSpec(_MEASURE.focus, math.nan)
+_SLO: Final = SloSpec(_MEASURE.focus, math.nan)
+_STEADY_WINDOW_S: Final = 30.0
 
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
 _LEVEL: Final = scalar(
@@ -73,18 +86,21 @@ class MeasureDoc(Section):
     time: Annotated[float | None, duration_field()] = about("Measure for this long.")
     metric: Annotated[str | None, TEXT] = _metric(None)
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be known so well.")
-    accuracy: Annotated[float, fraction_field()] = about("Half-width of the confidence interval, of the value.", 0.02)
-    confidence: Annotated[float, _CONFIDENCE] = about("Of the interval.", 0.95)
-    min: Annotated[float, duration_field()] = about("The shortest window.", 60.0)
+    accuracy: Annotated[float, fraction_field()] = about(
+        "Half-width of the confidence interval, of the value.", _MEASURE.accuracy
+    )
+    confidence: Annotated[float, _CONFIDENCE] = about("Of the interval.", _MEASURE.confidence)
+    min: Annotated[float, duration_field()] = about("The shortest window.", _MEASURE.min_s)
     timeout: Annotated[float, duration_field()] = about(
-        "Since the step began; then it is invalid, with the best window that was seen.", 900.0
+        "Since the step began; then it is invalid, with the best window that was seen.", _MEASURE.timeout_s
     )
-    window: Annotated[str, choice_field(WINDOWS)] = about(
-        "longest: since the warmup, less what a trend spoils; shortest: ivy's rule, too sure of itself.", "longest"
+    window: Annotated[Window, choice_field(Window)] = about(
+        "longest: since the warmup, less what a trend spoils; shortest: ivy's rule, too sure of itself.",
+        _MEASURE.window,
     )
-    correction: Annotated[str, choice_field(CORRECTIONS)] = about(
+    correction: Annotated[Correction, choice_field(Correction)] = about(
         "effective: by the autocorrelation time; factor_two: ivy's, twice the width of independent samples.",
-        "effective",
+        _MEASURE.correction,
     )
 
 
@@ -97,24 +113,24 @@ class SteadyDoc(Section):
     limit: Annotated[str, _AMOUNT] = about(
         "Largest distance from the window's mean, or its slope per second: a percentage of the mean, or an amount "
         "of the metric. snia has its own; of t, the accuracy.",
-        "2%",
+        f"{_STEADY.criterion.limit:g}%",
     )
-    window: Annotated[float, duration_field()] = about("What is judged; at least two subintervals.", 30.0)
+    window: Annotated[float, duration_field()] = about("What is judged; at least two subintervals.", _STEADY_WINDOW_S)
     ramp: Annotated[float | None, duration_field()] = about("Not judged, at the beginning (the step's warmup).")
-    latency: Annotated[str | None, choice_field(("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99"))] = about(
+    latency: Annotated[str | None, choice_field(LATENCIES)] = about(
         "Which service time the latency criteria look at (mean)."
     )
     metric: Annotated[str | None, TEXT] = about("What snia and t look at (overall_iops).")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which has to stay steady.", False)
-    on_leave: Annotated[str, choice_field(ON_LEAVE)] = about(
-        "When it is left while it is to hold: note, restart or stop.", "restart"
+    on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
+        "When it is left while it is to hold: note, restart or stop.", _STEADY.on_leave
     )
     no_drift: Annotated[bool, FLAG] = about(
         "Also ask that the trend of three windows stays within the limit for one more.", False
     )
-    confidence: Annotated[float, _CONFIDENCE] = about("Of t.", 0.95)
-    timeout: Annotated[float, duration_field()] = about("Since the step began; then it is invalid.", 900.0)
+    confidence: Annotated[float, _CONFIDENCE] = about("Of t.", _STEADY.confidence)
+    timeout: Annotated[float, duration_field()] = about("Since the step began; then it is invalid.", _STEADY.timeout_s)
 
 
 class PidDoc(Section):
@@ -128,7 +144,7 @@ class PidDoc(Section):
     low_target: Annotated[str | None, _AMOUNT] = about("The metric there; below the target.")
     high_iops: Annotated[Any, _LEVEL] = about("The most load of an instance.")
     high_target: Annotated[str | None, _AMOUNT] = about("The metric there; above the target.")
-    timeout: Annotated[float, duration_field()] = about("For the load to settle.", 900.0)
+    timeout: Annotated[float, duration_field()] = about("For the load to settle.", _PID.timeout_s)
 
 
 class ControlDoc(Section):
@@ -152,11 +168,11 @@ class FindDoc(Section):
     metric: Annotated[str, TEXT] = _metric()
     target: Annotated[str, _AMOUNT] = Field(description="What passes: an amount of the metric with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
-    resolution: Annotated[float, fraction_field()] = about("Width of the bracket.", 0.02)
-    confidence: Annotated[float, _CONFIDENCE] = about("Of each answer.", 0.99)
-    probes: Annotated[int, count_field(4, 1000)] = about("At most so many, the run at max included.", 12)
+    resolution: Annotated[float, fraction_field()] = about("Width of the bracket.", _FIND.resolution)
+    confidence: Annotated[float, _CONFIDENCE] = about("Of each answer.", _FIND.confidence)
+    probes: Annotated[int, count_field(4, 1000)] = about("At most so many, the run at max included.", _FIND.probes)
     longest_probe: Annotated[int, count_field(10, 10_000)] = about(
-        "Subintervals after which a probe that is not clear is left.", 48
+        "Subintervals after which a probe that is not clear is left.", _FIND.longest_probe
     )
 
 
@@ -168,7 +184,7 @@ class OnBreakDoc(Section):
         "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
         "environment."
     )
-    every: Annotated[float, duration_field(1.0)] = about("At most once in so long.", 60.0)
+    every: Annotated[float, duration_field(1.0)] = about("At most once in so long.", _SLO.every_s)
 
 
 class SloDoc(Section):

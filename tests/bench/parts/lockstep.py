@@ -10,10 +10,12 @@ from math import ceil, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion, Rule
+from ivypy.master.control.choices import Rule
+from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion
 from ivypy.master.control.estimate import estimates
-from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND, Goal
+from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND
 from ivypy.master.control.sample_matrix import Columns
+from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.stats.autocorrelation import FLOATS, autocorrelation_times
 from ivypy.master.stats.confidence import t_quantile
 from ivypy.master.stats.trend import trend_probabilities
@@ -31,7 +33,7 @@ class Stopped:
     half_width: float
 
 
-def measured_together(goal: Goal, values: FLOATS, length_s: float) -> list[Stopped | None]:
+def measured_together(goal: MeasureSpec, values: FLOATS, length_s: float) -> list[Stopped | None]:
     """The measurement of each column of `values` (n, runs); None where it does not end within them."""
     found: list[Stopped | None] = [None] * values.shape[1]
     running = np.arange(values.shape[1])

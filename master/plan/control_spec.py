@@ -1,4 +1,4 @@
-"""From what a `go` says of control to its demands: what excludes what, and amounts in the unit of their metric.
+"""From what a `go` says of control to its spec: what excludes what, and amounts in the unit of their metric.
 
 Rule: what a step says itself stands above what `defaults` says. Keys that would decide the same thing - `measure` and
 `steady`, `control`, `staircase` and `find` - cannot stand beside each other.
@@ -6,37 +6,51 @@ Rule: what a step says itself stands above what `defaults` says. Keys that would
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
+from ..control.choices import FIO, LATENCIES, USUAL_METRIC, Rule
+from ..control.criteria import Criterion, criterion_named
+from ..control.observe import focus_on
+from ..control.spec import (
+    Calibration,
+    ControlSpec,
+    FindSpec,
+    FixedSpec,
+    Level,
+    MeasureSpec,
+    PidSpec,
+    SloSpec,
+    StaircaseSpec,
+    SteadySpec,
+)
 from ..text.metric_amounts import parse_amount
-from .demands import Accurate, Calibration, Climbed, Demands, Found, Held, Level, Steadied, Threshold
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
 
 _LOADS: Final = ("control", "staircase", "iops_curve", "find")
-_JUDGES: Final = ("measure", "steady")
-_FIO: Final = {
-    "iops": "overall_iops",
-    "bw": "overall_mib_per_s",
-    "latency": "overall_service_us_",
-}
+_MEASUREMENTS: Final = ("measure", "steady")
 _CALIBRATION: Final = ("low_iops", "low_target", "high_iops", "high_target")
 
 
-def demands_of(go: GoDoc, path: Path, defaults: TimesDoc, subinterval_s: float, faults: Faults) -> Demands:
-    """What the `go` at `path` asks, with what it leaves to `defaults`."""
+def control_spec(
+    go: GoDoc, path: Path, defaults: TimesDoc, fixed: FixedSpec, warmup: int, subinterval_s: float, tolerance: float,
+    faults: Faults,
+) -> ControlSpec:  # fmt: skip
+    """What the `go` at `path` asks of control, with what it leaves to `defaults`. `fixed`: its measurement by time."""
     for text in _exclusions(go):
         faults.add_key((*path, text[0]), text[1])
-    judge: Accurate | Steadied | None = None
-    steady, measure = _judge(go, defaults)
+    measurement: FixedSpec | MeasureSpec | SteadySpec = fixed
+    steady, measure = _measurement(go, defaults)
     if go.find is None:
         if steady is not None:
-            judge = _steady(steady, _at(go, path, "steady"), subinterval_s, faults)
+            measurement = _steady(steady, _at(go, path, "steady"), subinterval_s, faults)
         elif measure is not None and measure.metric is not None:
-            judge = _accurate(measure)
-    return Demands(judge, _load(go, path, defaults, faults), _slo(go, path, defaults, faults))
+            measurement = _accurate(measure, measure.metric)
+    load = _load(go, path, defaults, faults)
+    return ControlSpec(subinterval_s, warmup, measurement, load, _slo(go, path, defaults, faults), tolerance)
 
 
 def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:
@@ -59,7 +73,7 @@ def _exclusions(go: GoDoc) -> Iterator[tuple[str, str]]:
     for name in given[1:]:
         yield name, f"{name} and {given[0]} both set the load; make it two steps"
     if go.find is not None:
-        for name in _JUDGES:
+        for name in _MEASUREMENTS:
             if getattr(go, name) is not None:
                 yield name, f"find takes its own measurements; remove {name}"
     if go.loop is not None and given:
@@ -68,7 +82,7 @@ def _exclusions(go: GoDoc) -> Iterator[tuple[str, str]]:
             yield given[0], f"{given[0]} and the loop's {sorted(looped)[0]} both set the load; remove one"
 
 
-def _judge(go: GoDoc, defaults: TimesDoc) -> tuple[SteadyDoc | None, MeasureDoc | None]:
+def _measurement(go: GoDoc, defaults: TimesDoc) -> tuple[SteadyDoc | None, MeasureDoc | None]:
     """The one that holds: the step's own, else the one of `defaults`."""
     if go.steady is not None or go.measure is not None:
         return go.steady, go.measure
@@ -80,40 +94,38 @@ def _at(go: GoDoc, path: Path, key: str) -> Path:
     return (*path, key) if getattr(go, key) is not None else ("defaults", key)
 
 
-def _accurate(doc: MeasureDoc) -> Accurate:
-    return Accurate(
-        metric=doc.metric or "", rollup=doc.rollup, accuracy=doc.accuracy, confidence=doc.confidence,
-        min_s=doc.min, timeout_s=doc.timeout, window=doc.window, correction=doc.correction,
+def _accurate(doc: MeasureDoc, metric: str) -> MeasureSpec:
+    return MeasureSpec(
+        focus_on(metric, doc.rollup), doc.accuracy, doc.confidence, doc.min, doc.timeout,
+        doc.window, doc.correction,
     )  # fmt: skip
 
 
-def _steady(doc: SteadyDoc, path: Path, subinterval_s: float, faults: Faults) -> Steadied:
-    kind = doc.criterion.removesuffix("_slope")
-    if kind in _FIO:
-        if doc.metric is not None:
-            faults.add_key((*path, "metric"), f"{doc.criterion} names its metric itself; remove this, or use t or snia")
-        metric = _FIO[kind]
-        metric += doc.latency or "mean" if metric.endswith("_") else ""
-    else:
-        metric = doc.metric or "overall_iops"
-    if doc.latency is not None and kind != "latency":
+def _steady(doc: SteadyDoc, path: Path, subinterval_s: float, faults: Faults) -> SteadySpec:
+    window, ramp = (math.ceil(round(seconds / subinterval_s, 6)) for seconds in (doc.window, doc.ramp or 0.0))
+    criterion = _criterion(doc, path, window, faults)
+    return SteadySpec(
+        criterion, ramp, window if doc.hold else 0, doc.on_leave, doc.confidence, doc.timeout
+    )  # fmt: skip
+
+
+def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Criterion:
+    if doc.criterion in FIO and doc.metric is not None:
+        faults.add_key((*path, "metric"), f"{doc.criterion} names its metric itself; remove this, or use t or snia")
+    if doc.latency is not None and doc.criterion not in ("latency", "latency_slope"):
         faults.add_key((*path, "latency"), f"{doc.criterion} does not look at latency; remove this")
-    if doc.criterion == "snia" and "limit" in doc.model_fields_set:
+    if doc.criterion == Rule.SNIA and "limit" in doc.model_fields_set:
         faults.add_key((*path, "limit"), "snia has limits of its own; remove this")
+    if doc.criterion in FIO:
+        made = criterion_named(doc.criterion, window, rollup=doc.rollup, latency=doc.latency or LATENCIES[0])
+        made = replace(made, no_drift=doc.no_drift)
+    else:
+        made = Criterion(Rule(doc.criterion), focus_on(doc.metric or USUAL_METRIC, doc.rollup), window)
     relative = doc.limit.strip().endswith("%")
-    if doc.criterion == "t" and not relative:
+    if made.rule is Rule.T and not relative:
         faults.add((*path, "limit"), f"limit: {doc.limit!r} is no accuracy; write a percentage, like 2%")
-    limit = _percent(doc.limit, path, faults) if relative else _amount(metric, "limit", doc.limit, path, faults)
-    ramp_s = doc.ramp or 0.0
-    return Steadied(
-        criterion=doc.criterion, metric=metric, rollup=doc.rollup, limit=limit, relative=relative,
-        window=math.ceil(round(doc.window / subinterval_s, 6)), ramp=math.ceil(round(ramp_s / subinterval_s, 6)),
-        hold=doc.hold, on_leave=doc.on_leave, no_drift=doc.no_drift, confidence=doc.confidence, timeout_s=doc.timeout,
-    )  # fmt: skip
-
-
-def _percent(text: str, path: Path, faults: Faults) -> float:
-    return _amount("_percent", "limit", text, path, faults)
+    limit = _amount("_percent" if relative else made.focus.metric, "limit", doc.limit, path, faults)
+    return replace(made, limit=limit, relative=relative)
 
 
 def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> float:
@@ -125,7 +137,7 @@ def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> flo
         return math.nan
 
 
-def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> Held | Climbed | Found | None:
+def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> PidSpec | StaircaseSpec | FindSpec | None:
     if go.find is not None:
         return _find(go.find, (*path, "find"), faults)
     if go.staircase is not None:
@@ -134,7 +146,7 @@ def _load(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> Held | C
     return _pid(control.pid, (*_at(go, path, "control"), "pid"), faults) if control else None
 
 
-def _pid(doc: PidDoc, path: Path, faults: Faults) -> Held:
+def _pid(doc: PidDoc, path: Path, faults: Faults) -> PidSpec:
     target = _amount(doc.metric, "target", doc.target, path, faults)
     given = [key for key in _CALIBRATION if getattr(doc, key) is not None]
     calibration = None
@@ -152,10 +164,10 @@ def _pid(doc: PidDoc, path: Path, faults: Faults) -> Held:
             ]
             low, high = (_level(getattr(doc, key), key, path, faults) for key in ends_of)
             calibration = Calibration(low, high, *ends)
-    return Held(doc.metric, doc.rollup, target, calibration, doc.timeout)
+    return PidSpec(focus_on(doc.metric, doc.rollup), target, calibration, doc.timeout)
 
 
-def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> Climbed:
+def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> StaircaseSpec:
     start = _level(doc.start, "start", path, faults)
     open_end = doc.end is None and not faults.taken_out((*path, "end"))
     end = None if open_end else _level(doc.end, "end", path, faults)
@@ -171,7 +183,7 @@ def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> Climbed:
         relative, step = doc.step[1], None
     elif doc.step is not None:
         step = _level(doc.step, "step", path, faults)
-    return Climbed(start, end, step, relative, doc.steps)
+    return StaircaseSpec(start, end, step, relative, doc.steps)
 
 
 def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
@@ -185,19 +197,20 @@ def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
     return level
 
 
-def _find(doc: FindDoc, path: Path, faults: Faults) -> Found:
+def _find(doc: FindDoc, path: Path, faults: Faults) -> FindSpec:
     target = _amount(doc.metric, "target", doc.target, path, faults)
-    return Found(
-        doc.metric, doc.rollup, target, doc.resolution, doc.confidence, doc.probes, doc.longest_probe
-    )  # fmt: skip
+    focus = focus_on(doc.metric, doc.rollup)
+    return FindSpec(focus, target, doc.resolution, doc.confidence, doc.probes, doc.longest_probe)
 
 
-def _slo(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[Threshold, ...]:
+def _slo(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[SloSpec, ...]:
     docs = go.slo if go.slo is not None else defaults.slo or []
     return tuple(_threshold(doc, (*_at(go, path, "slo"), i), faults) for i, doc in enumerate(docs))
 
 
-def _threshold(doc: SloDoc, path: Path, faults: Faults) -> Threshold:
+def _threshold(doc: SloDoc, path: Path, faults: Faults) -> SloSpec:
     at_most = _amount(doc.metric, "at_most", doc.at_most, path, faults)
-    command, every_s = (doc.on_break.command, doc.on_break.every) if doc.on_break else ((), 60.0)
-    return Threshold(doc.metric, doc.rollup, at_most, doc.abort_early, command, every_s)
+    focus, alert = focus_on(doc.metric, doc.rollup), doc.on_break
+    if alert is None:
+        return SloSpec(focus, at_most, doc.abort_early)
+    return SloSpec(focus, at_most, doc.abort_early, alert.command, alert.every)

@@ -1,0 +1,45 @@
+"""The words that a plan may choose from: criteria, windows, and what follows when a steady state is left.
+
+Rule: nothing heavy is imported, so that `ivypy steady --help` prints them at once.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Rule(StrEnum):
+    """How a window of values is compared with a criterion's limit."""
+
+    DEVIATION = "deviation"
+    SLOPE = "slope"
+    SNIA = "snia"  # five rounds, excursion and slope
+    T = "t"  # measure's rule: known to an accuracy, with no trend
+
+
+# fio's six criteria: the rule, and the metric (of a latency, without its statistic).
+FIO: Final = {
+    "iops": (Rule.DEVIATION, "overall_iops"),
+    "iops_slope": (Rule.SLOPE, "overall_iops"),
+    "bw": (Rule.DEVIATION, "overall_mib_per_s"),
+    "bw_slope": (Rule.SLOPE, "overall_mib_per_s"),
+    "latency": (Rule.DEVIATION, "overall_service_us_"),
+    "latency_slope": (Rule.SLOPE, "overall_service_us_"),
+}
+CRITERIA: Final = (*FIO, Rule.SNIA.value, Rule.T.value)
+LATENCIES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99")  # of the latency criteria
+USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
+
+
+class Window(StrEnum):
+    """Which window `measure` looks at."""
+
+    LONGEST = "longest"
+    SHORTEST = "shortest"  # the ancestor's: the shortest that passes and ends now, from two subintervals on
+
+
+class OnLeave(StrEnum):
+    """What follows when a steady state is left while it is held."""
+
+    NOTE = "note"
+    RESTART = "restart"
+    STOP = "stop"

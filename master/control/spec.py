@@ -1,0 +1,167 @@
+"""What a step asks of control: a frozen class for each of measure, steady, pid, staircase, find and slo.
+
+Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Every default of a plan's control
+stands here and nowhere else. A spec may hold what cannot work (a plan is read to its end): check.py says so, and
+build.py makes states only from specs that it lets pass.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from ..rollup.overload import DEFAULT_TOLERANCE
+from ..text.metric_amounts import amount_in_words
+from ..text.relative import OfStep
+from ..verdicts import Finding, Reason
+from .choices import OnLeave, Window
+from .criteria import Criterion
+from .estimate import Correction
+from .focus import Focus
+
+Level = float | OfStep  # total IOPS of a rollup instance
+Keys = tuple[str | int, ...]  # from a step's `go` down to a value
+Fault = tuple[Keys, str]  # where, and what is wrong
+
+CONFIDENCE: Final = 0.95
+TIMEOUT_S: Final = 900.0
+RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
+
+
+@dataclass(frozen=True, slots=True)
+class FixedSpec:
+    """`measure: 60s`: a measurement of fixed length."""
+
+    subintervals: int = 1  # at least 1
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSpec:
+    """`measure` by accuracy: until the metric of every instance is known so well."""
+
+    focus: Focus
+    accuracy: float = 0.02  # half-width, as a fraction of the value
+    confidence: float = CONFIDENCE
+    min_s: float = 60.0
+    timeout_s: float = TIMEOUT_S  # since the step, or the level, began
+    window: Window = Window.LONGEST
+    correction: Correction = Correction.EFFECTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class SteadySpec:
+    """`steady`: until every instance meets the criterion."""
+
+    criterion: Criterion
+    ramp: int = 0  # subintervals that are not looked at; 0: the step's warmup
+    hold: int = 0  # subintervals to hold after attaining; 0: the attained window is the measurement
+    on_leave: OnLeave = OnLeave.RESTART
+    confidence: float = CONFIDENCE  # of the rule t
+    timeout_s: float = TIMEOUT_S  # since the step, or the level, began
+
+    @property
+    def focus(self) -> Focus:
+        return self.criterion.focus
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Two loads of each rollup instance, with the metric there."""
+
+    low_iops: Level
+    high_iops: Level
+    low_target: float | None = None
+    high_target: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PidSpec:
+    """`control: { pid: ... }`: hold the metric of each instance at the target."""
+
+    focus: Focus
+    target: float
+    calibration: Calibration | None = None  # None: control finds the range itself
+    timeout_s: float = TIMEOUT_S  # for the load to settle
+
+
+@dataclass(frozen=True, slots=True)
+class StaircaseSpec:
+    """`staircase`: several loads, a measurement of each."""
+
+    start: Level
+    end: Level | None = None  # None: until a load is not sustained
+    step: Level | None = None  # None where `relative` or `steps` is given
+    relative: float | None = None  # the step as a share of the level before
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FindSpec:
+    """`find`: the highest load at which the metric of every instance is at most the target."""
+
+    focus: Focus
+    target: float
+    resolution: float = 0.02  # width of the bracket, as a share of its lower end
+    confidence: float = 0.99  # of each answer
+    probes: int = 12  # at most, the run at max included
+    longest_probe: int = 48  # subintervals after which a probe that is not clear is left
+
+
+@dataclass(frozen=True, slots=True)
+class SloSpec:
+    """One of `slo`: what no instance may exceed."""
+
+    focus: Focus
+    at_most: float
+    abort_early: bool = False
+    command: tuple[str, ...] = ()  # run when it is exceeded; empty: none
+    every_s: float = 60.0  # between two alerts
+
+    def __str__(self) -> str:
+        return f"{self.focus.metric} at most {self.in_words(self.at_most)}"
+
+    def in_words(self, value: float, digits: int = 6) -> str:
+        """A value of its metric, with the unit."""
+        return amount_in_words(self.focus.metric, value, digits)
+
+    def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
+        """One for each instance of a measurement that missed."""
+        return tuple(
+            Finding(Reason.SLO_MISSED, f"{self}: {'blank' if value is None else self.in_words(value)} of {instance}")
+            for instance, value in values.items()
+            if value is None or value > self.at_most
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ControlSpec:
+    """All that a step asks."""
+
+    subinterval_s: float = 1.0
+    warmup: int = 0  # subintervals
+    measurement: FixedSpec | MeasureSpec | SteadySpec = FixedSpec()
+    load: PidSpec | StaircaseSpec | FindSpec | None = None
+    slo: tuple[SloSpec, ...] = ()
+    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
+
+    @property
+    def fixed(self) -> bool:
+        """The step's length is known beforehand, unless a threshold gives it up."""
+        return isinstance(self.measurement, FixedSpec) and self.load is None
+
+    def checked(self) -> Iterator[tuple[Keys, Focus]]:
+        """What decides when a measurement is complete, or whether it fails: the keys, and what they look at."""
+        match self.measurement:
+            case MeasureSpec() as measure:
+                yield ("measure",), measure.focus
+            case SteadySpec() as steady:
+                yield ("steady",), steady.focus
+        for i, one in enumerate(self.slo):
+            yield ("slo", i), one.focus
+
+    def steered(self) -> Iterator[tuple[Keys, Focus]]:
+        """What sets the load: the keys, and what they look at."""
+        match self.load:
+            case PidSpec() as pid:
+                yield ("control", "pid"), pid.focus
+            case FindSpec() as find:
+                yield ("find",), find.focus
