@@ -449,9 +449,10 @@ class StopReason(StrEnum):
 class Stopped:
     reason: StopReason
     caught: Amount  # I/Os in flight at the end that completed in time
-    uncaught: Amount  # that did not
+    failed: Amount  # that came back in time, with an error or short
+    uncaught: Amount  # that did not come back
     oldest_uncaught_ns: Duration  # age of the oldest of these
-    longest_caught_ns: Duration  # the longest service time among the caught
+    longest_caught_ns: Duration  # the longest service time among those that came back
     dropped: Natural  # I/Os that were due and were given up
 
 

@@ -108,6 +108,7 @@ def stopped(ended: Ended) -> Stopped:
     return Stopped(
         StopReason(ended.reason),
         ended.caught,
+        ended.failed,
         ended.uncaught,
         ended.oldest_uncaught_ns,
         ended.longest_caught_ns,

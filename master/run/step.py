@@ -340,6 +340,9 @@ class StepSequence:
             case Stopped():
                 self._stopped[driver.name] = event
                 self._tell_hung(driver, event)
+                if event.failed:
+                    words = f"{event.failed:,} I/Os that were in flight at the end of the step failed: no row counts them"
+                    self._recorder.event(driver.name, "io_errors", words)
                 if event.reason is not StopReason.COMMANDED:
                     self._drop(driver, hosts, self._why_stopped(event.reason), k, arrived, "ended")
                 elif driver not in arrived:

@@ -50,10 +50,11 @@ class Ended(NamedTuple):
     """How a step ended, all threads together; see messages.Stopped."""
 
     reason: str  # "commanded", "lease", "died"
-    caught: int
+    caught: int  # in flight at the end, and completed well
+    failed: int  # in flight at the end, and came back with an error or short
     uncaught: int
     oldest_uncaught_ns: int
-    longest_caught_ns: int
+    longest_caught_ns: int  # the longest that any took that came back
     dropped: int  # backlog at the end, given up (what results count as dropped is not in it)
 
 @final

@@ -796,6 +796,34 @@ static void lease_in_submit(void)
     CHECK_EQUAL(end.sums.uncaught, 0);
 }
 
+/* What fails after the last boundary is not among what came back well; what moved less than it should failed, too. */
+static void fails_after_the_end(int64_t result)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 4);
+    atomic_store(&told.result, result);
+    atomic_store(&told.delay_ns, 4 * LENGTH_NS);
+    start(1, &s);
+    struct end end = stop_after(0, &s, 4);
+    CHECK_EQUAL(s.in_flight, 4);
+    CHECK_EQUAL(end.sums.caught, 0);
+    CHECK_EQUAL(end.sums.failed, 4);
+    CHECK(end.sums.longest_caught_ns > 3 * LENGTH_NS);
+}
+
+static void failed_after_the_end(void)
+{
+    fails_after_the_end(-EIO);
+}
+
+static void short_after_the_end(void)
+{
+    fails_after_the_end(512);
+}
+
 static struct moments_of {
     uint64_t response_ns, lateness_ns, paced;
 } series_of_one_step(double iops, uint64_t deaf_ns, uint64_t slow_ns)
@@ -909,7 +937,10 @@ static const struct scenario {
     {"stuck_thread", stuck_thread, 2}, {"held_thread", held_thread, 2},
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
-    {"lease_in_submit", lease_in_submit, 1}, {"paused_in_turn", paused_in_turn, 1},
+    {"lease_in_submit", lease_in_submit, 1},
+    {"failed_after_the_end", failed_after_the_end, 1},
+    {"short_after_the_end", short_after_the_end, 1},
+    {"paused_in_turn", paused_in_turn, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 

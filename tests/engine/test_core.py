@@ -40,6 +40,8 @@ SCENARIOS = [
     "stalled_exponential",  # with exponential gaps, too,
     "edited_while_stalled",  # and although an edit was made meanwhile
     "lease_in_submit",  # the kernel takes a batch in parts, and the lease ends between them
+    "failed_after_the_end",  # what fails after the last boundary is counted apart,
+    "short_after_the_end",  # as is what moves less than it should
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
     "slowed_down",  # what waits for storage is not
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue

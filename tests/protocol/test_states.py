@@ -29,7 +29,7 @@ def hello(role: Role) -> Hello:
     return Hello(role, 1, "0.1.0", "", "h", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536)
 
 
-STOPPED = Stopped(StopReason.COMMANDED, 0, 0, 0, 0, 0)
+STOPPED = Stopped(StopReason.COMMANDED, 0, 0, 0, 0, 0, 0)
 
 
 def test_a_step_from_hello_to_idle_again() -> None:

@@ -308,6 +308,15 @@ def test_no_step_is_valid_beside_a_host_that_was_given_up_and_may_still_drive(
         assert "lost_host_active[partial] (b was given up, and its lease ends" in second["a"]["reasons"]
 
 
+def test_ios_that_fail_after_the_last_boundary_are_an_event(tmp_path: Path) -> None:
+    outcome = run(tmp_path, TWO.replace("LEASE", "10s"), b=Faults(fails_at_end=3))
+    events = [
+        (row["step"], row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == "io_errors"
+    ]
+    text = "3 I/Os that were in flight at the end of the step failed: no row counts them"
+    assert events == [("0", "b", text), ("1", "b", text)]
+
+
 @pytest.mark.parametrize(("at", "measured"), [(0, True), (3, True), (4, False)])
 def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives_it_next(
     tmp_path: Path, at: int, measured: bool

@@ -92,7 +92,7 @@ def over() -> Iterator[threading.Event]:
 
 
 def ended(reason: str) -> Ended:
-    return Ended(reason, 1, 2, 3, 4, 5)
+    return Ended(reason, 1, 2, 3, 4, 5, 6)
 
 
 async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_ends(
@@ -105,7 +105,7 @@ async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_e
     talk.engine.spoke()
     assert await talk.hear() == m.DyingWords(0, 0, "io_submit: EBADF")
     assert isinstance(await talk.hear(), m.Result)
-    assert await talk.hear() == m.Stopped(m.StopReason.DIED, 1, 2, 3, 4, 5)
+    assert await talk.hear() == m.Stopped(m.StopReason.DIED, 1, 2, 3, 4, 5, 6)
     refused = await talk.ask(m.DeleteWorkloads, numbers=(0,))
     assert isinstance(refused, m.Refused)
     assert refused.refusals == (

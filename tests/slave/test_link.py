@@ -125,7 +125,7 @@ async def test_what_was_said_decides_the_state(wire: Wire) -> None:
     with pytest.raises(ProtocolError, match="'ready' was said in state connecting"):
         wire.link.say(m.Ready(1))
     running(wire.link)
-    wire.link.say(m.Stopped(m.StopReason.LEASE, 0, 0, 0, 0, 0))
+    wire.link.say(m.Stopped(m.StopReason.LEASE, 0, 0, 0, 0, 0, 0))
     assert wire.link.state is State.IDLE
 
 

@@ -114,7 +114,7 @@ static int module_exec(PyObject *module)
                                    "subinterval start_ns length_ns last counts moments spans buckets bucket_size "
                                    "threads faults missing");
     state->ended = named_tuple(module, "Ended",
-                               "reason caught uncaught oldest_uncaught_ns longest_caught_ns dropped");
+                               "reason caught failed uncaught oldest_uncaught_ns longest_caught_ns dropped");
     PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL), *fields = fields_type(module);
     int result = -1;
     if (state->collected && state->ended && type && fields && PyModule_AddObjectRef(module, "Engine", type) == 0)

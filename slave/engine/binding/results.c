@@ -73,8 +73,9 @@ PyObject *method_ended(PyObject *self, PyObject *unused)
     if (!result)
         Py_RETURN_NONE;
     return PyObject_CallFunction(
-        state_of(self)->ended, "sKKKKK", reasons[end.reason], (unsigned long long)end.sums.caught,
-        (unsigned long long)end.sums.uncaught, (unsigned long long)end.sums.oldest_uncaught_ns,
+        state_of(self)->ended, "sKKKKKK", reasons[end.reason], (unsigned long long)end.sums.caught,
+        (unsigned long long)end.sums.failed, (unsigned long long)end.sums.uncaught,
+        (unsigned long long)end.sums.oldest_uncaught_ns,
         (unsigned long long)end.sums.longest_caught_ns, (unsigned long long)end.sums.dropped);
 }
 

@@ -49,6 +49,7 @@ void engine_set_lease(struct engine *e, uint64_t until_ns)
 static void add_end(struct thread_end *sums, const struct thread_end *end)
 {
     sums->caught += end->caught;
+    sums->failed += end->failed;
     sums->uncaught += end->uncaught;
     sums->dropped += end->dropped;
     if (end->oldest_uncaught_ns > sums->oldest_uncaught_ns)

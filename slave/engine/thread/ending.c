@@ -1,14 +1,16 @@
 #include "ending.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "flight.h"
 #include "mail.h"
 #include "turns.h"
 
-/* One that was in flight at the end of the step came back, with or without success. */
-static void catch_one(struct thread *t, struct tag *tag, uint64_t now_ns)
+/* One that was in flight at the end of the step came back: well, with an error, or given back by the kernel untouched. */
+static void catch_one(struct thread *t, const struct completion *completion, uint64_t now_ns)
 {
+    struct tag *tag = completion->tag;
     struct instance *i = tag->instance;
 
     if (tag->stray) {
@@ -18,7 +20,12 @@ static void catch_one(struct thread *t, struct tag *tag, uint64_t now_ns)
     }
     if (now_ns - tag->submit_ns > t->end.longest_caught_ns)
         t->end.longest_caught_ns = now_ns - tag->submit_ns;
-    t->end.caught++;
+    if (completion->result == tag_bytes(tag))
+        t->end.caught++;
+    else if (completion->result == -EAGAIN && tag->nowait)
+        t->end.dropped++;
+    else
+        t->end.failed++;
     tag->fresh = false;
     add_in_flight(t, (uint32_t)-1);
     land(i, tag);
@@ -53,7 +60,7 @@ static void catch_all(struct thread *t, uint32_t found, uint64_t now_ns)
 
     for (;;) {
         for (uint32_t n = 0; n < found; n++)
-            catch_one(t, t->completions[n].tag, now_ns);
+            catch_one(t, &t->completions[n], now_ns);
         if (mail_has(t))
             mail_take(t, now_ns, false);
         if (atomic_load_explicit(&t->in_flight, memory_order_relaxed) == 0 || t->dead ||

@@ -60,7 +60,7 @@ struct mailbox {
 
 /* How a step ended for this thread. */
 struct thread_end {
-    uint64_t caught, uncaught, oldest_uncaught_ns, longest_caught_ns, dropped;
+    uint64_t caught, failed, uncaught, oldest_uncaught_ns, longest_caught_ns, dropped;
 };
 
 /* The end of a result, as a thread passed it. */

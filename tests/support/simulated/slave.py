@@ -41,6 +41,7 @@ class Faults:
     ready_late_s: float = 0.0  # `ready` is said so long after it began to drive
     catch_s: float = 0.0  # between the last result and `stopped`: I/Os hang
     ends_at: tuple[int, m.StopReason] | None = None  # cuts this subinterval and the step, in its middle, unasked
+    fails_at_end: int = 0  # so many I/Os that are in flight at the end fail
     hangs: tuple[int, int] | None = None  # from this subinterval on, 4 I/Os of this instance do not come back
     length: float = 1.0  # what it says of its subintervals' length, as a share of the truth
     says_last_at: int | None = None  # calls this result its last, and goes on
@@ -310,9 +311,11 @@ class SimulatedSlave:
                 if unasked:
                     faults.ends_at = None
                 if self._hung_since_ns:
-                    self._say(m.Stopped(reason, 3, 4, self.now_ns() - self._hung_since_ns, 10**9, 0))
+                    self._say(
+                        m.Stopped(reason, 3, faults.fails_at_end, 4, self.now_ns() - self._hung_since_ns, 10**9, 0)
+                    )
                 else:
-                    self._say(m.Stopped(reason, 0, 0, 0, 0, 0))
+                    self._say(m.Stopped(reason, 0, faults.fails_at_end, 0, 0, 0, 0))
                 self._hung_since_ns, faults.hangs = 0, None
                 return
             start, k = end, k + 1
