@@ -14,6 +14,7 @@ static struct {
     _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
     _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
+    _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
 } told;
 
@@ -29,6 +30,7 @@ struct context {
 };
 
 static _Atomic uint32_t contexts;
+static struct engine *engine;
 
 static int open_context(void **context, uint32_t depth, uint32_t options)
 {
@@ -92,6 +94,10 @@ static int harvest(void *context, struct completion *completions, uint32_t room)
     uint64_t now_ns = clock_now();
     uint32_t found = 0, left = 0;
 
+    if (atomic_load(&told.renew) && now_ns >= atomic_load(&engine->step.lease_ns)) {
+        atomic_store(&told.renew, false);
+        engine_set_lease(engine, now_ns + 60 * NS_PER_S);
+    }
     for (uint32_t n = 0; n < c->count; n++) {
         struct kept *k = &c->kept[n];
         bool hung = k->tag->instance->lun == atomic_load(&told.hung);
@@ -123,7 +129,6 @@ static const struct backend faulty = {
     .prepare = prepare, .submit = submit, .harvest = harvest, .wait = wait,
 };
 
-static struct engine *engine;
 static const char *path;
 
 #define LENGTH_NS (50 * NS_PER_MS)
@@ -796,6 +801,35 @@ static void lease_in_submit(void)
     CHECK_EQUAL(end.sums.uncaught, 0);
 }
 
+/* The lease ends between two parts of a batch, and is renewed before the thread has drawn a conclusion: the step goes on,
+ * and the rest of the batch with it. */
+static void lease_renewed_in_submit(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 64);
+    create(1, lun, 0, 2000.0, 64);
+    atomic_store(&told.take, 1);
+    atomic_store(&told.delay_ns, 20 * NS_PER_MS);
+    atomic_store(&told.stuck_thread, 1); /* with the first batch, which is full */
+    start(2, &s);
+    uint64_t lease_ns = engine->step.start_ns + 30 * NS_PER_MS;
+    engine_set_lease(engine, lease_ns);
+    atomic_store(&told.renew, true);
+    sleep_until(lease_ns + 50 * NS_PER_MS);
+    uint64_t before = atomic_load(&told.submitted);
+    atomic_store(&told.stuck_thread, 0);
+    sleep_until(lease_ns + 300 * NS_PER_MS);
+    struct end end = stop_after(0, &s, 64);
+    CHECK(!atomic_load(&told.renew));
+    CHECK_EQUAL(end.reason, END_COMMANDED);
+    CHECK(atomic_load(&told.submitted) - before > 200);
+    CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
+    CHECK_EQUAL(end.sums.dropped, (uint64_t)s.backlog);
+}
+
 /* What fails after the last boundary is not among what came back well; what moved less than it should failed, too. */
 static void fails_after_the_end(int64_t result)
 {
@@ -938,7 +972,7 @@ static const struct scenario {
     {"late_by_turns", late_by_turns, 2}, {"stalled_even", stalled_even, 1},
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
     {"lease_in_submit", lease_in_submit, 1},
-    {"failed_after_the_end", failed_after_the_end, 1},
+    {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1},
     {"paused_in_turn", paused_in_turn, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},

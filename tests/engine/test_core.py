@@ -40,6 +40,7 @@ SCENARIOS = [
     "stalled_exponential",  # with exponential gaps, too,
     "edited_while_stalled",  # and although an edit was made meanwhile
     "lease_in_submit",  # the kernel takes a batch in parts, and the lease ends between them
+    "lease_renewed_in_submit",  # and is renewed at once: the thread goes on
     "failed_after_the_end",  # what fails after the last boundary is counted apart,
     "short_after_the_end",  # as is what moves less than it should
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well

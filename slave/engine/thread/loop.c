@@ -62,7 +62,6 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
 {
     uint64_t now_ns = thread_now(t);
     uint32_t found = 0;
-    bool open = true; /* false: the end is decided or about to be */
 
     t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
     t->cpu_seen_ns = clock_thread_cpu();
@@ -76,7 +75,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             break;
         harvest_file(t, found, now_ns);
         due_fall(t, now_ns + 1);
-        if (open)
+        if (t->batch_size == 0)
             submit_gather(t, now_ns);
 
         if (t->batch_size) {
@@ -92,15 +91,15 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                     break;
                 }
             }
-            open = submit_batch(t, stamp_ns);
+            bool all = submit_batch(t, stamp_ns);
             result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
             now_ns = thread_now(t);
-            if (open) {
+            /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
+             * is left of the batch is given up with the step, or goes now. */
+            if (all) {
                 in_submit_ns = now_ns - stamp_ns;
                 t->running->figures.in_submit += in_submit_ns;
                 submit_account(t, stamp_ns);
-            } else {
-                submit_take_back(t, false);
             }
         } else if (t->done_count == 0) {
             result = rest_until_needed(t, now_ns, &how);

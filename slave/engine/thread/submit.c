@@ -241,6 +241,7 @@ static __attribute__((noinline)) void cut_short(struct thread *t, uint32_t n, ui
     t->batch_size = n;
     account_batch(t, stamp_ns);
     memmove(t->batch, t->batch + n, left * sizeof *t->batch);
+    memmove(t->late_from, t->late_from + n, left * sizeof *t->late_from);
     t->batch_size = left;
 }
 
