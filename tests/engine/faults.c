@@ -858,6 +858,24 @@ static void short_after_the_end(void)
     fails_after_the_end(512);
 }
 
+/* An edit that no thread may have taken yet, and the end of what it edits: in this order. */
+static void edited_and_deleted(void)
+{
+    struct edit edit = {.parameters.setting = {.iops = 5.0, .fraction_read = 0.5, .maxtags = 4, .blocksize = 8192}};
+    uint32_t lun, number;
+    uint64_t taken_ns;
+
+    open_lun(&lun);
+    for (uint32_t turn = 1; turn <= 500; turn++) {
+        create(0, lun, 0, 100.0, 4);
+        CHECK_EQUAL(engine_edit(engine, turn, &edit, 1), 0);
+        CHECK_EQUAL(engine_delete(engine, 0), 0);
+        while (!engine_edited(engine, &number, &taken_ns))
+            wait_for_news(engine, 1000);
+        CHECK_EQUAL(number, turn);
+    }
+}
+
 static struct moments_of {
     uint64_t response_ns, lateness_ns, paced;
 } series_of_one_step(double iops, uint64_t deaf_ns, uint64_t slow_ns)
@@ -973,7 +991,7 @@ static const struct scenario {
     {"stalled_exponential", stalled_exponential, 1}, {"edited_while_stalled", edited_while_stalled, 1},
     {"lease_in_submit", lease_in_submit, 1},
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
-    {"short_after_the_end", short_after_the_end, 1},
+    {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
     {"paused_in_turn", paused_in_turn, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };

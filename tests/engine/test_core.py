@@ -43,6 +43,7 @@ SCENARIOS = [
     "lease_renewed_in_submit",  # and is renewed at once: the thread goes on
     "failed_after_the_end",  # what fails after the last boundary is counted apart,
     "short_after_the_end",  # as is what moves less than it should
+    "edited_and_deleted",  # an edit and a delete in a row act in this order
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
     "slowed_down",  # what waits for storage is not
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "thread/mail.h"
 #include "thread/strays.h"
 #include "time/clock.h"
 
@@ -43,7 +44,8 @@ static int attach_here(struct thread *t)
 
 static int detach_here(struct thread *t)
 {
-    t->backend->detach(t->context, t->errand_argument);
+    if (t->context && t->backend->detach)
+        t->backend->detach(t->context, t->errand_argument);
     return 0;
 }
 
@@ -99,7 +101,10 @@ int context_reap(struct engine *e, struct thread *t)
     return explain(e, t, send(t, reap_here, 0));
 }
 
+/* A thread takes its mail before an errand. */
 int context_forget(struct engine *e, struct thread *t, uint32_t slot)
 {
-    return t->context && t->backend->detach ? explain(e, t, send(t, detach_here, slot)) : 0;
+    bool known = t->context && t->backend->detach;
+
+    return known || !mail_taken(t) ? explain(e, t, send(t, detach_here, slot)) : 0;
 }

@@ -10,7 +10,8 @@
 /* Before a step: a context that holds all that the thread's instances may have in flight, and knows them. 0 or -errno. */
 int context_prepare(struct engine *e, struct thread *t);
 
-/* Before an instance is destroyed. 0 or -errno. */
+/* Before an instance is destroyed: the thread takes the edit that it may still have to, and the backend forgets the
+ * instance. 0 or -errno. */
 int context_forget(struct engine *e, struct thread *t, uint32_t slot);
 
 /* What came back since the step ended, while its thread waits for a command and does not look. 0 or -errno. */

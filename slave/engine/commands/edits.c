@@ -3,15 +3,13 @@
 #include <stdlib.h>
 
 #include "commands.h"
+#include "thread/mail.h"
 
 static bool all_taken(const struct engine *e)
 {
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        const struct mailbox *m = &e->threads[n].mailbox;
-        if (atomic_load_explicit(&m->taken, memory_order_acquire) !=
-            atomic_load_explicit(&m->posted, memory_order_relaxed))
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        if (!mail_taken(&e->threads[n]))
             return false;
-    }
     return true;
 }
 

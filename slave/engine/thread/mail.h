@@ -7,6 +7,13 @@
 /* Takes what was posted, with effect from `now_ns` on. */
 void mail_take(struct thread *t, uint64_t now_ns, bool in_step);
 
+/* The same as the commanding thread sees it: whether what it posted is taken, with all effects. */
+static inline bool mail_taken(const struct thread *t)
+{
+    return atomic_load_explicit(&t->mailbox.taken, memory_order_acquire) ==
+           atomic_load_explicit(&t->mailbox.posted, memory_order_relaxed);
+}
+
 static inline bool mail_has(const struct thread *t)
 {
     return atomic_load_explicit(&t->mailbox.posted, memory_order_acquire) !=
