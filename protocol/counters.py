@@ -60,7 +60,9 @@ class Count(IntEnum):
     BACKLOG = 8  # at the end: due, not submitted
     IN_FLIGHT = 9  # at the end: submitted, not completed
     OLDEST_IN_FLIGHT_NS = 10  # at the end: age since submission, 0 if none
-    OLDEST_OWED_NS = 11  # at the end: age since it fell due of the oldest I/O in the backlog or in flight, 0 if none
+    OLDEST_OUTSTANDING_NS = (
+        11  # at the end: age since it fell due of the oldest I/O in the backlog or in flight, 0 if none
+    )
     QUEUE_LIMITED = 12  # waits for room, its thread's part of a hardware queue (nr_requests) being full
     AGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
 
@@ -76,19 +78,19 @@ class ThreadCount(IntEnum):
     LATENESS_P50 = 5  # due (or tag free, whichever is later) to submitted, paced I/O only
     LATENESS_P99 = 6
     LATENESS_MAX = 7
-    HARVEST_GAP_P99 = 8  # time between two looks at the completion ring: bounds the error of a completion's stamp
-    HARVEST_GAP_MAX = 9
+    POLL_GAP_P99 = 8  # time between two looks at the completion ring: bounds the error of a completion's stamp
+    POLL_GAP_MAX = 9
     IN_SUBMIT = 10  # time spent in submit calls
     SUBMIT_CALLS = 11
-    HARVESTS = 12  # passes that found at least one completion
-    WAITS = 13  # times the thread slept
+    REAPS = 12  # passes that found at least one completion
+    SLEEPS = 13  # times the thread slept
     SUBMITTED = 14
     COMPLETED = 15
     CPU_TIME = 16  # CPU time of the thread
-    ANCHOR_CORRECTION = 17  # how far the clock was moved at this swap, signed
-    SPUN = 18  # time in which it was awake without need, looking at the clock and the ring
-    HARVEST_LATE_SUM = 19  # over all completions: for how long the thread was kept from looking before it found them
-    HARVEST_LATE_P99 = 20  # of these
+    CLOCK_ADJUSTMENT = 17  # how far the clock was moved at this swap, signed
+    BUSY_WAIT = 18  # time in which it was awake without need, looking at the clock and the ring
+    REAP_DELAY_SUM = 19  # over all completions: for how long the thread was kept from looking before it found them
+    REAP_DELAY_P99 = 20  # of these
 
 
 def most_bytes(instances: int, classes: int) -> int:

@@ -16,7 +16,9 @@ from .thread_assignment import shares
 
 FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
 
-HIGHEST: Final = frozenset({Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS})  # of the parts; others add
+HIGHEST: Final = frozenset(
+    {Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS}
+)  # of the parts; others add
 
 
 @dataclass(frozen=True, slots=True)

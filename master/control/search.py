@@ -226,7 +226,7 @@ class Find:
             "half_width": probe.half_width,
             "confidence_percent": 100 * self.spec.confidence,
             "worst_instance": probe.instance,
-            "kept_up": probe.kept_up,
+            "sustained": probe.kept_up,
             "answer": probe.answer.value,
             "first_subinterval": probe.first,
             "last_subinterval": probe.last,

@@ -156,7 +156,7 @@ def _row(interval: Interval, present: Present) -> Row:
             "at_most": present.threshold.at_most,
             "worst_instance": present.instance,
             "value": present.value,
-            "broken": present.broken,
+            "breached": present.broken,
         },
     )
 

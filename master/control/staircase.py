@@ -138,10 +138,10 @@ class Staircase:
     def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
         level = self._level()
         return {
-            "tread": self.tread,
+            "level": self.tread,
             "total_iops": level,
             "achieved_iops": achieved,
             "first_subinterval": measured.first,
             "last_subinterval": measured.last,
-            "kept_up": not behind,
+            "sustained": not behind,
         }

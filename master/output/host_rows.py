@@ -24,9 +24,9 @@ _NS: Final = "%.15g"  # of whole nanoseconds, in whatever unit: every digit of 1
 
 _TIMES: Final = (
     ThreadCount.DISPATCH, ThreadCount.SWITCHOVER, ThreadCount.LATENESS_P50, ThreadCount.LATENESS_P99,
-    ThreadCount.LATENESS_MAX, ThreadCount.HARVEST_GAP_P99, ThreadCount.HARVEST_GAP_MAX, ThreadCount.IN_SUBMIT,
-    ThreadCount.CPU_TIME, ThreadCount.ANCHOR_CORRECTION, ThreadCount.SPUN,
-    ThreadCount.HARVEST_LATE_SUM, ThreadCount.HARVEST_LATE_P99,
+    ThreadCount.LATENESS_MAX, ThreadCount.POLL_GAP_P99, ThreadCount.POLL_GAP_MAX, ThreadCount.IN_SUBMIT,
+    ThreadCount.CPU_TIME, ThreadCount.CLOCK_ADJUSTMENT, ThreadCount.BUSY_WAIT,
+    ThreadCount.REAP_DELAY_SUM, ThreadCount.REAP_DELAY_P99,
 )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def _worst(results: Sequence[Result]) -> list[tuple[str, Floats]]:
         (_SHORT, 100 * over(np.maximum, table[:, ThreadCount.IN_SUBMIT]) / lengths_ns),
         (_SHORT, 100 * over(np.maximum, table[:, ThreadCount.CPU_TIME]) / lengths_ns),
         (_SHORT, each(ThreadCount.SUBMITTED, ThreadCount.SUBMIT_CALLS)),
-        (_SHORT, each(ThreadCount.COMPLETED, ThreadCount.HARVESTS)),
+        (_SHORT, each(ThreadCount.COMPLETED, ThreadCount.REAPS)),
     ]
 
 

@@ -52,7 +52,7 @@ def _age(name: str, meaning: str, column: Count) -> Metric:
 LOAD: Final = (
     _counted("due", "fell due; where iops is max: were submitted", Count.DUE),
     _counted("backlog", "at the end: due, not submitted", Count.BACKLOG),
-    _counted("unfinished", "at the end: due, not completed (backlog and in flight)", Count.BACKLOG, Count.IN_FLIGHT),
+    _counted("outstanding", "at the end: due, not completed (backlog and in flight)", Count.BACKLOG, Count.IN_FLIGHT),
     _counted("errors", "ended with an error or a short transfer; they are in no latency", Count.ERRORS),
     _counted("short_transfers", "of the errors: transferred fewer bytes than asked", Count.SHORT),
     _counted("dropped", "were due and have been given up", Count.DROPPED),
@@ -63,9 +63,11 @@ LOAD: Final = (
         Precision.WHOLE,
         lambda figures: figures.counter(Count.QUEUE_LIMITED),
     ),
-    _counted("submissions_returned", "were given back by the kernel (EAGAIN) and submitted again", Count.AGAIN),
+    _counted("eagain", "were given back by the kernel (EAGAIN) and submitted again", Count.AGAIN),
     _age("oldest_in_flight_ms", "at the end: time since submission of the oldest in flight", Count.OLDEST_IN_FLIGHT_NS),
-    _age("oldest_unfinished_ms", "at the end: time since the oldest not completed fell due", Count.OLDEST_OWED_NS),
+    _age(
+        "oldest_outstanding_ms", "at the end: time since the oldest not completed fell due", Count.OLDEST_OUTSTANDING_NS
+    ),
 )
 
 HOSTS: Final = (

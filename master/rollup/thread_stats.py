@@ -18,8 +18,8 @@ from .arrays import Ints
 
 # Without `spin`, a thread is awake without need for a quarter of its time at most.
 SPINS_FROM: Final = 0.3
-_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.COMPLETED)
-_USED: Final = np.array([*_SUMS, ThreadCount.HARVEST_LATE_P99])
+_SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT, ThreadCount.REAP_DELAY_SUM, ThreadCount.COMPLETED)
+_USED: Final = np.array([*_SUMS, ThreadCount.REAP_DELAY_P99])
 
 
 @dataclass(frozen=True, slots=True)

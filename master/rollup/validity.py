@@ -196,7 +196,7 @@ def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.Seen]]]:
 
 
 def _stall(case: _Case) -> Rows:
-    oldest = case.count(Count.OLDEST_OWED_NS) / 1e3
+    oldest = case.count(Count.OLDEST_OUTSTANDING_NS) / 1e3
     overall = [case.figures.service("overall"), case.figures.response("overall")]
     longest = np.max([np.nan_to_num(latency.max) for latency in overall], axis=0)
     completed = overall[0].count

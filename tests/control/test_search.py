@@ -181,7 +181,7 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     assert [row["probe"] for row in rows] == list(range(1, len(rows) + 1))
     assert len(rows) <= 11
     plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
-    fails = sum(row["kept_up"] is False for row in rows)
+    fails = sum(row["sustained"] is False for row in rows)
     assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
 
 
@@ -192,10 +192,10 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
     state: State = Find(FindSpec(LATENCY, 1e12))
     trace = simulate(plant, state, 1000)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
-    assert {row["kept_up"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
-    assert {row["kept_up"] for row in rows if float(row["total_iops"]) < 1000} <= {True}  # type: ignore[arg-type]
-    assert any(row["kept_up"] is False for row in rows)
-    fails = {int(row["last_subinterval"]) for row in rows if row["kept_up"] is False}  # type: ignore[arg-type]
+    assert {row["sustained"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
+    assert {row["sustained"] for row in rows if float(row["total_iops"]) < 1000} <= {True}  # type: ignore[arg-type]
+    assert any(row["sustained"] is False for row in rows)
+    fails = {int(row["last_subinterval"]) for row in rows if row["sustained"] is False}  # type: ignore[arg-type]
     drained = [trace.loads[number + 1] for number in fails if number + 1 < len(trace.loads)]
     assert set(drained) == {0.0}
     assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}

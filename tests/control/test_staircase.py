@@ -56,7 +56,7 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
     trace = climbed(Stairs(1000, 1000))
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
     assert [row["total_iops"] for row in rows] == [1000, 2000, 3000, 4000, 5000]
-    assert [row["kept_up"] for row in rows] == [True, True, True, True, False]
+    assert [row["sustained"] for row in rows] == [True, True, True, True, False]
     (last,) = trace.decisions[-1].measured
     assert [finding.reason for finding in last.findings] == [Reason.LOAD_NOT_SUSTAINED]
 
@@ -65,7 +65,7 @@ def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
     plant = Plant(mmc(4, 1000), 4000, noise(1, 0.01, 0.0), tags=1e6)
     trace = simulate(plant, Staircase(Stairs(1000, 1040), Fixed(1, 3)), 500)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
-    assert [(row["total_iops"], row["kept_up"]) for row in rows] == [
+    assert [(row["total_iops"], row["sustained"]) for row in rows] == [
         (1000, True), (2040, True), (3080, True), (4120, False),
     ]  # fmt: skip
     assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}

@@ -33,7 +33,7 @@ def test_a_host_whose_core_is_taken_away_says_so(tmp_path: Path) -> None:
     assert "host_limit" in row["reasons"]
     threads = done.rows("step0000.one/threads.csv")
     assert {thread["core"] for thread in threads} == {str(CORE)}
-    assert sum(float(thread["harvest_late_sum_us"]) for thread in threads) > 0
+    assert sum(float(thread["reap_delay_us_sum"]) for thread in threads) > 0
 
 
 def test_an_instance_may_be_spread_over_threads_that_spin(tmp_path: Path) -> None:
@@ -44,5 +44,5 @@ def test_an_instance_may_be_spread_over_threads_that_spin(tmp_path: Path) -> Non
     assert (row["workload_instances"], row["spread"]) == ("1", "2")
     assert "host_limit" not in row["reasons"]  # what spins keeps a core busy: that says nothing
     threads = [one for one in done.rows("step0000.one/threads.csv") if one["subinterval"] in "1234"]
-    assert {one["waits"] for one in threads} == {"0"}
+    assert {one["sleeps"] for one in threads} == {"0"}
     assert min(int(one["submitted"]) for one in threads) > 0

@@ -61,7 +61,7 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         CHECK(c[COUNT_IN_FLIGHT] >= 0 && c[COUNT_IN_FLIGHT] <= maxtags);
         /* At a halt's instant an I/O may have been submitted by a thread that did not know yet: its age is 0. */
         CHECK((c[COUNT_IN_FLIGHT] > 0) == (c[COUNT_OLDEST_IN_FLIGHT_NS] > 0) || r->last);
-        CHECK(c[COUNT_OLDEST_OWED_NS] >= c[COUNT_OLDEST_IN_FLIGHT_NS]);
+        CHECK(c[COUNT_OLDEST_OUTSTANDING_NS] >= c[COUNT_OLDEST_IN_FLIGHT_NS]);
         s->due += c[COUNT_DUE];
         s->submitted += c[COUNT_SUBMITTED];
         s->errors += c[COUNT_ERRORS];

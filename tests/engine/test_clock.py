@@ -48,7 +48,7 @@ def test_threads_follow_the_kernels_clock_at_their_own_swaps(tmp_path: Path) -> 
         step.engine.stop(9)
         step.finish()
         assert abs(step.total(Count.DUE) - 5000) <= 2
-        corrections = [int(c) for result in step.results for c in result.threads[:, ThreadCount.ANCHOR_CORRECTION]]
+        corrections = [int(c) for result in step.results for c in result.threads[:, ThreadCount.CLOCK_ADJUSTMENT]]
         assert all(abs(correction) < MS for correction in corrections)
         if trusted():
             assert any(corrections[8:])

@@ -113,7 +113,7 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > 2 * S
     assert all(result.counts[0, Count.COMPLETED] == 0 for result in hung)
     assert all(result.counts[0, Count.IN_FLIGHT] <= 128 for result in hung)  # nr_requests of a loop device
-    assert all(result.counts[0, Count.OLDEST_OWED_NS] > S // 2 for result in hung)
+    assert all(result.counts[0, Count.OLDEST_OUTSTANDING_NS] > S // 2 for result in hung)
     assert sum(int(result.counts[1, Count.DUE]) for result in hung) == 5000
     # On a busy machine it may begin or end with some that are owed.
     assert abs(sum(int(result.counts[1, Count.COMPLETED]) for result in hung) - 5000) < 500
@@ -190,7 +190,7 @@ def test_a_full_queue_does_not_block_submission(faulty_lun: FaultFs, aio: Drive)
     run(aio, 4)
     assert max(result.total(Count.IN_FLIGHT) for result in aio.results) <= limit
     assert aio.total(Count.QUEUE_LIMITED) > 0
-    assert max(result.thread(ThreadCount.HARVEST_GAP_MAX) for result in aio.results) < 40 * MS
+    assert max(result.thread(ThreadCount.POLL_GAP_MAX) for result in aio.results) < 40 * MS
     assert aio.total(Count.ERRORS) == 0
 
 

@@ -40,7 +40,7 @@ def service_ns(step: Drive) -> int:
 
 def found_late_ns(step: Drive) -> int:
     """By how much completions were looked for late, in all."""
-    return sum(result.thread(ThreadCount.HARVEST_LATE_SUM) for result in step.results)
+    return sum(result.thread(ThreadCount.REAP_DELAY_SUM) for result in step.results)
 
 
 @pytest.mark.slow
@@ -83,5 +83,5 @@ def test_a_sleep_that_finds_nothing_is_not_late(image: Path) -> None:
         step.finish()
     finally:
         assert engine.close(15.0) == []
-    assert all(result.thread(ThreadCount.HARVEST_LATE_SUM) == 0 for result in step.results)
-    assert all(result.thread(ThreadCount.HARVEST_LATE_P99) == 0 for result in step.results)
+    assert all(result.thread(ThreadCount.REAP_DELAY_SUM) == 0 for result in step.results)
+    assert all(result.thread(ThreadCount.REAP_DELAY_P99) == 0 for result in step.results)

@@ -353,7 +353,7 @@ def test_a_cooldown_lets_nothing_fall_due_and_gives_up_what_is_owed(step: Drive,
     check_sums(step)
     assert [result.total(Count.DUE) > 0 for result in step.results] == [True, True, False, False]
     assert step.results[1].total(Count.BACKLOG) > 10**6
-    assert step.results[1].counts[0, Count.OLDEST_OWED_NS] > 50 * MS
+    assert step.results[1].counts[0, Count.OLDEST_OUTSTANDING_NS] > 50 * MS
     assert step.results[2].counts[0, Count.DROPPED] == step.results[1].counts[0, Count.BACKLOG]
     assert step.results[2].total(Count.BACKLOG) == 0
     assert end.dropped == 0
@@ -519,10 +519,10 @@ def test_with_spin_a_thread_does_not_sleep_while_something_will_fall_due(image: 
             step.engine.stop(1)
             step.finish()
             last = step.results[-1].threads
-            assert (last[0, ThreadCount.WAITS] == 0) == spin
-            assert last[1, ThreadCount.WAITS] > 0
-            assert last[0, ThreadCount.SPUN] > (50 * MS if spin else -1)
-            assert last[1, ThreadCount.SPUN] < 50 * MS
+            assert (last[0, ThreadCount.SLEEPS] == 0) == spin
+            assert last[1, ThreadCount.SLEEPS] > 0
+            assert last[0, ThreadCount.BUSY_WAIT] > (50 * MS if spin else -1)
+            assert last[1, ThreadCount.BUSY_WAIT] < 50 * MS
             check_sums(step)
 
 

@@ -122,7 +122,7 @@ def test_rows_of_subintervals(run: Path, file: str, hosts: tuple[str, ...], clas
 def test_a_rows_parts_add_up(run: Path) -> None:
     step = run / "step0000.max"
     everything = table(step / "all" / "all.csv")
-    added = ["due", "backlog", "unfinished", "overall_service_count", "write_service_count", "read_response_count"]
+    added = ["due", "backlog", "outstanding", "overall_service_count", "write_service_count", "read_response_count"]
     for kind in ("host", "host+port"):
         parts = [table(path) for path in (step / kind).glob("*.csv") if ".histogram." not in path.name]
         for k, whole in enumerate(everything):
@@ -222,13 +222,13 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
         "start_skew_us": "0.9", "boundary_skew_us": "-0.8", "step_us": "0",
     }  # fmt: skip
     interlock = table(step / "interlock.csv")[0]
-    assert [interlock[name] for name in ("send_up_ms", "barrier_1_ms", "processing_ms", "left_ms")] == [
+    assert [interlock[name] for name in ("send_up_ms", "barrier_1_ms", "processing_ms", "slack_ms")] == [
         "3", "4", "2", "4990",
     ]  # fmt: skip
     assert (interlock["threads"], interlock["not_swapped"], interlock["dispatch_us_max"]) == ("2", "0", "0.3")
     threads = table(step / "threads.csv")
     assert len(threads) == 2 * (7 * 2 + 1)
-    assert [threads[1][name] for name in ("host", "thread", "core", "swapped", "dispatch_us", "harvests")] == [
+    assert [threads[1][name] for name in ("host", "thread", "core", "swapped", "dispatch_us", "reaps")] == [
         "h1", "1", "0", "1", "0.3", "1200",
     ]  # fmt: skip
 

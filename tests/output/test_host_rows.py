@@ -44,17 +44,17 @@ def interlock(threads: Mapping[str, Sequence[Thread]]) -> dict[str, dict[str, st
 def test_the_worst_thread_and_the_mean_call() -> None:
     one = {
         ThreadCount.SWAPPED: 1, ThreadCount.DISPATCH: 1500, ThreadCount.IN_SUBMIT: S, ThreadCount.CPU_TIME: 2 * S,
-        ThreadCount.SUBMITTED: 30, ThreadCount.SUBMIT_CALLS: 10, ThreadCount.COMPLETED: 60, ThreadCount.HARVESTS: 12,
+        ThreadCount.SUBMITTED: 30, ThreadCount.SUBMIT_CALLS: 10, ThreadCount.COMPLETED: 60, ThreadCount.REAPS: 12,
     }  # fmt: skip
     other = {ThreadCount.DISPATCH: 250, ThreadCount.OVERRUNS: 2}
     other |= {ThreadCount.SUBMITTED: 10, ThreadCount.SUBMIT_CALLS: 10}
     row = interlock({"h1": [one, other]})["h1"]
-    assert {name: row[name] for name in ("send_up_ms", "acknowledgement_ms", "left_ms", "collected_ms")} == {
-        "send_up_ms": "3", "acknowledgement_ms": "", "left_ms": "4000", "collected_ms": "0",
+    assert {name: row[name] for name in ("send_up_ms", "acknowledgement_ms", "slack_ms", "collected_ms")} == {
+        "send_up_ms": "3", "acknowledgement_ms": "", "slack_ms": "4000", "collected_ms": "0",
     }  # fmt: skip
     assert (row["threads"], row["not_swapped"], row["overruns"]) == ("2", "1", "2")
     assert (row["dispatch_us_max"], row["in_submit_percent_max"], row["cpu_percent_max"]) == ("1.5", "20", "40")
-    assert (row["ios_per_submit"], row["ios_per_harvest"]) == ("2", "5")
+    assert (row["ios_per_submit"], row["ios_per_reap"]) == ("2", "5")
 
 
 def test_a_host_without_threads_or_calls_has_blanks() -> None:

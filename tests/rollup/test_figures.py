@@ -175,10 +175,10 @@ def test_counters_are_columns() -> None:
     found = merged(merger, {"h1": HostData(1, 1, {}, counts), "h2": HostData(1, 1, {}, counts)}).merged
     figures = Figures(found, np.ones(3, bool))
     assert value(figures, "due") == 22
-    assert value(figures, "unfinished") == 2 * (18 + 19)
+    assert value(figures, "outstanding") == 2 * (18 + 19)
     assert value(figures, "errors") == 30
     assert value(figures, "oldest_in_flight_ms") == 20e-6  # the oldest of both, not their sum
-    assert value(figures, "oldest_unfinished_ms") == 21e-6
+    assert value(figures, "oldest_outstanding_ms") == 21e-6
 
 
 def test_every_metric_has_a_name_a_meaning_and_a_value_per_row() -> None:

@@ -70,7 +70,7 @@ def check_counts(rollups: Rollups, found: Merged, data: dict[str, HostData]) -> 
     for row in rollups.rows:
         for column in Count:
             values = [data[m.host].counts.get((m.number, column), 0) for m in row.members if m.host in data]
-            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS)
+            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)
             expected = max(values, default=0) if highest else sum(values)
             assert found.counts[row.row, column] == expected, (row, column)
 
@@ -88,7 +88,7 @@ def test_merging_is_addition_in_any_order(one: HostData, other: HostData, turned
 @given(HOST, HOST)
 def test_every_type_sums_to_all(one: HostData, other: HostData) -> None:
     found = merged(merger_of(ROLLUPS), {"h1": one, "h2": other}).merged
-    adds = [c for c in Count if c not in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS)]
+    adds = [c for c in Count if c not in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)]
     for kind in ROLLUPS.types:
         rows = [row.row for row in kind.instances]
         assert (found.counts[rows][:, adds].sum(axis=0) == found.counts[0, adds]).all()

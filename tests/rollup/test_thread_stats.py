@@ -27,7 +27,7 @@ DONE = 2000  # I/Os in each
 
 Thread = Mapping[ThreadCount, int]
 CPU, SPUN, SUM, P99 = (
-    ThreadCount.CPU_TIME, ThreadCount.SPUN, ThreadCount.HARVEST_LATE_SUM, ThreadCount.HARVEST_LATE_P99,
+    ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT, ThreadCount.REAP_DELAY_SUM, ThreadCount.REAP_DELAY_P99,
 )  # fmt: skip
 
 

@@ -165,15 +165,15 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             "generator_late[invalid] (50% of the mean, 50% of the p99, 50% of the max)",
         ),
         # a stall at the end: older than the longest in the window
-        (Plant(counts={Count.OLDEST_OWED_NS: MS}), None),
-        (Plant(counts={Count.OLDEST_OWED_NS: MS + 1000}), None),  # one of 250 may be so by chance
+        (Plant(counts={Count.OLDEST_OUTSTANDING_NS: MS}), None),
+        (Plant(counts={Count.OLDEST_OUTSTANDING_NS: MS + 1000}), None),  # one of 250 may be so by chance
         (
-            Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}),
+            Plant(counts={Count.OLDEST_OUTSTANDING_NS: 4 * MS}),
             "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
         ),
-        (Plant(counts={Count.OLDEST_OWED_NS: 3 * MS}, response_ns=4 * MS), None),
+        (Plant(counts={Count.OLDEST_OUTSTANDING_NS: 3 * MS}, response_ns=4 * MS), None),
         (
-            Plant(counts={Count.OLDEST_OWED_NS: 4 * MS}, response_ns=None, iops="max"),
+            Plant(counts={Count.OLDEST_OUTSTANDING_NS: 4 * MS}, response_ns=None, iops="max"),
             "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
         ),
         # counters
@@ -232,7 +232,7 @@ def test_nothing_done() -> None:
 
 def test_a_stall_of_everything() -> None:
     """Nothing completed, everything waits: both are said."""
-    frozen = Plant(done=0, counts={Count.OLDEST_OWED_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
+    frozen = Plant(done=0, counts={Count.OLDEST_OUTSTANDING_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
     assert [one.split("[")[0] for one in judged(frozen)["host=h1"]] == [
         "no_samples", "load_not_sustained", "stall_at_end",
     ]  # fmt: skip

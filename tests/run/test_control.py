@@ -120,7 +120,7 @@ def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     (summary,) = outcome.rows("summary.all.csv")
     assert summary["reasons"].count("slo_missed") == 1
     assert f"slo_missed[invalid] ({P99} at most 400 us: 501.76 us of all)" in summary["reasons"]
-    assert {row["broken"] for row in table(outcome, "slo.csv")} == {"true", "false"}
+    assert {row["breached"] for row in table(outcome, "slo.csv")} == {"true", "false"}
 
 
 def test_a_hopeless_step_is_given_up(tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_staircase_has_a_row_for_each_tread(tmp_path: Path) -> None:
     assert [row["name"] for row in rows] == ["it:total_iops=200", "it:total_iops=400", "it:total_iops=600"]
     assert [float(row["overall_iops"]) for row in rows] == pytest.approx([200, 400, 600])
     assert [row["iops_setting"] for row in rows] == ["200", "400", "600"]
-    assert [row["kept_up"] for row in table(outcome, "staircase.csv")] == ["true"] * 3
+    assert [row["sustained"] for row in table(outcome, "staircase.csv")] == ["true"] * 3
     windows = [(row["first_subinterval"], row["last_subinterval"]) for row in table(outcome, "windows.csv")]
     assert windows == [("1", "2"), ("5", "6"), ("9", "10")]  # a subinterval of two loads, a warmup, two that count
 

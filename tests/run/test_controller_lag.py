@@ -77,8 +77,8 @@ def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s:
     unblamed(staged)
     assert list(dict.fromkeys(finding.reason for finding in controllers(staged))) == reasons
     assert min(interlock(staged, "processing_ms")) >= each_s * 1e3 - 1
-    assert min(interlock(staged, "stood_still_ms")) >= 3 * (each_s * 1e3 - 101)
-    assert (min(interlock(staged, "left_ms")) < 0) == (Reason.LATE_DECISION in reasons)
+    assert min(interlock(staged, "controller_stall_ms")) >= 3 * (each_s * 1e3 - 101)
+    assert (min(interlock(staged, "slack_ms")) < 0) == (Reason.LATE_DECISION in reasons)
 
 
 @pytest.mark.parametrize(("rows_s", "noted"), [(0.5, False), (4.5, True)])
@@ -95,7 +95,7 @@ def test_what_comes_after_the_decision_counts(
     staged = stage(tmp_path, nobody)
     unblamed(staged)
     assert [finding.reason for finding in controllers(staged)] == [Reason.SLOW_CONTROLLER] * noted
-    assert min(interlock(staged, "stood_still_ms")) == pytest.approx(rows_s * 1e3, abs=TICK_NS / 1e6)
+    assert min(interlock(staged, "controller_stall_ms")) == pytest.approx(rows_s * 1e3, abs=TICK_NS / 1e6)
 
 
 def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,6 @@ def test_a_host_that_does_not_answer_edits_slows_nobody(tmp_path: Path, mute: bo
     faulty = Faults(mute={"edit_workloads"} if mute else set())
     staged = stage(tmp_path, visit, STEERED.replace("30s", "2s"), hosts(b=faulty))
     rows = staged.rows("step0000.one/interlock.csv")
-    assert all(float(row["left_ms"]) > -1 and float(row["barrier_1_ms"]) < 100 for row in rows)
+    assert all(float(row["slack_ms"]) > -1 and float(row["barrier_1_ms"]) < 100 for row in rows)
     verdicts = [row["verdict"] for row in staged.rows("summary.all.csv")]
     assert verdicts == (["valid"] + ["invalid"] * 7 if mute else ["valid"] * 8)

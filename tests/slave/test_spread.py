@@ -84,7 +84,7 @@ def test_rows_of_parts_come_to_one(sizes: list[int], data: st.DataObject) -> Non
         its = {part.number for part in parts[number]}
         mine = np.array([row for row, of in zip(collected, order.engine, strict=True) if of in its])
         for column in Count:
-            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OWED_NS)
+            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)
             assert folded[place, column] == (mine[:, column].max() if highest else mine[:, column].sum())
     faults = [(number, errno.EIO, 1) for number in order.engine]
     assert order.faults(faults) == [(number, errno.EIO, size) for number, size in zip(numbers, sizes, strict=True)]

@@ -166,20 +166,20 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_LATENESS_P99] =
         (int64_t)histogram_percentile(p->lateness_buckets, p->lateness.count, p->lateness.max, 0.99);
     figures[THREAD_LATENESS_MAX] = (int64_t)p->lateness.max;
-    figures[THREAD_HARVEST_GAP_P99] =
+    figures[THREAD_POLL_GAP_P99] =
         (int64_t)histogram_percentile(p->gap_buckets, p->gaps, p->sums.harvest_gap_max, 0.99);
-    figures[THREAD_HARVEST_GAP_MAX] = (int64_t)p->sums.harvest_gap_max;
+    figures[THREAD_POLL_GAP_MAX] = (int64_t)p->sums.harvest_gap_max;
     figures[THREAD_IN_SUBMIT] = (int64_t)p->sums.in_submit;
     figures[THREAD_SUBMIT_CALLS] = (int64_t)p->sums.submit_calls;
-    figures[THREAD_HARVESTS] = (int64_t)p->sums.harvests;
-    figures[THREAD_WAITS] = (int64_t)p->sums.waits;
+    figures[THREAD_REAPS] = (int64_t)p->sums.harvests;
+    figures[THREAD_SLEEPS] = (int64_t)p->sums.waits;
     figures[THREAD_SUBMITTED] = (int64_t)p->sums.submitted;
     figures[THREAD_COMPLETED] = (int64_t)p->sums.completed;
     figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
-    figures[THREAD_ANCHOR_CORRECTION] = p->sums.anchor_correction;
-    figures[THREAD_SPUN] = (int64_t)p->sums.spun;
-    figures[THREAD_HARVEST_LATE_SUM] = (int64_t)p->sums.harvest_late;
-    figures[THREAD_HARVEST_LATE_P99] = (int64_t)histogram_percentile(p->late_buckets, p->late, UINT64_MAX, 0.99);
+    figures[THREAD_CLOCK_ADJUSTMENT] = p->sums.anchor_correction;
+    figures[THREAD_BUSY_WAIT] = (int64_t)p->sums.spun;
+    figures[THREAD_REAP_DELAY_SUM] = (int64_t)p->sums.harvest_late;
+    figures[THREAD_REAP_DELAY_P99] = (int64_t)histogram_percentile(p->late_buckets, p->late, UINT64_MAX, 0.99);
 }
 
 static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)

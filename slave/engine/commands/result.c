@@ -91,7 +91,7 @@ static void pack_tallies(const struct collector *c, struct result *r)
         counts[COUNT_BACKLOG] = sums->backlog;
         counts[COUNT_IN_FLIGHT] = sums->in_flight;
         counts[COUNT_OLDEST_IN_FLIGHT_NS] = sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns);
-        counts[COUNT_OLDEST_OWED_NS] = age(owed_ns, c->end_ns);
+        counts[COUNT_OLDEST_OUTSTANDING_NS] = age(owed_ns, c->end_ns);
     }
 }
 
