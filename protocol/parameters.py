@@ -55,14 +55,16 @@ class Parameters:
     iosequencer: Iosequencer = field(
         default=Iosequencer.RANDOM_STEADY,
         metadata=about(
-            Unit.CHOICE, "When and where the next I/O goes: even gaps, exponential gaps, or ascending addresses."
+            Unit.CHOICE,
+            "When the next I/O falls due and at which address: random_steady (even gaps), random_independent "
+            "(exponential gaps) or sequential (ascending addresses).",
         ),
     )
     blocksize: int = field(
         default=4096,
         metadata=about(
             Unit.BYTES,
-            "Size of every I/O; a multiple of the LUN's logical block size.",
+            "Size of each I/O; a multiple of the LUN's logical block size.",
             low=512,
             high=16 << 20,
             live=True,
@@ -71,20 +73,20 @@ class Parameters:
     fraction_read: float = field(
         default=1.0,
         metadata=about(
-            Unit.FRACTION, "Share of I/Os that read; 0% or 100% for sequential.", low=0.0, high=1.0, live=True
+            Unit.FRACTION, "Share of I/Os that are reads; 0% or 100% for sequential.", low=0.0, high=1.0, live=True
         ),
     )
     maxtags: int = field(
         default=1,
         metadata=about(
-            Unit.COUNT, "Most I/Os in flight at once per LUN: the queue depth.", low=1, high=8192, live=True
+            Unit.COUNT, "Largest number of I/Os in flight per LUN: the queue depth.", low=1, high=8192, live=True
         ),
     )
     iops: Iops = field(
         default=MAX,
         metadata=about(
             Unit.IOPS,
-            "I/Os per second that fall due per LUN; max: as many as the tags allow; 0: paused.",
+            "I/Os per second that fall due per LUN (open loop); max: as maxtags allows (closed loop); 0: pause.",
             low=0,
             high=1e9,
             live=True,
@@ -94,7 +96,7 @@ class Parameters:
         default=(0, 0),
         metadata=about(
             Unit.RANGE,
-            "Part of the LUN that is driven, first byte and the byte behind the last; (0, 0) is all of it.",
+            "Part of the LUN that is driven: its first byte and the byte after its last; (0, 0) is the whole LUN.",
             live=True,
         ),
     )
@@ -102,9 +104,9 @@ class Parameters:
         default=1,
         metadata=about(
             Unit.COUNT,
-            "How many workload threads of the host share its tags and its rate on each LUN, as far as there are "
-            "threads and tags: for a LUN that is faster than one core. Each has gaps of its own; a sequential "
-            "workload stays on one.",
+            "Number of workload threads that share its tags and its rate on each LUN, as far as the host has threads "
+            "and the workload tags: for a LUN that is faster than one core. Each thread paces its part by itself. A "
+            "sequential workload stays on one thread.",
             low=1,
             high=256,
         ),
@@ -113,8 +115,8 @@ class Parameters:
         default=1,
         metadata=about(
             Unit.COUNT,
-            "Start of the random sequences, from which each host, instance and step has its own; the same seed gives "
-            "the same addresses and gaps.",
+            "Seed of the random sequences; each host, instance and step derives its own. The same seed gives the same "
+            "addresses and gaps.",
             low=0,
             high=(1 << 63) - 1,
         ),

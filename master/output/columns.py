@@ -1,7 +1,7 @@
 """The columns of every CSV file, each with unit and meaning.
 
-Rule: what is written is written by this table's names, and docs/columns.md is printed from it; the metrics come from
-rollup/metrics.py, the workload parameters from protocol/parameters.py, so that nothing is named twice.
+Rule: every file takes its column names from this table, and docs/columns.md is printed from it. The metrics come from
+rollup/metrics.py and the workload parameters from protocol/parameters.py, so no name stands twice.
 """
 
 from collections.abc import Iterable
@@ -26,16 +26,20 @@ class Column:
 _PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
 
 INSTANCE: Final = (
-    Column("rollup_type", "", "how the workload instances are sliced"),
-    Column("rollup_instance", "", "which slice"),
+    Column("rollup_type", "", "by which attributes the workload instances are grouped"),
+    Column("rollup_instance", "", "which group of that type"),
 )
 PRESENCE: Final = (
-    Column("hosts_in", "", "hosts whose results are in"),
-    Column("hosts_of", "", "hosts that have a part in the slice"),
-    Column("workload_instances", "", "workloads x LUNs in the slice"),
+    Column("hosts_in", "", "hosts whose results the row includes"),
+    Column("hosts_of", "", "hosts that have workload instances in the group"),
+    Column("workload_instances", "", "workload instances (workload x LUN) in the group"),
 )
 PARAMETER_COLUMNS: Final = (
-    Column("iops_setting", "1/s", "sum of the iops asked for; max; blank where some are paced and some max"),
+    Column(
+        "iops_setting",
+        "1/s",
+        "sum of the `iops` settings; `max`; blank where some instances are paced and others at max",
+    ),
     *(Column(name, _PARAMETER_UNITS.get(about.unit, ""), about.doc) for name, about in PARAMETERS.items()),
 )
 
@@ -48,177 +52,213 @@ METRIC_COLUMNS: Final = metric_columns(METRICS.values())
 
 SUBINTERVAL: Final = (
     Column("subinterval", "", "its number in the step, from 0"),
-    Column("start_utc", "UTC", "when it began, by the controller's clock"),
+    Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("length_s", "s", "its real length, mean over the hosts"),
-    Column("phase", "", "what was known when the row was written: warmup, run, transient, tail, cooldown"),
+    Column("phase", "", "warmup, run, transient, tail or cooldown, as known when the row was written"),
     *INSTANCE,
 )
 SUMMARY: Final = (
     Column("step", "", "its number in the run, from 0"),
-    Column("name", "", "of the step"),
+    Column("name", "", "the step's name"),
     *INSTANCE,
 )
 VERDICT: Final = (
     Column("verdict", "", "valid, partial or invalid; docs/verdicts.md"),
-    Column("reasons", "", "what speaks against the numbers, and notes, with `; ` between them; docs/verdicts.md"),
-    Column("first_subinterval", "", "of the measurement; blank where there is none"),
-    Column("last_subinterval", "", "of the measurement"),
-    Column("step_start_utc", "UTC", "when the step's first subinterval began, by the controller's clock"),
-    Column("start_utc", "UTC", "when the measurement began"),
-    Column("end_utc", "UTC", "when the measurement ended"),
+    Column("reasons", "", "reasons with severity and detail, joined with `; `; docs/verdicts.md"),
+    Column("first_subinterval", "", "first subinterval of the measurement; blank where there is none"),
+    Column("last_subinterval", "", "last subinterval of the measurement"),
+    Column("step_start_utc", "UTC", "start of the step's first subinterval, by the controller's clock"),
+    Column("start_utc", "UTC", "start of the measurement"),
+    Column("end_utc", "UTC", "end of the measurement"),
     Column("length_s", "s", "the measurement's real length, mean over the hosts"),
 )
-_OF_FIRST: Final = f"of a run's first {STATED_ROWS} rollup instances: all, then those of the plan's types in turn"
+_OF_FIRST: Final = f"only of the first {STATED_ROWS} rollup instances: `all`, then those of the plan's types in order"
 HALF_WIDTHS: Final = (
     Column(
-        "overall_iops_half_width", "1/s", "of overall_iops at 95 % confidence; blank for fewer than 20 subintervals"
+        "overall_iops_half_width",
+        "1/s",
+        "half-width of overall_iops at 95 % confidence; blank for fewer than 20 subintervals",
     ),
-    Column("overall_service_us_mean_half_width", "us", "of overall_service_us_mean at 95 % confidence, likewise"),
-    Column("overall_response_us_mean_half_width", "us", "of overall_response_us_mean at 95 % confidence, likewise"),
-    Column("overall_service_us_p99_half_width", "us", f"of overall_service_us_p99, likewise; {_OF_FIRST}"),
-    Column("overall_response_us_p99_half_width", "us", f"of overall_response_us_p99, likewise; {_OF_FIRST}"),
+    Column("overall_service_us_mean_half_width", "us", "the same for overall_service_us_mean"),
+    Column("overall_response_us_mean_half_width", "us", "the same for overall_response_us_mean"),
+    Column("overall_service_us_p99_half_width", "us", f"the same for overall_service_us_p99; {_OF_FIRST}"),
+    Column("overall_response_us_p99_half_width", "us", f"the same for overall_response_us_p99; {_OF_FIRST}"),
 )
 
 HOSTS: Final = (
-    Column("host", "", "as the plan names it"),
-    Column("hostname", "", "as the machine names itself"),
-    Column("launcher", "", "how it was reached: ssh, local, command"),
-    Column("address", "", "where it was reached"),
-    Column("version", "", "of ivypy there"),
-    Column("bundle", "", "hash of what was pushed; blank where nothing was"),
-    Column("python", "", "version"),
-    Column("kernel", "", "release"),
-    Column("libc", "", "name and version"),
+    Column("host", "", "its name in the plan"),
+    Column("hostname", "", "the machine's own name"),
+    Column("launcher", "", "how the controller connected: ssh, local or command"),
+    Column("address", "", "the address that it connected to"),
+    Column("version", "", "version of ivypy on the host"),
+    Column("bundle", "", "hash of the slave's files that were sent; blank where none were"),
+    Column("python", "", "version of Python"),
+    Column("kernel", "", "kernel release"),
+    Column("libc", "", "C library, name and version"),
     Column("machine", "", "processor architecture"),
-    Column("cores", "", "how many the slave may use"),
-    Column("clock_source", "", "the kernel's"),
-    Column("backends", "", "ways of doing I/O that work there"),
-    Column("io_uring", "", "what io_uring can do there beyond its beginnings, found by trying"),
+    Column("cores", "", "number of cores that the slave may use"),
+    Column("clock_source", "", "the kernel's clock source"),
+    Column("backends", "", "I/O backends that work there"),
+    Column("io_uring", "", "io_uring features that work there, found by trial"),
 )
 LUNS: Final = (
-    Column("host", "", "that has it"),
-    Column("path", "", "there"),
+    Column("host", "", "the host that has the LUN"),
+    Column("path", "", "its path on the host"),
     Column("kind", "", "block or file"),
-    Column("size", "bytes", "of all of it"),
+    Column("size", "bytes", "size of the whole LUN"),
     Column("block", "bytes", "logical block size"),
-    Column("refusals", "", "why it must not be written"),
-    Column("remarks", "", "what makes numbers from it doubtful"),
+    Column("refusals", "", "why ivypy refuses to write to it"),
+    Column("remarks", "", "warnings about it: what makes its numbers doubtful"),
 )  # its attributes follow, a column each
 WORKLOADS: Final = (
     Column("instance", "", "host+lun+workload"),
-    Column("host", "", "as the plan names it"),
-    Column("lun", "", "path"),
+    Column("host", "", "its name in the plan"),
+    Column("lun", "", "path of the LUN"),
     Column("workload", "", "name in the plan"),
-    Column("number", "", "in the link's messages"),
+    Column("number", "", "its number in the messages between controller and host"),
 )  # parameters and the instance of each rollup type follow
 EVENTS: Final = (
-    Column("utc", "UTC", "by the controller's clock"),
-    Column("step", "", "blank outside of one"),
-    Column("subinterval", "", "the one that was running; blank outside of one"),
-    Column("host", "", "blank where it is about all or none"),
-    Column("kind", "", "one word"),
-    Column("text", "", "for people"),
+    Column("utc", "UTC", "time, by the controller's clock"),
+    Column("step", "", "the step; blank between steps"),
+    Column("subinterval", "", "the subinterval that was running; blank between steps"),
+    Column("host", "", "the host; blank where the event concerns all hosts or none"),
+    Column("kind", "", "kind of event, one word"),
+    Column("text", "", "what happened, in a sentence"),
 )
 INDEX: Final = (
     *INSTANCE,
-    Column("file", "", "one row per subinterval; blank where the type has `csv: false`"),
-    Column("histogram_file", "", "written after the measurement"),
+    Column("file", "", "the file with a row per subinterval; blank where the type has `csv: false`"),
+    Column("histogram_file", "", "the file with the histogram, written after the measurement"),
     *PRESENCE[2:],
 )
 HISTOGRAM: Final = (
-    Column("category", "", "overall, random, read, random_read ..."),
-    Column("time", "", "service, response or lateness"),
+    Column("category", "", "kind of I/O: overall, random, read, random_read ..."),
+    Column("time", "", "which time: service, response or lateness"),
     Column("from_us", "us", "shortest latency that the bucket holds"),
-    Column("below_us", "us", "first latency above the bucket"),
-    Column("count", "I/Os", "in the bucket, over the measurement"),
+    Column("below_us", "us", "shortest latency above the bucket"),
+    Column("count", "I/Os", "I/Os of the measurement in the bucket"),
 )
 CPU: Final = (
     Column("subinterval", "", "its number in the step"),
-    Column("host", "", "as the plan names it"),
-    Column("cpu_busy_percent", "%", "mean over the cores"),
-    Column("busiest_core", "", "its number"),
-    Column("busiest_core_percent", "%", "of that one; with `spin` a core is busy while its thread waits, too"),
+    Column("host", "", "its name in the plan"),
+    Column("cpu_busy_percent", "%", "busy time, mean over the cores"),
+    Column("busiest_core", "", "number of the busiest core"),
+    Column("busiest_core_percent", "%", "its busy time; with `spin` a core is also busy while its thread waits"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
-    Column("subinterval", "", "whose results were merged"),
-    Column("host", "", "as the plan names it"),
-    Column("send_up_ms", "ms", "its end to the arrival of the host's result"),
-    Column("barrier_1_ms", "ms", "its end to all results in and merged, or declared missing"),
+    Column("subinterval", "", "the subinterval whose results were merged"),
+    Column("host", "", "its name in the plan"),
+    Column("send_up_ms", "ms", "from its end to the arrival of the host's result"),
+    Column("barrier_1_ms", "ms", "from its end until all results were merged or declared missing"),
     Column("processing_ms", "ms", "from the last result's arrival, or its deadline, to the decision"),
-    Column("acknowledgement_ms", "ms", "from then on: the host's answer to what was decided"),
-    Column("barrier_2_ms", "ms", "from the decision on: all hosts' answers"),
-    Column("slack_ms", "ms", "what was left then of the subinterval that ran meanwhile"),
+    Column("acknowledgement_ms", "ms", "from the decision to the host's acknowledgement"),
+    Column("barrier_2_ms", "ms", "from the decision to the acknowledgement of all hosts"),
+    Column(
+        "slack_ms",
+        "ms",
+        "time left after barrier 2 until the end of the running subinterval; negative where it was over",
+    ),
     Column(
         "controller_stall_ms",
         "ms",
-        "for how long the controller, busy or stopped, heard nobody, since the line before",
+        "how long the controller read no messages, busy or stopped, since the previous row",
     ),
-    Column("controller_cpu_ms", "ms", "CPU time of all its threads, since the line before"),
-    Column("collected_ms", "ms", "its end to the result being put together, by the host's clock"),
+    Column("controller_cpu_ms", "ms", "CPU time of all the controller's threads, since the previous row"),
+    Column("collected_ms", "ms", "from its end until the host had assembled its result, by the host's clock"),
     Column("threads", "", "workload threads"),
-    Column("not_swapped", "", "threads that had not handed over their buffer"),
+    Column("not_swapped", "", "threads that had not handed over their buffer in time"),
     Column("overruns", "", "boundaries at which a thread found no free buffer"),
-    Column("dispatch_us_max", "us", "worst thread: its end to the instant the thread noticed"),
-    Column("switchover_us_max", "us", "worst thread: from then to running in the other buffer"),
-    Column("lateness_us_p50_max", "us", "worst thread's median lateness of paced I/O"),
-    Column("lateness_us_p99_max", "us", "worst thread's p99 lateness"),
-    Column("lateness_us_max", "us", "largest lateness of any I/O"),
-    Column("poll_gap_us_p99_max", "us", "worst thread's p99 time between two looks at the completions"),
-    Column("poll_gap_us_max", "us", "the longest"),
-    Column("in_submit_percent_max", "%", "worst thread's share of time spent in submit calls"),
+    Column("dispatch_us_max", "us", "worst thread: from the boundary until the thread noticed it (dispatch latency)"),
+    Column(
+        "switchover_us_max", "us", "worst thread: from then until it ran with the other buffer (switchover latency)"
+    ),
+    Column("lateness_us_p50_max", "us", "worst thread: median generator lateness of paced I/O"),
+    Column("lateness_us_p99_max", "us", "worst thread: p99 generator lateness"),
+    Column("lateness_us_max", "us", "largest generator lateness of any I/O"),
+    Column("poll_gap_us_p99_max", "us", "worst thread: p99 time between two polls for completions"),
+    Column("poll_gap_us_max", "us", "longest time between two polls"),
+    Column("in_submit_percent_max", "%", "worst thread: share of time in submit calls"),
     Column("cpu_percent_max", "%", "busiest thread's CPU time"),
-    Column("ios_per_submit", "I/Os", "submitted by a submit call, mean over the threads' calls"),
-    Column("ios_per_reap", "I/Os", "found by a look that found any, mean over the threads' looks"),
+    Column("ios_per_submit", "I/Os", "I/Os per submit call, mean over all threads' calls"),
+    Column("ios_per_reap", "I/Os", "completions per poll that found any, mean over all threads' polls"),
 )
 THREADS: Final = (
     Column("subinterval", "", "its number in the step"),
-    Column("host", "", "as the plan names it"),
-    Column("thread", "", "its number on the host"),
-    Column("core", "", "it is pinned to; -1 if none"),
-    Column("swapped", "", "0: had not handed over its buffer"),
-    Column("overruns", "", "boundaries without a free buffer"),
-    Column("dispatch_us", "us", "boundary to the instant it noticed"),
-    Column("switchover_us", "us", "from then to running in the other buffer"),
-    Column("lateness_us_p50", "us", "due, or tag free if later, to submitted; paced I/O"),
-    Column("lateness_us_p99", "us", "likewise"),
-    Column("lateness_us_max", "us", "likewise"),
-    Column("poll_gap_us_p99", "us", "time between two looks at the completions, awake and with I/O in flight"),
-    Column("poll_gap_us_max", "us", "likewise"),
+    Column("host", "", "its name in the plan"),
+    Column("thread", "", "number of the workload thread on the host"),
+    Column("core", "", "core that it is pinned to; -1 if none"),
+    Column("swapped", "", "1, or 0 where it had not handed over its buffer in time"),
+    Column("overruns", "", "boundaries at which it found no free buffer"),
+    Column("dispatch_us", "us", "from the boundary until it noticed it"),
+    Column("switchover_us", "us", "from then until it ran with the other buffer"),
+    Column(
+        "lateness_us_p50",
+        "us",
+        "generator lateness of paced I/O, from due (or tag free, if later) to submitted: median",
+    ),
+    Column("lateness_us_p99", "us", "generator lateness: p99"),
+    Column("lateness_us_max", "us", "generator lateness: largest"),
+    Column("poll_gap_us_p99", "us", "time between two polls for completions, while awake with I/O in flight: p99"),
+    Column("poll_gap_us_max", "us", "the same: longest"),
     Column("in_submit_us", "us", "time spent in submit calls"),
-    Column("submit_calls", "", "how many"),
-    Column("reaps", "", "looks that found completions"),
-    Column("sleeps", "", "times it slept"),
-    Column("submitted", "I/Os", "to the kernel"),
-    Column("completed", "I/Os", "errors included"),
+    Column("submit_calls", "", "number of submit calls"),
+    Column("reaps", "", "polls that found completions"),
+    Column("sleeps", "", "how often it slept"),
+    Column("submitted", "I/Os", "I/Os submitted to the kernel"),
+    Column("completed", "I/Os", "I/Os completed, with and without errors"),
     Column("cpu_time_us", "us", "CPU time of the thread"),
-    Column("clock_adjustment_us", "us", "how far its clock was moved at this swap"),
-    Column("busy_wait_us", "us", "time awake without need: waiting for a due time, or for anything with `spin`"),
-    Column("reap_delay_us_sum", "us", "over all completions: time the thread was kept from looking for them"),
-    Column("reap_delay_us_p99", "us", "of these: with other work, or without a core; not the submit call"),
+    Column("clock_adjustment_us", "us", "how far its clock was adjusted at this boundary"),
+    Column("busy_wait_us", "us", "time in which it polled without sleeping: before a due time, or always with `spin`"),
+    Column(
+        "reap_delay_us_sum",
+        "us",
+        "reap delay, summed over all completions: how long they waited while the thread was preempted or busy",
+    ),
+    Column("reap_delay_us_p99", "us", "reap delay: p99; the submit call itself does not count"),
 )
 CLOCK: Final = (
     Column("subinterval", "", "its number in the step"),
-    Column("host", "", "as the plan names it"),
+    Column("host", "", "its name in the plan"),
     Column("offset_us", "us", "the host's clock minus the controller's"),
-    Column("error_bound_us", "us", "the true offset is no further away"),
+    Column("error_bound_us", "us", "bound of the error of offset_us"),
     Column("rate_ppm", "1e-6", "how fast the host's clock gains on the controller's"),
-    Column("start_skew_us", "us", "its real start minus the planned one; in subinterval 0 the start spread"),
+    Column("start_skew_us", "us", "its real start minus the planned one; in subinterval 0 this is the start spread"),
     Column("boundary_skew_us", "us", "its real end minus the planned one"),
-    Column(
-        "step_us", "us", "a step of its clock that was noticed in this subinterval, beyond what 500 ppm explain; else 0"
-    ),
+    Column("step_us", "us", "step of its clock detected in this subinterval, beyond what 500 ppm explain; else 0"),
 )
 WINDOWS: Final = (
-    Column("window", "", "what it is: measurement, ..."),
-    Column("first_subinterval", "", "its first"),
-    Column("last_subinterval", "", "its last"),
-    Column("start_utc", "UTC", "when it began, by the controller's clock"),
-    Column("end_utc", "UTC", "when it ended"),
-    Column("hosts", "", "whose results are in"),
+    Column("window", "", "kind of window: measurement, ..."),
+    Column("first_subinterval", "", "its first subinterval"),
+    Column("last_subinterval", "", "its last subinterval"),
+    Column("start_utc", "UTC", "its start, by the controller's clock"),
+    Column("end_utc", "UTC", "its end"),
+    Column("hosts", "", "hosts whose results it includes"),
     Column("why", "", "how its ends were chosen"),
 )
 
-Group = tuple[Column, ...] | str  # columns, or in words those that follow from plan and hosts
+# Columns of 0.1.0, whose run folders are still read, and their present names.
+OLD_NAMES: Final = {
+    "unfinished": "outstanding",
+    "oldest_unfinished_ms": "oldest_outstanding_ms",
+    "submissions_returned": "eagain",
+    "left_ms": "slack_ms",
+    "stood_still_ms": "controller_stall_ms",
+    "harvest_gap_us_p99_max": "poll_gap_us_p99_max",
+    "harvest_gap_us_max": "poll_gap_us_max",
+    "harvest_gap_us_p99": "poll_gap_us_p99",
+    "ios_per_harvest": "ios_per_reap",
+    "harvests": "reaps",
+    "waits": "sleeps",
+    "anchor_correction_us": "clock_adjustment_us",
+    "spun_us": "busy_wait_us",
+    "harvest_late_sum_us": "reap_delay_us_sum",
+    "harvest_late_us_p99": "reap_delay_us_p99",
+    "tread": "level",
+    "kept_up": "sustained",
+    "broken": "breached",
+}
+
+Group = tuple[Column, ...] | str  # columns; those that depend on plan and hosts, in words
 
 FILES: Final[dict[str, tuple[Group, ...]]] = {
     "step*/<rollup type>/<instance>.csv": (
@@ -253,5 +293,5 @@ _TAKEN: Final = frozenset(
 
 
 def attribute_columns(kind: RollupType) -> list[str]:
-    """The header of a rollup type's attributes; `all` has none. A name that is taken gets `attribute_` before it."""
+    """The header of a rollup type's attributes; `all` has none. A name that another column has gets an `attribute_`."""
     return [f"attribute_{name}" if name in _TAKEN else name for name in kind.by if name != ALL]

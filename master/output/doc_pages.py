@@ -12,34 +12,41 @@ from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.histograms import FEWEST_BEYOND
 from ..verdicts import ALL, OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode, Reason, Severity, Verdict
-from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
+from .columns import FILES, METRIC_COLUMNS, OLD_NAMES, Column, Group, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
 _COLUMNS_HEAD: Final = ("column", "unit", "meaning")
 
 _COLUMNS_START: Final = f"""\
-Names are lower_snake: category, what, unit, statistic. Nothing is scaled inside a file. A blank cell means that there
-is no such number: nothing was counted, or the figure would not mean anything.
+Column names are lower_snake: category, what, unit, statistic. No file scales its numbers. A blank cell means that the
+number does not exist: nothing was counted, or the figure would have no meaning.
 
-- Counts are whole numbers, exactly. Times that are whole or half nanoseconds (min, max, percentiles) have nine
-  significant digits, everything else seven.
-- A percentile is of the merged histogram, never a mean of percentiles. It is the middle of the bucket that holds the
-  sample of that rank, no further than 1/128 from the sample, and never outside min and max. It is blank where fewer
-  than {FEWEST_BEYOND} samples lie beyond it.
-- Response time counts from the instant at which the I/O fell due, so a stall cannot hide. It is blank unless all the
-  row's workload instances are paced, and in the summary where the target was not reached.
-- Rates are sums over hosts, each host's I/Os divided by its own real length.
-- A half-width is that of the printed figure, from subintervals that are not taken to be independent (effective sample
-  size). It is blank for fewer than {FEWEST_STATED}.
-- Where several workload instances differ, a parameter reads `value(k/n)`: k of the row's n instances have it. A range
+- **Digits**: counts are exact. Times that are whole or half nanoseconds (min, max, percentiles) have nine significant
+  digits, everything else seven.
+- **Percentiles** come from the merged histogram and are never means of percentiles. The figure is the middle of the
+  bucket that holds the sample of that rank. It is at most 1/128 away from the sample, and never outside min and max. It
+  is blank where fewer than {FEWEST_BEYOND} samples lie above it (insufficient samples).
+- **Response time** starts when the I/O fell due, so it includes the wait behind a stall. It is blank where a workload
+  instance of the row is not paced, and in the summary where the load was not sustained.
+- **Rates** are sums over hosts; each host's I/Os are divided by the real length of its own subinterval.
+- **Half-widths** belong to the printed figure. They allow for subintervals that depend on each other (effective sample
+  size), and are blank for fewer than {FEWEST_STATED} subintervals.
+- **Parameters** that differ between workload instances read `value(k/n)`: k of the row's n instances have it. A range
   reads `first-end`, in bytes, or `all`.
-- In file names, bytes of instance names outside [A-Za-z0-9._=+-] stand as %XX, and long names end in a hash; index.csv
-  has name and file.
-- `histograms.sqlite` holds what every host sent of every subinterval, for windows and later analysis; its
-  schema is in master/output/histogram_db.py. What came too late to be merged, or was cut without being asked for, is in
-  `step*/late/<host>.jsonl`, as it was sent. `log/<host>.log` is the whole conversation with a host.
-- A disk that is slow, or takes nothing for a while, delays these files and nothing else. What an event or a log lacks
-  for that is said in `events.csv` (`not_written`); results are never left out: after 60 s the run ends with an error.
+- **File names**: bytes of instance names outside [A-Za-z0-9._=+-] become %XX, and long names end in a hash; index.csv
+  maps names to files.
+- **`histograms.sqlite`** holds every host's results of every subinterval, for windows and later analysis; its schema is
+  in master/output/histogram_db.py. Results that arrived too late to be merged, or were truncated, are in
+  `step*/late/<host>.jsonl` as the host sent them. `log/<host>.log` holds all messages to and from a host.
+- **Slow disks**: a disk that is slow, or stalls for a while, delays these files and nothing else. If events or log
+  lines are lost because of that, `events.csv` says so (`not_written`). Results are never left out: after 60 s without
+  progress the run ends with an error.
+"""
+
+_OLD_START: Final = """\
+## Renamed since 0.1.0
+
+`ivypy steady` and `ivypy percentiles` read the run folders of 0.1.0, too; `ivypy steady --metric` takes either name.
 """
 
 _REASONS_START: Final = """\
@@ -61,7 +68,7 @@ def pages() -> dict[str, str]:
 def columns_page() -> str:
     """Every file, every column, every metric."""
     files = [f"## {file}\n\n" + _file(groups) for file, groups in FILES.items()]
-    return _page("Columns", [_COLUMNS_START, *files, "## Metrics\n\n" + _metrics()])
+    return _page("Columns", [_COLUMNS_START, *files, "## Metrics\n\n" + _metrics(), _OLD_START, _old_names()])
 
 
 def verdicts_page() -> str:
@@ -106,7 +113,7 @@ def exit_codes_page() -> str:
 
 
 def _file(groups: Sequence[Group]) -> str:
-    """A file's columns in their order: neighbouring groups as one table, what follows from plan and hosts in words."""
+    """A file's columns in their order. Columns that depend on plan and hosts are described in words."""
     parts: list[str] = []
     columns: list[Column] = []
     for group in groups:
@@ -115,9 +122,13 @@ def _file(groups: Sequence[Group]) -> str:
             continue
         parts += [_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else []
         columns = []
-        said = group if isinstance(group, str) else "every metric, in the order of [Metrics](#metrics)"
-        parts.append(f"Then {said}.\n")
+        words = group if isinstance(group, str) else "every metric, in the order of [Metrics](#metrics)"
+        parts.append(f"Then {words}.\n")
     return "\n".join([*parts, *([_table(_COLUMNS_HEAD, map(_cells, columns))] if columns else [])])
+
+
+def _old_names() -> str:
+    return _table(("0.1.0", "now"), ((f"`{old}`", f"`{now}`") for old, now in OLD_NAMES.items()))
 
 
 def _metrics() -> str:
@@ -126,9 +137,9 @@ def _metrics() -> str:
     return "\n".join(
         (
             _table(_COLUMNS_HEAD, map(_cells, metric_columns((*LOAD, *HOSTS)))),
-            f"Then, for `{first}` and likewise for {', '.join(f'`{other}`' for other in others)}:\n",
+            f"Then, for `{first}` and in the same way for {', '.join(f'`{other}`' for other in others)}:\n",
             _table(_COLUMNS_HEAD, map(_cells, metric_columns(of_first))),
-            "At the end, of all paced I/O together:\n",
+            "At the end, for all paced I/O together:\n",
             _table(_COLUMNS_HEAD, map(_cells, metric_columns(LATENESS))),
         )
     )

@@ -1,7 +1,7 @@
-"""Every metric, once: name, unit, meaning, and how it is worked out for all rows at once.
+"""Every metric, once: name, unit, meaning, and its computation for all rows at once.
 
-Rule: a metric is a CSV column, a line of docs/columns.md, and what a plan may call a focus metric, all from this
-table. Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99`). nan is printed blank.
+Rule: this table defines the CSV columns, the lines of docs/columns.md, and the focus metrics of plans.
+Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99`). nan is printed blank.
 """
 
 from collections.abc import Callable, Iterator
@@ -50,23 +50,31 @@ def _age(name: str, meaning: str, column: Count) -> Metric:
 
 
 LOAD: Final = (
-    _counted("due", "fell due; where iops is max: were submitted", Count.DUE),
-    _counted("backlog", "at the end: due, not submitted", Count.BACKLOG),
-    _counted("outstanding", "at the end: due, not completed (backlog and in flight)", Count.BACKLOG, Count.IN_FLIGHT),
-    _counted("errors", "ended with an error or a short transfer; they are in no latency", Count.ERRORS),
-    _counted("short_transfers", "of the errors: transferred fewer bytes than asked", Count.SHORT),
-    _counted("dropped", "were due and have been given up", Count.DROPPED),
+    _counted("due", "I/Os that fell due; with iops: max, I/Os that were submitted", Count.DUE),
+    _counted("backlog", "I/Os due but not submitted, at the end", Count.BACKLOG),
+    _counted(
+        "outstanding", "I/Os due but not completed, at the end: backlog and in flight", Count.BACKLOG, Count.IN_FLIGHT
+    ),
+    _counted("errors", "I/Os that ended with an error or a short transfer; no latency includes them", Count.ERRORS),
+    _counted("short_transfers", "errors that were short transfers: fewer bytes than requested", Count.SHORT),
+    _counted("dropped", "I/Os that fell due and were dropped", Count.DROPPED),
     Metric(
         "queue_limited",
         "waits",
-        "of workload instances for room in a full hardware queue of the device (nr_requests)",
+        "how often a workload instance waited because a hardware queue of the device (nr_requests) was full",
         Precision.WHOLE,
         lambda figures: figures.counter(Count.QUEUE_LIMITED),
     ),
-    _counted("eagain", "were given back by the kernel (EAGAIN) and submitted again", Count.AGAIN),
-    _age("oldest_in_flight_ms", "at the end: time since submission of the oldest in flight", Count.OLDEST_IN_FLIGHT_NS),
+    _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.AGAIN),
     _age(
-        "oldest_outstanding_ms", "at the end: time since the oldest not completed fell due", Count.OLDEST_OUTSTANDING_NS
+        "oldest_in_flight_ms",
+        "age of the oldest I/O in flight since its submission, at the end",
+        Count.OLDEST_IN_FLIGHT_NS,
+    ),
+    _age(
+        "oldest_outstanding_ms",
+        "age of the oldest outstanding I/O since it fell due, at the end",
+        Count.OLDEST_OUTSTANDING_NS,
     ),
 )
 
@@ -84,7 +92,7 @@ HOSTS: Final = (
 
 def _percentile(name: str) -> tuple[str, Precision, Statistic]:
     share = f"{PERCENTILES[name] * 100:g} %"
-    words = f"{share} were at most so long, within 1/128; blank with fewer than {FEWEST_BEYOND} beyond"
+    words = f"{share} took at most this long, within 1/128; blank with fewer than {FEWEST_BEYOND} samples above"
     return words, Precision.TIME, lambda latency: latency.percentile(name)
 
 
@@ -118,18 +126,20 @@ def _throughput(category: str) -> Iterator[Metric]:
         return per_io / 1024
 
     def depth(figures: Figures) -> Floats:
-        """Little's law, of what completed: of a stall, in which nothing does, it says nothing, and that is not 0."""
+        """Little's law. Only for completed I/Os: in a stall, where none completes, the figure is nan, not 0."""
         in_flight: Floats = iops(figures) * figures.service(category).mean * 1e-6
         return in_flight
 
     real = Precision.REAL
-    yield Metric(f"{category}_iops", "1/s", f"completed per second, {what}; a sum over hosts", real, iops)
+    yield Metric(f"{category}_iops", "1/s", f"I/Os completed per second, {what}; the sum over hosts", real, iops)
+    yield Metric(f"{category}_mib_per_s", "MiB/s", f"transfer rate, {what}", real, lambda f: bytes_per_s(f) / 2**20)
+    yield Metric(f"{category}_blocksize_kib_mean", "KiB", f"mean I/O size, {what}", real, blocksize)
     yield Metric(
-        f"{category}_mib_per_s", "MiB/s", f"transferred per second, {what}", real, lambda f: bytes_per_s(f) / 2**20
-    )
-    yield Metric(f"{category}_blocksize_kib_mean", "KiB", f"mean size, {what}", real, blocksize)
-    yield Metric(
-        f"{category}_queue_depth_mean", "I/Os", f"of what completed, {what}: iops x mean service time", real, depth
+        f"{category}_queue_depth_mean",
+        "I/Os",
+        f"mean number in flight of the I/Os that completed, {what}: iops x mean service time",
+        real,
+        depth,
     )
 
 
@@ -142,7 +152,7 @@ def _latency(category: str, kind: str, meaning: str, of: Callable[[Figures], Lat
     yield Metric(
         f"{category}_{kind}_count",
         "I/Os",
-        f"{meaning}: how many",
+        f"{meaning}: number of samples",
         Precision.WHOLE,
         blanked(lambda latency: latency.count),
     )
@@ -154,11 +164,11 @@ def _of_category(category: str) -> Iterator[Metric]:
     what = _what(category)
     yield from _throughput(category)
     yield from _latency(
-        category, "service", f"service time (submit to completion) of {what}",
+        category, "service", f"service time (from submission to completion) of {what}",
         lambda figures: figures.service(category), lambda figures: np.ones(len(figures.merged.counts), bool),
     )  # fmt: skip
     yield from _latency(
-        category, "response", f"response time (due to completion) of {what}",
+        category, "response", f"response time (from due to completion) of {what}",
         lambda figures: figures.response(category), lambda figures: figures.has_response(category),
     )  # fmt: skip
 
@@ -166,7 +176,7 @@ def _of_category(category: str) -> Iterator[Metric]:
 LATENESS: Final = tuple(
     metric
     for metric in _latency(
-        "generator", "lateness", "the generator's own delay (due, or tag free if later, to submitted) of paced I/O",
+        "generator", "lateness", "generator lateness (from due, or tag free if later, to submission) of paced I/O",
         Figures.lateness, lambda figures: figures.lateness().count > 0,
     )
     if metric.name.endswith(("count", "mean", "p50", "p99", "max"))
@@ -182,12 +192,12 @@ METRICS: Final[dict[str, Metric]] = {metric.name: metric for _, block in BLOCKS 
 
 
 def column(figures: Figures, name: str) -> Floats:
-    """One metric for all rows, shape (R,); nan where no host is in. Raises KeyError for a name that is none."""
+    """A metric for all rows by name, shape (R,); nan where a row includes no host. Raises KeyError."""
     return value(figures, METRICS[name])
 
 
 def value(figures: Figures, metric: Metric) -> Floats:
-    """A metric for all rows, shape (R,); nan where no host is in."""
+    """A metric for all rows, shape (R,); nan where a row includes no host."""
     found = metric.compute(figures)
     present = figures.merged.presence.hosts_in > 0
     return found if present.all() else np.where(present, found, np.nan)

@@ -15,6 +15,7 @@ from typing import Any, Final
 from ...control.offline import Series
 from ...control.phase import Phase
 from ...errors import PlanError
+from ...output.columns import OLD_NAMES
 
 FIO_SECOND: Final = 1.0  # fio keeps one value a second of its window
 _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
@@ -40,6 +41,7 @@ def series_of(path: Path, metric: str, rollup: str, length_s: float) -> list[Nam
 
     `length_s` is between two rows of a CSV file that has no column `length_s`. Raises PlanError.
     """
+    metric = OLD_NAMES.get(metric, metric)
     try:
         if path.is_dir():
             return _of_run(path, metric, rollup)
@@ -126,7 +128,7 @@ def _rows(path: Path) -> list[dict[str, str]]:
         for row in reader:
             if None in row:
                 raise PlanError(f"{path}: line {reader.line_num}: it has more values than the header has columns")
-            rows.append(row)
+            rows.append({OLD_NAMES.get(name, name): value for name, value in row.items()})
         return rows
 
 
