@@ -14,7 +14,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
-from ivypy.slave import validation
+from ivypy.slave import open_luns, validation
 from ivypy.slave import workloads as workloads_module
 from ivypy.slave.block_devices import ROOT
 from ivypy.slave.engine import _engine
@@ -455,8 +455,8 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
             answer.wait(60)
         return identity_of(lun, *more)
 
-    monkeypatch.setattr(workloads_module, "identity_of", of)
-    monkeypatch.setattr(workloads_module, "ANSWER_S", 1.0)
+    monkeypatch.setattr(open_luns, "identity_of", of)
+    monkeypatch.setattr(open_luns, "ANSWER_S", 1.0)
     try:
         said = "it did not answer a read within 1 s: mend it, or leave it out of the selection"
         path = f"{tmp_path}/hung"
@@ -478,9 +478,9 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     """It was judged when it was opened, and is held since then."""
     assert workloads.create(on(file, WRITE, consent=True)) == []
     answer = threading.Event()
-    monkeypatch.setattr(workloads_module, "ANSWER_S", 0.5)
+    monkeypatch.setattr(open_luns, "ANSWER_S", 0.5)
     try:
-        monkeypatch.setattr(workloads_module, "identity_of", lambda *_: answer.wait(60))
+        monkeypatch.setattr(open_luns, "identity_of", lambda *_: answer.wait(60))
         said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
         assert workloads.look_again() == ([], [not_inspected(f"{file} was not looked at before this step: {said}")])
     finally:
@@ -489,7 +489,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     def fails(*_: Any) -> m.Identity:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(workloads_module, "identity_of", fails)
+    monkeypatch.setattr(open_luns, "identity_of", fails)
     assert workloads.look_again() == (
         [],
         [not_inspected(f"{file} was not looked at before this step: Input/output error")],
