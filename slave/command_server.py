@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
-from ..protocol.counters import MOST_THREADS
 from ..protocol.errors import ProtocolError
 from ..protocol.messages import (
     MOST_IN_A_LIST,
@@ -41,17 +40,15 @@ from ..protocol.messages import (
     word,
 )
 from ..protocol.states import State, may_command
-from .backend_choice import AUTO, LIBAIO, why_not
 from .clock_report import measure
-from .cpu_placement import against, node_of_cores, place
 from .created_files import Cancelled, Files
 from .discovery import created, listed, looked_at
-from .engine._engine import Engine, backends, now_ns
+from .engine._engine import Engine, now_ns
 from .engine_commands import Driving
 from .existing_files import CannotMake, all_wanted
 from .host_info import hello
-from .kernel_files import cpu_list, first_line
 from .link import Link
+from .prepare import EngineSetup, against_prepare
 from .worker_progress import WORK
 from .workloads import Workloads
 
@@ -192,61 +189,23 @@ class Slave:
             await self._driving.obey(command)
 
     async def _prepare(self, command: Prepare) -> None:
-        if reason := self._against(command):
+        if self._driving is not None:
+            self._refuse(command, "it was prepared before: start its slave anew to change backend or threads")
+            return
+        if reason := against_prepare(command, self._cores):
             self._refuse(command, reason)
             return
-        siblings = cpu_list(first_line("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list")) or (0,)
-        placement = place(command.threads, command.cpus, self._cores, siblings)
-        auto = command.backend == AUTO
-        backend = LIBAIO if auto else command.backend  # until there are LUNs to try it on
-
-        def opened() -> Engine:
-            engine = self._new_engine(backend, list(placement.threads))
-            engine.spin(command.spin)
-            if command.polled or command.sqpoll:
-                engine.use(backend, command.polled, command.sqpoll)
-            return engine
-
+        setup = EngineSetup.of(command, self._cores)
         try:
-            engine = await self._work(opened)
+            engine = await self._work(lambda: setup.opened(self._new_engine))
         except OSError as error:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
-        if placement.spared:
-            os.sched_setaffinity(0, placement.spared)  # this thread only, now that the engine has its own
-        node_of = node_of_cores()
-        nodes = [node_of.get(core) for core in placement.threads]
-        workloads = Workloads(engine, backend, nodes, locked=self._files.locked)
-        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, auto)
+        setup.leave_cores()
+        workloads = Workloads(engine, setup.backend, setup.nodes, locked=self._files.locked)
+        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto)
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
         self._link.say(Ok(command.id, now_ns()))
-
-    def _against(self, command: Prepare) -> str | None:
-        """Why this host cannot be prepared so."""
-        if self._driving is not None:
-            return "it was prepared before: start its slave anew to change backend or threads"
-        if reason := self._against_backend(command):
-            return reason
-        if not 0 <= command.threads <= MOST_THREADS:
-            return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
-        if reason := against(command.cpus, self._cores):
-            return reason
-        if command.lease_ns <= 0:
-            return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
-        return None
-
-    def _against_backend(self, command: Prepare) -> str | None:
-        backend, known = command.backend, backends()
-        chosen = command.polled or command.sqpoll
-        if backend == AUTO:
-            return "polled and sqpoll are ways of io_uring's: name it as the backend" if chosen else None
-        if backend in known:
-            return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
-        try:
-            why = f" ({why_not(backend)})"
-        except ValueError:
-            why = ""  # there is none of this name anywhere
-        return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
 
     async def _say_luns(
         self, command: ListLuns | LookAtLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]

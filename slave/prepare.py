@@ -1,0 +1,84 @@
+"""The engine that a `prepare` command names: whether this host can have it, and how it is opened.
+
+Rule: every refusal comes before the engine is opened, and states its remedy.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ..protocol.counters import MOST_THREADS
+from ..protocol.messages import Prepare
+from .backend_choice import AUTO, LIBAIO, why_not
+from .cpu_placement import Placement, against, node_of_cores, place
+from .engine._engine import Engine, backends
+from .kernel_files import cpu_list, first_line
+
+SIBLINGS_OF_CORE_0: Final = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSetup:
+    """What an engine is opened with."""
+
+    backend: str
+    auto: bool  # the backend is only the one until there are LUNs to try others on
+    placement: Placement
+    spin: bool
+    polled: bool
+    sqpoll: bool
+
+    @classmethod
+    def of(cls, command: Prepare, cores: Sequence[int]) -> "EngineSetup":
+        siblings = cpu_list(first_line(SIBLINGS_OF_CORE_0)) or (0,)
+        placement = place(command.threads, command.cpus, cores, siblings)
+        auto = command.backend == AUTO
+        backend = LIBAIO if auto else command.backend
+        return cls(backend, auto, placement, command.spin, command.polled, command.sqpoll)
+
+    def opened(self, new_engine: Callable[[str, list[int]], Engine]) -> Engine:
+        """Blocks while its threads start. Raises OSError."""
+        engine = new_engine(self.backend, list(self.placement.threads))
+        engine.spin(self.spin)
+        if self.polled or self.sqpoll:
+            engine.use(self.backend, self.polled, self.sqpoll)
+        return engine
+
+    def leave_cores(self) -> None:
+        """Move the calling thread to the cores that are left to it. Only once the engine has its own threads."""
+        if self.placement.spared:
+            os.sched_setaffinity(0, self.placement.spared)
+
+    @property
+    def nodes(self) -> list[int | None]:
+        """The NUMA node of each workload thread's core; None: not known."""
+        node_of = node_of_cores()
+        return [node_of.get(core) for core in self.placement.threads]
+
+
+def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
+    """Why a host with these `cores` cannot be prepared so; None if it can."""
+    if reason := _against_backend(command):
+        return reason
+    if not 0 <= command.threads <= MOST_THREADS:
+        return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
+    if reason := against(command.cpus, cores):
+        return reason
+    if command.lease_ns <= 0:
+        return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
+    return None
+
+
+def _against_backend(command: Prepare) -> str | None:
+    backend, known = command.backend, backends()
+    chosen = command.polled or command.sqpoll
+    if backend == AUTO:
+        return "polled and sqpoll are ways of io_uring's: name it as the backend" if chosen else None
+    if backend in known:
+        return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
+    try:
+        why = f" ({why_not(backend)})"
+    except ValueError:
+        why = ""  # there is none of this name anywhere
+    return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
