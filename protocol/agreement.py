@@ -7,7 +7,7 @@ what it holds open for that. There is no likeness: what is not exactly what was 
 from collections.abc import Hashable, Mapping
 from typing import Final, TypeVar
 
-from .messages import Identity
+from .payload import Identity
 from .quantities import of_bytes
 
 Where = TypeVar("Where", bound=Hashable)

@@ -22,7 +22,8 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ProtocolError
-from .messages import TYPES, Array, ArrayType, Message, Within, word
+from .messages import TYPES, Message, word
+from .payload import Array, ArrayType, Within
 from .text import sayable, unsayable
 
 Said = TypeVar("Said")

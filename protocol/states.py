@@ -36,7 +36,6 @@ from .messages import (
     LookAtLuns,
     Luns,
     MeasureClock,
-    Notice,
     Ok,
     Prepare,
     Ready,
@@ -46,7 +45,8 @@ from .messages import (
     Stop,
     Stopped,
     word,
-)  # fmt: skip
+)
+from .payload import Notice
 
 
 class State(StrEnum):

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..protocol.counters import Count
-from ..protocol.messages import WorkloadToCreate
 from ..protocol.parameters import MAX, Parameters
+from ..protocol.payload import WorkloadToCreate
 from .engine._engine import Engine, now_ns, probe
 from .kernel_files import number_in
 from .workloads import fields_of

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from ..protocol.messages import Attribute
+from ..protocol.payload import Attribute
 from . import udev
 from .kernel_files import first_line, number_in
 

@@ -29,16 +29,14 @@ from ..protocol.messages import (
     End,
     ListLuns,
     LookAtLuns,
-    Lun,
     Luns,
     MeasureClock,
-    Notice,
     Ok,
     Prepare,
-    Refusal,
     Refused,
     word,
 )
+from ..protocol.payload import Lun, Notice, Refusal
 from ..protocol.states import State, may_command
 from .clock_report import measure
 from .created_files import Cancelled, Files

@@ -18,7 +18,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from types import MappingProxyType
 from typing import Final
 
-from ..protocol.messages import Identity, Notice, NoticeKind, Refusal
+from ..protocol.payload import Identity, Notice, NoticeKind, Refusal
 from ..protocol.quantities import of_bytes, roughly
 from .existing_files import (
     MAKING,

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from ..protocol.messages import Attribute, Lun, Notice, NoticeKind, Refusal
+from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.text import unsayable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices

@@ -21,15 +21,13 @@ from ..protocol.messages import (
     Go,
     Halt,
     LookAgain,
-    Notice,
-    NoticeKind,
     Ok,
     Ready,
-    Refusal,
     Refused,
     Stop,
     word,
 )
+from ..protocol.payload import Notice, NoticeKind, Refusal
 from ..protocol.states import State
 from .backend_choice import IO_URING, choose, kernel_threads_on
 from .engine._engine import Engine, now_ns

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Final
 
 from ..protocol.agreement import unagreed
-from ..protocol.messages import FileToCreate, Identity, Refusal
+from ..protocol.payload import FileToCreate, Identity, Refusal
 from ..protocol.quantities import of_bytes
 from .holds import lock
 from .lun_identity import identity_of_file

@@ -10,7 +10,7 @@ import os
 import struct
 from typing import Final
 
-from ..protocol.messages import Notice, NoticeKind
+from ..protocol.payload import Notice, NoticeKind
 
 FS_IOC_FIEMAP: Final = 0xC020660B
 SYNC: Final = 0x1  # write out what is not allocated yet, before mapping

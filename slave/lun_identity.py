@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol.agreement import FINGERPRINT, START
-from ..protocol.messages import Identity
+from ..protocol.payload import Identity
 from ..protocol.text import sayable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered

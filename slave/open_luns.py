@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from ..protocol.agreement import FINGERPRINT, unagreed
-from ..protocol.messages import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
+from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, answers, silent
 from .engine._engine import Engine

@@ -9,7 +9,8 @@ boundary (max(a quarter of the length, 0.5 s)) is left out of that result and na
 import asyncio
 from typing import Final
 
-from ..protocol.messages import Array, ArrayType, Continue, Fault, Go, Result, Stopped, StopReason
+from ..protocol.messages import Continue, Fault, Go, Result, Stopped, StopReason
+from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
 from .link import Link

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from ..protocol.geometry import extent, misfits, within
-from ..protocol.messages import WorkloadToCreate
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
+from ..protocol.payload import WorkloadToCreate
 from .lun_target import Target
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..protocol.messages import ArrayType, EditWorkloads, Go, Notice, Refusal, WorkloadToCreate
+from ..protocol.messages import EditWorkloads, Go
 from ..protocol.parameters import MAX, Parameters
+from ..protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from . import validation
 from .block_devices import ROOT
 from .engine._engine import Engine

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
-from ..protocol.messages import Notice, NoticeKind
+from ..protocol.payload import Notice, NoticeKind
 from . import signatures
 from .block_devices import ROOT, BlockDevice
 from .holds import is_claimed, is_written, read_ends, through

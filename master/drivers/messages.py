@@ -8,7 +8,8 @@ order in which it happened, each with the state in which it then was.
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...protocol.messages import Command, Hello, Refusal, Saying
+from ...protocol.messages import Command, Hello, Saying
+from ...protocol.payload import Refusal
 from ...protocol.states import State
 from ..errors import HostFault
 from ..hosts.driver import Event

@@ -28,16 +28,15 @@ from ...protocol.messages import (
     LookAtLuns,
     Luns,
     Message,
-    Notice,
     Ok,
     Prepare,
-    Refusal,
     Refused,
     Result,
     Saying,
     Stopped,
     word,
 )
+from ...protocol.payload import Notice, Refusal
 from ...protocol.states import State, after, check_answer, may_command
 from ...protocol.text import printable
 from ..errors import OutputError

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import SERIES, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
-from ...protocol.messages import Array, ArrayType, Fault, Result
+from ...protocol.messages import Fault, Result
+from ...protocol.payload import Array, ArrayType
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL

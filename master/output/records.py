@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...protocol.messages import Hello, Lun
+from ...protocol.messages import Hello
+from ...protocol.payload import Lun
 from ..rollup.figures import Figures
 from ..rollup.merge import Interval
 from ..rollup.settings import Settings

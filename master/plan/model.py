@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from ...protocol.messages import Attribute, FileToCreate
+from ...protocol.payload import Attribute, FileToCreate
 from ..control.spec import ControlSpec
 from ..hosts.spec import HostSpec
 from ..text.relative import PlanParameters, Span, Value

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
 from typing import Final
 
-from ...protocol.messages import FileToCreate
+from ...protocol.payload import FileToCreate
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (

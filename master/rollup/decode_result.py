@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from ...protocol.counters import MOST_THREADS, SERIES, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.histogram import BUCKETS
-from ...protocol.messages import Array, ArrayType, Result
+from ...protocol.messages import Result
+from ...protocol.payload import Array, ArrayType
 from .arrays import NO_LEAST, Ints, Words
 
 LARGEST_COUNT: Final = 1 << 53  # of I/Os, bytes or nanoseconds in one subinterval: exact as a float, and sums fit

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from ...protocol.messages import Attribute
+from ...protocol.payload import Attribute
 
 ABSENT: Final = "none"
 ALL: Final = "all"

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...protocol.agreement import unagreed
-from ...protocol.messages import Lun
+from ...protocol.payload import Lun
 from ..errors import PlanError, RefusedError
 
 

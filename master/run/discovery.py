@@ -9,7 +9,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.messages import CreateFiles, Identity, ListLuns, LookAtLuns, Lun, NoticeKind, Prepare
+from ...protocol.messages import CreateFiles, ListLuns, LookAtLuns, Prepare
+from ...protocol.payload import Identity, Lun, NoticeKind
 from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
 from ..plan.model import Plan

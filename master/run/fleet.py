@@ -11,18 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...protocol.messages import (
-    MOST_IN_A_LIST,
-    PROTOCOL_VERSION,
-    Command,
-    Die,
-    DyingWords,
-    Hello,
-    Lun,
-    Luns,
-    Role,
-    Saying,
-)
+from ...protocol.messages import MOST_IN_A_LIST, PROTOCOL_VERSION, Command, Die, DyingWords, Hello, Luns, Role, Saying
+from ...protocol.payload import Lun
 from ..drivers.process import DriverProcess
 from ..errors import HostFault, HostsError
 from ..hosts import open_files

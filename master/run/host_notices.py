@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from ...protocol.messages import Notice
+from ...protocol.payload import Notice
 from ..hosts.driver import Driver, Event
 from .fleet import Fleet
 

@@ -10,16 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...protocol.messages import (
-    Consent,
-    CreateWorkloads,
-    DeleteWorkloads,
-    EditWorkloads,
-    LookAgain,
-    Setting,
-    WorkloadToCreate,
-)
+from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, LookAgain
 from ...protocol.parameters import LIVE, Parameters
+from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key

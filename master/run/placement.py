@@ -10,7 +10,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...protocol.agreement import FINGERPRINT
-from ...protocol.messages import Attribute, FileToCreate, Identity, Lun
+from ...protocol.payload import Attribute, FileToCreate, Identity, Lun
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..plan.read.places import Place

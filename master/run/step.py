@@ -17,20 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
-from ...protocol.messages import (
-    Array,
-    ArrayType,
-    Continue,
-    Cooldown,
-    DyingWords,
-    Go,
-    Halt,
-    Notice,
-    Result,
-    Stop,
-    Stopped,
-    StopReason,
-)
+from ...protocol.messages import Continue, Cooldown, DyingWords, Go, Halt, Result, Stop, Stopped, StopReason
+from ...protocol.payload import Array, ArrayType, Notice
 from ...protocol.states import State as HostState
 from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Edit, Measured
@@ -341,7 +329,9 @@ class StepSequence:
                 self._stopped[driver.name] = event
                 self._tell_hung(driver, event)
                 if event.failed:
-                    words = f"{event.failed:,} I/Os that were in flight at the end of the step failed: no row counts them"
+                    words = (
+                        f"{event.failed:,} I/Os that were in flight at the end of the step failed: no row counts them"
+                    )
                     self._recorder.event(driver.name, "io_errors", words)
                 if event.reason is not StopReason.COMMANDED:
                     self._drop(driver, hosts, self._why_stopped(event.reason), k, arrived, "ended")

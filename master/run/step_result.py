@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...protocol.messages import NoticeKind
 from ...protocol.parameters import Parameters
+from ...protocol.payload import NoticeKind
 from ..live.reports import StepEnds
 from ..output.records import SummaryRecord
 from ..plan.model import Step

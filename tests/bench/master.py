@@ -27,8 +27,9 @@ from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, lower_edges
 from ivypy.protocol.lines import line, message
-from ivypy.protocol.messages import Array, ArrayType, Result
+from ivypy.protocol.messages import Result
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Array, ArrayType
 
 INSTANCES = 24  # per host
 CORES = 16

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from ivypy.master.errors import RefusedError
 from ivypy.master.run.consent import Target, check_same
-from ivypy.protocol.messages import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.slave.created_files import Files
 from ivypy.slave.discovery import created, listed, looked_at
 from ivypy.slave.existing_files import CannotMake, all_wanted

@@ -13,6 +13,7 @@ from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, 
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
+from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave, lun_of
@@ -210,7 +211,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
 def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
     async def test(driver: Driver) -> None:
         driver.lose("it has not stopped")
-        driver._pipe.say(line(m.Notice(m.NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
+        driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         assert await event(driver) == Lost("it has not stopped") and driver._inbox.empty()
 
@@ -238,7 +239,7 @@ def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
 
 
 def a_result(subinterval: int = 0, **changes: object) -> m.Result:
-    none = m.Array(m.ArrayType.U32, b"")
+    none = Array(ArrayType.U32, b"")
     given = m.Result(subinterval, 0, 10**9, False, 10**9, (0.0, 0.0), none, none, none, none, none, (), ())
     return replace(given, **changes)  # type: ignore[arg-type]
 
@@ -251,12 +252,12 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
         ([a_result(length_ns=8 * 10**8)], "the result of subinterval 0 is of 800000000 ns, not 1000000000"),
         ([a_result(length_ns=16 * 10**8, last=True)], "the result of subinterval 0 is of 1600000000 ns"),
         ([a_result(cpu=(1.0,))], "the result of subinterval 0 is of 1 cores, not 2"),
-        ([a_result(counts=m.Array(m.ArrayType.I64, bytes(1 << 20)))], "result: its arrays announce 1048576 bytes"),
+        ([a_result(counts=Array(ArrayType.I64, bytes(1 << 20)))], "result: its arrays announce 1048576 bytes"),
     ],
 )
 def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result], said: str) -> None:
     async def test(driver: Driver) -> None:
-        none = m.Array(m.ArrayType.U32, b"")
+        none = Array(ArrayType.U32, b"")
         await driver.ask(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
         await asyncio.sleep(1.5)
         for result in results:
@@ -271,7 +272,7 @@ def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result]
 def test_a_host_that_chatters_is_lost() -> None:
     async def test(driver: Driver) -> None:
         for _ in range(2 * MOST_AT_ONCE):
-            driver._pipe.say(line(m.Notice(m.NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
+            driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         assert driver.lost == "protocol error: more than 1,000 notices and dying words came at once"
         assert driver._inbox.qsize() == MOST_AT_ONCE + 1

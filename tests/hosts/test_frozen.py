@@ -18,6 +18,7 @@ from ivypy.master.hosts.login_throttle import LoginGate
 from ivypy.master.hosts.spec import HostSpec
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
 from tests.support.hosts import local, until_dead
 from tests.support.lab import Lab
 
@@ -35,8 +36,8 @@ def bundle() -> Bundle:
         pytest.skip(str(error))
 
 
-def u32(*numbers: int) -> m.Array:
-    return m.Array(m.ArrayType.U32, array("I", numbers).tobytes())
+def u32(*numbers: int) -> Array:
+    return Array(ArrayType.U32, array("I", numbers).tobytes())
 
 
 async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, psutil.Process]:
@@ -48,7 +49,7 @@ async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, ps
     await driver.greeted()
     assert driver.hello is not None
     await driver.ask(m.Prepare, backend="libaio", threads=1, lease_ns=round(LEASE_S * 1e9))
-    workload = m.WorkloadToCreate(0, "h1+lun+w", str(lun), None, Parameters(iops=float(IOPS)), 4, 4096)
+    workload = WorkloadToCreate(0, "h1+lun+w", str(lun), None, Parameters(iops=float(IOPS)), 4, 4096)
     await driver.ask(m.CreateWorkloads, workloads=(workload,))
     assert driver.clock
     start_ns = driver.clock.to_local(time.monotonic_ns() + 200_000_000)

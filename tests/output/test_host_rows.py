@@ -12,7 +12,7 @@ from ivypy.master.output.host_rows import clock_rows, core_numbers, cpu_rows, in
 from ivypy.master.output.records import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.instances import Rollups
 from ivypy.protocol.counters import ThreadCount
-from ivypy.protocol.messages import ArrayType
+from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import instance, merger_of
 from tests.support.rollup_results import HostData, packed, result
 

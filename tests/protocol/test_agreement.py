@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.protocol.agreement import FINGERPRINT, START, rests_on, unagreed
-from ivypy.protocol.messages import Identity
+from ivypy.protocol.payload import Identity
 
 DISK = Identity("m", 1 << 20, (("wwn", "0x5"), ("serial", "A1")))
 ANEW = "look at the list with `ivypy devices`, and agree to it anew"

@@ -15,20 +15,8 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import LineReader, line, message, shortened
-from ivypy.protocol.messages import (
-    COMMANDS,
-    SAYINGS,
-    TYPES,
-    Array,
-    ArrayType,
-    ClockProbe,
-    Go,
-    Message,
-    Notice,
-    NoticeKind,
-    Ok,
-    Result,
-)
+from ivypy.protocol.messages import COMMANDS, SAYINGS, TYPES, ClockProbe, Go, Message, Ok, Result
+from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.text import LONGEST_TEXT, printable
 
 KIND = NoticeKind.CREATING_FILES

@@ -18,7 +18,8 @@ from ivypy.master.rollup.window import MOST_SAMPLES, Samples, Window, carried
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import BUCKETS, LIMIT_NS, bucket_of
-from ivypy.protocol.messages import ArrayType, Result
+from ivypy.protocol.messages import Result
+from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData, fault, packed, result
 

@@ -14,8 +14,8 @@ from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.histogram import LIMIT_NS, bucket_of
-from ivypy.protocol.messages import ArrayType
 from ivypy.protocol.parameters import Iops, Parameters
+from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import instance, merger_of
 from tests.support.rollup_results import HostData, packed, result
 

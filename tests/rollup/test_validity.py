@@ -14,8 +14,8 @@ from ivypy.master.rollup.validity import Judgement, Outside, judge, older_by_cha
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
-from ivypy.protocol.messages import ArrayType
 from ivypy.protocol.parameters import Iops, Parameters
+from ivypy.protocol.payload import ArrayType
 from tests.support.rollup import Spec, instance, merger_of
 from tests.support.rollup_results import HostData, fault, packed, result
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ivypy.master.hosts.driver import Driver
 from ivypy.master.run.boundaries import Boundaries
-from ivypy.protocol.messages import Array, ArrayType, Result
+from ivypy.protocol.messages import Result
+from ivypy.protocol.payload import Array, ArrayType
 
 LENGTH = 1_000_000_000
 HOST = cast(Driver, object())  # a key, and no more

@@ -16,17 +16,8 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.consent import Target, check, overwritten, token
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
-from ivypy.protocol.messages import (
-    CreateFiles,
-    CreateWorkloads,
-    Identity,
-    ListLuns,
-    LookAtLuns,
-    Lun,
-    Notice,
-    NoticeKind,
-    word,
-)
+from ivypy.protocol.messages import CreateFiles, CreateWorkloads, ListLuns, LookAtLuns, word
+from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
 from ivypy.slave.bounded_calls import silent as silence
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, known, lun_of, steady

@@ -18,8 +18,8 @@ from ivypy.master.run.placement import Placement, place
 from ivypy.master.run.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.relative import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
-from ivypy.protocol.messages import Attribute, Identity, Lun
 from ivypy.protocol.parameters import MAX
+from ivypy.protocol.payload import Attribute, Identity, Lun
 
 HERE = Place("p.yaml", 3, 1)
 SIZE = 1 << 30

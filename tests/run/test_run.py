@@ -22,6 +22,7 @@ from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
+from ivypy.protocol.payload import Identity, Lun
 from tests.support.runs import presence
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, MemoryPipe, SimulatedSlave, known, lun_of, steady
@@ -424,7 +425,7 @@ def test_a_device_that_a_path_names_and_a_host_has_not_is_that_hosts_fault(tmp_p
     ]
 
 
-SHARED = m.Identity("whichever", 1 << 30, (("wwn", "0x1"),))
+SHARED = Identity("whichever", 1 << 30, (("wwn", "0x1"),))
 
 
 def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) -> None:
@@ -586,7 +587,7 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
     text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
         "name: sim\n", "name: sim\ndestroy: true\n"
     )
-    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
+    disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
     lab = Lab(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
     with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
         run(tmp_path, text, lab)
@@ -595,7 +596,7 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
 
 def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
     """Not its path alone, which may be another disk's by then."""
-    disk = m.Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
+    disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
     lab = Lab(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
     text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
         "name: sim\n", "name: sim\ndestroy: true\n"

@@ -20,6 +20,7 @@ from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import WorkloadToCreate
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave
 
@@ -86,7 +87,7 @@ async def a_step(
         for driver in fleet.drivers.values():
             await driver.greeted()
             await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
-            created = m.WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
+            created = WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
             await driver.ask(m.CreateWorkloads, workloads=(created,))
         await asyncio.sleep(2.0)  # a few probes
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]

@@ -12,6 +12,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
+from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave import backend_choice
 from ivypy.slave.backend_choice import Choice, choose, handed_on, why_not
 from ivypy.slave.engine._engine import backends as working
@@ -85,8 +86,8 @@ def test_why_a_way_of_io_uring_does_not_work(
     assert bool(why_not(backend, *options)) == bool(words)
 
 
-def on(*luns: str) -> list[m.WorkloadToCreate]:
-    return [m.WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
+def on(*luns: str) -> list[WorkloadToCreate]:
+    return [WorkloadToCreate(n, f"h+{lun}+w", lun, None, Parameters(), 32, 4096) for n, lun in enumerate(luns)]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: 
     with Client() as slave:
         slave.prepare("io_uring")
         slave.create(Path(zram_lun), Parameters(iops=MAX))
-        said = [one.text for one in slave.all if isinstance(one, m.Notice) and one.kind is m.NoticeKind.KERNEL_THREADS]
+        said = [one.text for one in slave.all if isinstance(one, Notice) and one.kind is NoticeKind.KERNEL_THREADS]
         assert any(f"io_uring has threads of the kernel do each I/O on {zram_lun}" in text for text in said)
 
 
@@ -153,7 +154,7 @@ def test_polled_completions_are_refused_where_no_queue_has_them(tmp_path: Path) 
     with Client() as slave:
         slave.do(m.Prepare, backend="io_uring", threads=1, lease_ns=10**10, polled=True)
         slave.make_file(tmp_path / "lun", 4 << 20)
-        asked = m.WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
+        asked = WorkloadToCreate(0, "h+lun+w", str(tmp_path / "lun"), None, Parameters(iops=MAX), 32, 4096)
         ((what, why),) = slave.refused(m.CreateWorkloads, workloads=(asked,))
         assert what == "h+lun+w"
         assert "its queue/io_poll is 0" in why and "leave `polled` out" in why
@@ -184,9 +185,7 @@ def test_a_step_with_a_backend_of_ones_choice(backend: str, tmp_path: Path) -> N
         slave.prepare(backend)
         slave.make_file(tmp_path / "lun", 4 << 20)
         slave.create(tmp_path / "lun", Parameters(iops=MAX))
-        chosen = [
-            one.text for one in slave.all if isinstance(one, m.Notice) and one.kind is m.NoticeKind.BACKEND_CHOSEN
-        ]
+        chosen = [one.text for one in slave.all if isinstance(one, Notice) and one.kind is NoticeKind.BACKEND_CHOSEN]
         assert len(chosen) == (backend == "auto")
         assert all("reads/s with io_uring" in text for text in chosen)
         slave.go(0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import FileToCreate, Notice, NoticeKind, Refusal
+from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, existing_files, extents
 from ivypy.slave.created_files import PIECE, Cancelled, Files, pieces
 from ivypy.slave.existing_files import CannotMake, Wanted, made_by_ivypy, wanted

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ivypy.protocol.lines import line, message
-from ivypy.protocol.messages import Lun, Notice, NoticeKind, Refusal, Refused
+from ivypy.protocol.messages import Refused
+from ivypy.protocol.payload import Lun, Notice, NoticeKind, Refusal
 from ivypy.slave import block_devices, discovery, udev
 from ivypy.slave.discovery import listed, looked_at
 from ivypy.slave.lun_target import Target, target

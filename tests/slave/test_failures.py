@@ -13,6 +13,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, line, message
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.command_server import Exit, Slave
 from ivypy.slave.engine._engine import Ended, now_ns
 from ivypy.slave.link import Link
@@ -63,7 +64,7 @@ class Conversation:
         """Up to a step whose only instance is on `file`."""
         assert isinstance(await self.hear(), m.Hello)
         assert isinstance(await self.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11), m.Ok)
-        workload = m.WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
+        workload = WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
         assert isinstance(await self.ask(m.CreateWorkloads, workloads=(workload,)), m.Ok)
         start = now_ns() + 10_000_000
         go = await self.ask(m.Go, start_ns=start, length_ns=10_000_000, order=u32(0), classes=u32(0))
@@ -109,7 +110,7 @@ async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_e
     refused = await talk.ask(m.DeleteWorkloads, numbers=(0,))
     assert isinstance(refused, m.Refused)
     assert refused.refusals == (
-        m.Refusal(
+        Refusal(
             "delete_workloads",
             "workload thread 0 could not go on: io_submit: EBADF: start this host's slave anew",
         ),
@@ -134,8 +135,8 @@ async def test_a_thread_that_dies_between_steps_ends_the_slave(talk: Conversatio
 
 async def test_an_edit_that_a_dead_thread_never_takes_is_refused(talk: Conversation, file: Path) -> None:
     await talk.run(file)
-    talk.send(m.EditWorkloads, edit=1, settings=(m.Setting(0, Parameters(iops=5.0)),))
-    second = talk.send(m.EditWorkloads, edit=2, settings=(m.Setting(0, Parameters(iops=6.0)),))
+    talk.send(m.EditWorkloads, edit=1, settings=(Setting(0, Parameters(iops=5.0)),))
+    second = talk.send(m.EditWorkloads, edit=2, settings=(Setting(0, Parameters(iops=6.0)),))
     while "edit 1" not in talk.engine.did:
         assert isinstance(await talk.ask(m.ClockProbe), m.ClockReading), "probes are answered meanwhile"
     assert isinstance(await talk.ask(m.Continue, subinterval=3, boundary_ns=1), m.Ok), "and steering is obeyed"
@@ -145,7 +146,7 @@ async def test_an_edit_that_a_dead_thread_never_takes_is_refused(talk: Conversat
     first, other = await talk.hear(), await talk.hear()
     assert isinstance(first, m.Refused)
     assert first.refusals == (
-        m.Refusal("edit_workloads", "not every thread took it: workload thread 0 could not go on: gone"),
+        Refusal("edit_workloads", "not every thread took it: workload thread 0 could not go on: gone"),
     )
     assert isinstance(other, m.Refused)
     assert other.re == second
@@ -155,16 +156,16 @@ async def test_an_edit_that_a_dead_thread_never_takes_is_refused(talk: Conversat
 async def test_an_edit_that_the_engine_does_not_take_is_refused(talk: Conversation, file: Path) -> None:
     await talk.run(file)
     talk.engine.faults["edit"] = BlockingIOError(errno.EAGAIN, "an earlier edit was not taken yet")
-    refused = await talk.ask(m.EditWorkloads, edit=1, settings=(m.Setting(0, Parameters(iops=5.0)),))
+    refused = await talk.ask(m.EditWorkloads, edit=1, settings=(Setting(0, Parameters(iops=5.0)),))
     assert isinstance(refused, m.Refused)
     assert refused.refusals == (
-        m.Refusal("edit_workloads", "the engine does not take it: an earlier edit was not taken yet"),
+        Refusal("edit_workloads", "the engine does not take it: an earlier edit was not taken yet"),
     )
 
 
 async def test_edits_wait_for_each_other_and_answer_in_order(talk: Conversation, file: Path) -> None:
     await talk.run(file)
-    ids = [talk.send(m.EditWorkloads, edit=n, settings=(m.Setting(0, Parameters(iops=5.0 * n)),)) for n in (1, 2)]
+    ids = [talk.send(m.EditWorkloads, edit=n, settings=(Setting(0, Parameters(iops=5.0 * n)),)) for n in (1, 2)]
     while "edit 1" not in talk.engine.did:
         await talk.ask(m.ClockProbe)
     assert "edit 2" not in talk.engine.did
@@ -246,7 +247,7 @@ async def test_an_end_comes_whatever_hangs(
     talk.engine.hangs[what] = over
     await talk.hear()
     await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11)
-    workload = m.WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
+    workload = WorkloadToCreate(0, "h+f+w", str(file), None, Parameters(), 1, 4096)
     talk.send(m.CreateWorkloads, workloads=(workload,))
     talk.send(m.DeleteWorkloads, numbers=(0,))
     while not any(word.split()[0] == reached for word in talk.engine.did):
@@ -291,11 +292,11 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
     assert isinstance(luns, m.Luns)
     await talk.hear()
     talk.engine.faults[fault] = error
-    workloads = tuple(m.WorkloadToCreate(i, f"h+f+w{i}", str(file), None, Parameters(), 1, 4096) for i in range(3))
+    workloads = tuple(WorkloadToCreate(i, f"h+f+w{i}", str(file), None, Parameters(), 1, 4096) for i in range(3))
     refused = await talk.ask(m.CreateWorkloads, workloads=workloads)
     assert isinstance(refused, m.Refused)
     places = {"file": str(file), **luns.luns[0].attributes}
-    assert refused.refusals == (m.Refusal(what.format_map(places), reason.format_map(places)),)
+    assert refused.refusals == (Refusal(what.format_map(places), reason.format_map(places)),)
     created = [word for word in talk.engine.did if word.startswith("create")][: -1 if fault == "create 1" else None]
     assert len([word for word in talk.engine.did if word.startswith("delete")]) == len(created)
     opened = len([w for w in talk.engine.did if w.startswith("open_lun")]) - (fault == "open_lun")
@@ -311,7 +312,7 @@ async def test_an_engine_that_does_not_start_is_said(talk: Conversation, monkeyp
     monkeypatch.setattr(talk.slave, "_new_engine", no_engine)
     await talk.hear()
     assert await talk.ask(m.Prepare, backend="null", threads=1, lease_ns=10**11) == m.Refused(
-        1, (m.Refusal("prepare", "the engine does not start: Resource temporarily unavailable"),)
+        1, (Refusal("prepare", "the engine does not start: Resource temporarily unavailable"),)
     )
 
 
@@ -331,7 +332,7 @@ async def test_a_bug_of_ours_becomes_last_words(
     await talk.run(file)
     talk.engine.faults = {"edit": RuntimeError("staged"), "place_boundary": RuntimeError("staged")}  # type: ignore[dict-item]
     if where == "edit":
-        words = await talk.ask(m.EditWorkloads, edit=1, settings=(m.Setting(0, Parameters(iops=5.0)),))
+        words = await talk.ask(m.EditWorkloads, edit=1, settings=(Setting(0, Parameters(iops=5.0)),))
     else:
         words = await talk.ask(m.Continue, subinterval=1, boundary_ns=1)
     assert isinstance(words, m.DyingWords)

@@ -14,6 +14,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Array, ArrayType, Consent
 from ivypy.protocol.states import State, check_answer
 from ivypy.slave.command_server import Exit
 from ivypy.slave.engine._engine import now_ns
@@ -47,7 +48,7 @@ class Controller:
 
     def __init__(self, random: Random, folder: Path) -> None:
         self.random = random
-        self.agreed: m.Consent | None = None
+        self.agreed: Consent | None = None
         self.luns = [str(folder / "lun0"), str(folder / "lun1")]
         self.paths = [*self.luns, str(folder / "new{}"), str(folder / "*"), str(folder), *TEXTS]
 
@@ -74,9 +75,9 @@ class Controller:
             within = arguments[1]
             fitting = [edge for edge in (*EDGES, within.low, within.high) if within.low <= edge <= within.high]
             return arguments[0](random.choice(fitting))
-        if hint is m.Array:
-            kind = random.choice(list(m.ArrayType))
-            return m.Array(kind, random.randbytes(kind.size * random.choice([0, 1, 2, 1000])))
+        if hint is Array:
+            kind = random.choice(list(ArrayType))
+            return Array(kind, random.randbytes(kind.size * random.choice([0, 1, 2, 1000])))
         if isinstance(hint, type) and is_dataclass(hint):
             hints = get_type_hints(hint, include_extras=True)
             return hint(**{f.name: self.value(hints[f.name], f.name, wild) for f in fields(hint)})

@@ -12,16 +12,17 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
 from ivypy.slave import link as link_module
 from ivypy.slave.link import Link, unfit
 
-ARRAY = m.Array(m.ArrayType.U64, os.urandom(1 << 20))
-NONE = m.Array(m.ArrayType.U32, b"")
+ARRAY = Array(ArrayType.U64, os.urandom(1 << 20))
+NONE = Array(ArrayType.U32, b"")
 
 
-def notice(text: str) -> m.Notice:
-    return m.Notice(m.NoticeKind.CREATING_FILES, text)
+def notice(text: str) -> Notice:
+    return Notice(NoticeKind.CREATING_FILES, text)
 
 
 RESULT = m.Result(0, 0, 1, False, 2, (), NONE, ARRAY, NONE, NONE, NONE, (), ())

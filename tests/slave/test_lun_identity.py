@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.agreement import FINGERPRINT, START
-from ivypy.protocol.messages import Consent, Identity
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Consent, Identity
 from ivypy.slave import block_devices, lun_identity
 from ivypy.slave.holds import hold
 from ivypy.slave.lun_identity import _device, identity_of, machine

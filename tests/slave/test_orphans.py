@@ -13,6 +13,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import WorkloadToCreate
 from ivypy.slave.engine._engine import now_ns
 from tests.support.devices import FaultFs
 from tests.support.slave_client import Client, Gone
@@ -109,7 +110,7 @@ def test_a_lun_that_hangs_while_it_is_opened(how: str, faulty_lun: FaultFs) -> N
         slave.prepare("libaio")
         faulty_lun.hang()
         try:
-            workload = m.WorkloadToCreate(0, "h+lun+w", faulty_lun.device, None, STREAM, 4, 4096)
+            workload = WorkloadToCreate(0, "h+lun+w", faulty_lun.device, None, STREAM, 4, 4096)
             slave.send(m.CreateWorkloads, workloads=(workload,))
             while not busy(faulty_lun.device):
                 slave.ask(m.ClockProbe)

@@ -18,6 +18,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
+from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.slave.engine._engine import now_ns
 from ivypy.slave.existing_files import made_by_ivypy
 from tests.support.slave_client import Client, u32
@@ -118,11 +119,11 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
         slave.prepare()
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", replace(PACED, blocksize=65536), ceiling=8)
-        slave.do(m.EditWorkloads, edit=1, settings=(m.Setting(0, PACED),))  # between steps
+        slave.do(m.EditWorkloads, edit=1, settings=(Setting(0, PACED),))  # between steps
         slave.go(0)
         slave.until(m.Result)
         now = replace(PACED, blocksize=16384, maxtags=8, range=(65536, 131072))
-        slave.do(m.EditWorkloads, edit=2, settings=(m.Setting(0, now),))
+        slave.do(m.EditWorkloads, edit=2, settings=(Setting(0, now),))
         slave.until(m.Result)
         result = counts_of(slave.until(m.Result))
         assert result[Count.EDIT] == 2 and result[Count.BYTES] == 16384 * result[Count.COMPLETED] > 0
@@ -136,7 +137,7 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
             ((_, said),) = slave.refused(
                 m.EditWorkloads,
                 edit=3,
-                settings=(m.Setting(0, replace(now, **wrong)),),
+                settings=(Setting(0, replace(now, **wrong)),),
             )
             assert said == reason
         assert counts_of(slave.until(m.Result))[Count.EDIT] == 2
@@ -155,12 +156,12 @@ def test_an_edit_says_when_every_thread_had_taken_it(tmp_path: Path) -> None:
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", PACED, PACED)
         before = now_ns()
-        idle = slave.do(m.EditWorkloads, edit=1, settings=(m.Setting(0, Parameters(iops=100.0)),))
+        idle = slave.do(m.EditWorkloads, edit=1, settings=(Setting(0, Parameters(iops=100.0)),))
         assert isinstance(idle, m.Ok)
         assert before <= idle.effective_ns <= now_ns()
         slave.go(0, 1)
         edits = [
-            slave.send(m.EditWorkloads, edit=n, settings=(m.Setting(0, Parameters(iops=n * 1000.0)),))
+            slave.send(m.EditWorkloads, edit=n, settings=(Setting(0, Parameters(iops=n * 1000.0)),))
             for n in range(2, 7)
         ]
         taken = [slave.answer(edit) for edit in edits]
@@ -278,7 +279,7 @@ def test_a_go_that_cannot_be_is_refused(tmp_path: Path) -> None:
         table: list[tuple[dict[str, object], str]] = [
             ({"order": u32(5)}, "there are no instances 5: create them first"),
             ({"length_ns": 0}, "a subinterval of 0 ns has no length: choose a longer one"),
-            ({"order": m.Array(m.ArrayType.U64, bytes(8))}, "its order and classes are not arrays of u32"),
+            ({"order": Array(ArrayType.U64, bytes(8))}, "its order and classes are not arrays of u32"),
         ]
         for change, reason in table:
             assert slave.refused(m.Go, **good | change) == [("go", reason)]
@@ -318,11 +319,11 @@ def test_a_signal_halts_removes_says_so_and_exits(number: signal.Signals, tmp_pa
 def test_a_file_to_keep_stays(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
-        kept = m.FileToCreate(str(tmp_path / "kept{}"), 8192, 2, True)
+        kept = FileToCreate(str(tmp_path / "kept{}"), 8192, 2, True)
         slave.do(m.CreateFiles, files=(kept,), used=(), tags=0)
         (luns,) = [said.luns for said in slave.all if isinstance(said, m.Luns)]
         assert [lun.path for lun in luns] == [f"{tmp_path}/kept0", f"{tmp_path}/kept1"]
-        assert next(one.kind for one in slave.all if isinstance(one, m.Notice)) is m.NoticeKind.FILES_CREATED
+        assert next(one.kind for one in slave.all if isinstance(one, Notice)) is NoticeKind.FILES_CREATED
         slave.ask(m.Die)
         assert slave.gone() == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["kept0", "kept1"]
@@ -332,7 +333,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
     path = shm / "lun"
 
     def refused(slave: Client) -> str:
-        made = (m.FileToCreate(str(path), 1 << 20, 1, False),)
+        made = (FileToCreate(str(path), 1 << 20, 1, False),)
         ((what, reason),) = slave.refused(m.CreateFiles, files=made, used=(), tags=0)
         assert what == str(path)
         return reason
@@ -357,7 +358,7 @@ def test_a_created_file_is_its_slaves_alone_and_the_end_of_the_process_frees_it(
 @pytest.mark.parametrize("fate", ["as it was", "driven", "kept", "not this run's", "another file"])
 def test_what_a_killed_slave_made_its_successor_removes(shm: Path, fate: str) -> None:
     path = shm / "lun"
-    file = m.FileToCreate(str(path), 1 << 20, 1, fate == "kept")
+    file = FileToCreate(str(path), 1 << 20, 1, fate == "kept")
     with Client() as first:
         first.prepare()
         first.do(m.CreateFiles, files=(file,), used=(), tags=0)
@@ -390,7 +391,7 @@ def test_what_a_killed_slave_made_its_successor_removes(shm: Path, fate: str) ->
 def test_no_file_is_made_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare("libaio")
-        made = (m.FileToCreate(str(tmp_path / "lun"), 1 << 20, 1, True),)
+        made = (FileToCreate(str(tmp_path / "lun"), 1 << 20, 1, True),)
         ((what, reason),) = slave.refused(m.CreateFiles, files=made, used=(), tags=10**9)
         assert what == "the plan's workloads" and "raise it (sysctl -w fs.aio-max-nr=1048576)" in reason
         assert list(tmp_path.iterdir()) == []
@@ -402,7 +403,7 @@ def test_dying_while_files_are_made_leaves_none(tmp_path: Path) -> None:
     with Client() as slave:
         slave.hear()
         command = slave.send(
-            m.CreateFiles, files=(m.FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),), used=(), tags=0
+            m.CreateFiles, files=(FileToCreate(str(tmp_path / "huge"), 1 << 30, 1, True),), used=(), tags=0
         )
         while not (tmp_path / "huge").exists():
             assert isinstance(slave.ask(m.ClockProbe), m.ClockReading), "it listens while it works"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.spread import FIRST_FURTHER, Order, Part, split, threads_wanted
 from ivypy.slave.thread_assignment import shares
 from ivypy.slave.workloads import Workloads
@@ -96,8 +97,8 @@ def file(tmp_path: Path) -> str:
     return str(tmp_path / "lun")
 
 
-def on(lun: str, number: int, parameters: Parameters, ceiling: int = 4) -> m.WorkloadToCreate:
-    return m.WorkloadToCreate(number, f"h+{lun}+w{number}", lun, None, parameters, ceiling, 4096)
+def on(lun: str, number: int, parameters: Parameters, ceiling: int = 4) -> WorkloadToCreate:
+    return WorkloadToCreate(number, f"h+{lun}+w{number}", lun, None, parameters, ceiling, 4096)
 
 
 def test_an_instance_is_created_edited_and_deleted_on_all_its_threads(file: str) -> None:
@@ -107,7 +108,7 @@ def test_an_instance_is_created_edited_and_deleted_on_all_its_threads(file: str)
     assert workloads.create(both) == []
     created = [word for word in engine.did if word.startswith("create")]
     assert created == ["create 0 on 0 by 0", f"create {FIRST_FURTHER} on 0 by 1", "create 1 on 0 by 0"]
-    edit = m.EditWorkloads(1, 1, (m.Setting(0, Parameters(spread=8, maxtags=4, iops=50.0)),))
+    edit = m.EditWorkloads(1, 1, (Setting(0, Parameters(spread=8, maxtags=4, iops=50.0)),))
     assert workloads.check_edit(edit) == []
     assert [(number, told["iops"], told["maxtags"]) for number, told in workloads.settings_of(edit)] == [
         (0, 25.0, 2),
@@ -126,7 +127,7 @@ def test_where_a_part_cannot_be_created_none_is_left(file: str) -> None:
     engine = FakeEngine(faults={f"create {FIRST_FURTHER}": OSError(errno.ENOMEM, "no memory")})
     workloads = Workloads(engine, "null", [None, None])  # type: ignore[arg-type]
     both = [on(file, 0, Parameters(), ceiling=1), on(file, 1, Parameters(spread=2, maxtags=4))]
-    assert workloads.create(both) == [m.Refusal(f"h+{file}+w1", "the engine cannot drive it: no memory")]
+    assert workloads.create(both) == [Refusal(f"h+{file}+w1", "the engine cannot drive it: no memory")]
     assert engine.did[-3:] == ["delete 0", "delete 1", "close_lun 0"]
 
 
@@ -145,7 +146,7 @@ def test_a_real_slave_drives_one_instance_on_two_threads(tmp_path: Path) -> None
         slave.create(tmp_path / "lun", before, Parameters(iops=100.0))
         slave.go(0, 1)
         list(slave.results(1))
-        slave.do(m.EditWorkloads, edit=5, settings=(m.Setting(0, replace(before, iops=2000.0)),))
+        slave.do(m.EditWorkloads, edit=5, settings=(Setting(0, replace(before, iops=2000.0)),))
         while counts(result := slave.until(m.Result))[0][Count.EDIT] != 5:
             pass
         (after,) = slave.results(1)

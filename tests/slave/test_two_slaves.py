@@ -11,6 +11,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Consent, WorkloadToCreate
 from tests.support.slave_client import Client
 from tests.support.slave_devices import agreed, loop_device, need, needs_loops, partitioned, run
 
@@ -20,8 +21,8 @@ TIMES = 20
 WRITE = Parameters(fraction_read=0.0)
 
 
-def create(slave: Client, lun: str, consent: m.Consent) -> m.Command:
-    workload = m.WorkloadToCreate(0, f"h+{lun}+w", lun, consent, WRITE, 1, WRITE.blocksize)
+def create(slave: Client, lun: str, consent: Consent) -> m.Command:
+    workload = WorkloadToCreate(0, f"h+{lun}+w", lun, consent, WRITE, 1, WRITE.blocksize)
     return slave.send(m.CreateWorkloads, workloads=(workload,))
 
 

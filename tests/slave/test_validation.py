@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import Consent, Identity, WorkloadToCreate
 from ivypy.protocol.parameters import Iosequencer, Parameters
+from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.slave.block_devices import BlockDevice
 from ivypy.slave.lun_target import Target
 from ivypy.slave.validation import of_edit, of_order, of_workload

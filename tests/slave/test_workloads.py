@@ -14,6 +14,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting, WorkloadToCreate
 from ivypy.slave import open_luns, validation
 from ivypy.slave import workloads as workloads_module
 from ivypy.slave.block_devices import ROOT
@@ -53,10 +54,10 @@ def loop(shm: Path) -> Iterator[str]:
 
 def on(
     lun: str, *parameters: Parameters, consent: bool = False, first: int = 0, ceiling: int = 8
-) -> list[m.WorkloadToCreate]:
+) -> list[WorkloadToCreate]:
     given = agreed(lun) if consent else None
     return [
-        m.WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, given, p, ceiling, p.blocksize)
+        WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, given, p, ceiling, p.blocksize)
         for i, p in enumerate(parameters)
     ]
 
@@ -109,30 +110,30 @@ def test_every_refusal_is_said_at_once_and_nothing_is_created(
             *on(file, Parameters(), first=8),
         ]
     )
-    eight = m.Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
+    eight = Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
     block = target(file, Surroundings.read()).block
     assert refused == [
-        m.Refusal(f"h+{file}+w0", "its number 0 is another instance's: number it anew"),
-        m.Refusal(
+        Refusal(f"h+{file}+w0", "its number 0 is another instance's: number it anew"),
+        Refusal(
             f"h+{missing}+w1",
             f"{missing}: there is nothing to drive (No such file or directory): check the path",
         ),
-        m.Refusal(f"h+{folder}+w2", f"{folder}: it is a folder: name the files in it"),
-        m.Refusal("h+/dev/null+w3", "/dev/null: it is neither a block device nor a file"),
-        m.Refusal(f"h+{file}+w4", "its ceiling of 8 tags is not within maxtags (9) and 8192"),
-        m.Refusal(
+        Refusal(f"h+{folder}+w2", f"{folder}: it is a folder: name the files in it"),
+        Refusal("h+/dev/null+w3", "/dev/null: it is neither a block device nor a file"),
+        Refusal(f"h+{file}+w4", "its ceiling of 8 tags is not within maxtags (9) and 8192"),
+        Refusal(
             f"h+{file}+w4",
             "it would write, and nobody agreed to that: `destroy: true` in the plan, and its token",
         ),
-        m.Refusal(
+        Refusal(
             f"h+{file}+w5",
             f"blocksize is 1,000, and {file} takes multiples of {block:,} bytes: choose one of these",
         ),
-        m.Refusal(
+        Refusal(
             f"h+{file}+w6",
             f"{file} has 1 MiB, no block of 2 MiB: choose a smaller blocksize or a larger LUN",
         ),
-        m.Refusal(
+        Refusal(
             f"h+{file}+w7",
             f"range ends at 1,073,741,824, and {file} at 1,048,576: choose an end within it",
         ),
@@ -149,7 +150,7 @@ def test_more_tags_than_the_kernel_has_room_for_are_refused(
     left = 100
     monkeypatch.setattr(workloads_module, "aio_left", lambda: left)
     assert limited.create(on(file, *[Parameters()] * 13)) == [
-        m.Refusal(
+        Refusal(
             "13 workload instances",
             "they need room for 106 more I/Os in flight, and fs.aio-max-nr leaves 100:"
             " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
@@ -182,7 +183,7 @@ def test_another_backend_is_not_limited(file: str, workloads: Workloads, monkeyp
 
 
 def edit(number: int, parameters: Parameters) -> m.EditWorkloads:
-    return m.EditWorkloads(1, 1, (m.Setting(number, parameters),))
+    return m.EditWorkloads(1, 1, (Setting(number, parameters),))
 
 
 def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: str) -> None:
@@ -191,25 +192,25 @@ def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: 
     assert workloads.check_edit(faster) == []
     workloads.edited(faster)
     assert workloads.check_edit(edit(0, WRITE)) == [
-        m.Refusal(
+        Refusal(
             f"h+{file}+w0",
             "it would write, and nobody agreed to that: its LUN is opened read-only",
         )
     ]
     assert workloads.check_edit(edit(7, Parameters())) == [
-        m.Refusal("workload instance number 7", "there is no such instance")
+        Refusal("workload instance number 7", "there is no such instance")
     ]
-    assert workloads.check_edit(m.EditWorkloads(1, 1, (m.Setting(0, Parameters()),) * 2)) == [
-        m.Refusal(f"h+{file}+w0", "it is edited twice at once: send one setting for each")
+    assert workloads.check_edit(m.EditWorkloads(1, 1, (Setting(0, Parameters()),) * 2)) == [
+        Refusal(f"h+{file}+w0", "it is edited twice at once: send one setting for each")
     ]
 
 
 def test_what_does_not_exist_or_is_held_is_not_deleted(engine: FakeEngine, workloads: Workloads, file: str) -> None:
     workloads.create(on(file, Parameters(), Parameters()))
-    assert workloads.delete([0, 5]) == [m.Refusal("workload instance number 5", "there is no such instance")]
+    assert workloads.delete([0, 5]) == [Refusal("workload instance number 5", "there is no such instance")]
     engine.faults["delete 0"] = OSError(errno.EBUSY, "3 I/Os of the instance have not come back")
     assert workloads.delete([0, 1]) == [
-        m.Refusal(f"h+{file}+w0", "it cannot be deleted: 3 I/Os of the instance have not come back")
+        Refusal(f"h+{file}+w0", "it cannot be deleted: 3 I/Os of the instance have not come back")
     ]
     assert workloads.check_go(m.Go(1, 0, 1, u32(0), u32(0))) is None
     assert workloads.check_go(m.Go(1, 0, 1, u32(1), u32(0))) == "there are no instances 1: create them first"
@@ -309,7 +310,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         asked = on(file, WRITE, consent=True)
         before_the_look(monkeypatch, lambda: os.replace(another, file))
         assert real.create(asked) == [
-            m.Refusal(
+            Refusal(
                 f"h+{file}+w0",
                 f"{file} must not be written: its path became another's while it was looked at:"
                 " see who changes it, and try again",
@@ -405,10 +406,10 @@ class TestWhatIsWrittenIsWhatWasJudged:
 
     def test_what_is_no_lun_is_not_even_opened(self, real: Workloads, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")  # to open it for reading is to wait for a writer
-        given = m.Consent(m.Identity("m", 1, ()), ())
+        given = Consent(Identity("m", 1, ()), ())
         asked = [replace(one, consent=given) for one in on(str(tmp_path / "pipe"), WRITE)]
         assert real.create(asked) == [
-            m.Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
+            Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
         ]
 
     def test_the_engine_refuses_by_itself_what_was_not_agreed_to(
@@ -425,7 +426,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         )
         assert "the range does not lie within what was agreed to" in refusal.reason
         assert done == []
-        edit = m.EditWorkloads(1, 1, (m.Setting(0, outside),))
+        edit = m.EditWorkloads(1, 1, (Setting(0, outside),))
         assert real.check_edit(edit) == []
         with pytest.raises(OSError, match="the range does not lie within what was agreed to"):
             real._engine.edit(1, real.settings_of(edit))
@@ -450,7 +451,7 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     ]
     answer = threading.Event()
 
-    def of(lun: Target, *more: Any) -> m.Identity:
+    def of(lun: Target, *more: Any) -> Identity:
         if lun.path.endswith("hung"):
             answer.wait(60)
         return identity_of(lun, *more)
@@ -460,7 +461,7 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     try:
         said = "it did not answer a read within 1 s: mend it, or leave it out of the selection"
         path = f"{tmp_path}/hung"
-        assert workloads.create(asked) == [m.Refusal(f"h+{path}+w1", f"{path} must not be written: {said}")]
+        assert workloads.create(asked) == [Refusal(f"h+{path}+w1", f"{path} must not be written: {said}")]
         assert not any(word.startswith("open") for word in engine.did)
     finally:
         answer.set()
@@ -468,8 +469,8 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     assert workloads.create(asked) == []
 
 
-def not_inspected(text: str) -> m.Notice:
-    return m.Notice(m.NoticeKind.NOT_INSPECTED, text)
+def not_inspected(text: str) -> Notice:
+    return Notice(NoticeKind.NOT_INSPECTED, text)
 
 
 def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
@@ -486,7 +487,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     finally:
         answer.set()
 
-    def fails(*_: Any) -> m.Identity:
+    def fails(*_: Any) -> Identity:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(open_luns, "identity_of", fails)
@@ -515,7 +516,7 @@ class TestConsent:
                 f"{loop} must not be written: it has the signature of ext2, ext3 or ext4: wipefs -a {loop},"
                 " if its contents are not wanted",
             ]
-            assert refused == [m.Refusal(f"h+{loop}+w{n}", reason) for n in (1, 2) for reason in reasons]
+            assert refused == [Refusal(f"h+{loop}+w{n}", reason) for n in (1, 2) for reason in reasons]
             assert real.delete([0]) == []
 
     def test_a_lun_that_is_written_is_claimed_until_its_last_instance_goes(
@@ -525,7 +526,7 @@ class TestConsent:
         assert real.create(on(loop, WRITE, consent=True, first=1)) == []
         other = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
         assert other.create(on(loop, WRITE, consent=True)) == [
-            m.Refusal(
+            Refusal(
                 f"h+{loop}+w0",
                 f"{loop} must not be written: another program has opened it exclusively:"
                 f" find it with fuser -v {loop}, and end it",
@@ -592,7 +593,7 @@ class TestConsent:
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:
             assert real.create(on(small, Parameters(blocksize=1 << 20))) == [
-                m.Refusal(
+                Refusal(
                     f"h+{small}+w0",
                     f"{small} has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"
                     " choose a smaller blocksize or a larger LUN",

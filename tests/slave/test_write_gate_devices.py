@@ -17,6 +17,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.slave.discovery import looked_at
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
@@ -769,18 +770,18 @@ def slave() -> Iterator[Client]:
         yield client
 
 
-def consent_to(lun: str) -> m.Consent:
+def consent_to(lun: str) -> Consent:
     """As far as it can be had: whatever is there, the gate has the last word."""
     luns, _ = looked_at([lun])
     size = luns[0].size if luns else 1 << 20
     identity = luns[0].identity if luns else None
-    return m.Consent(identity or m.Identity("", size, ()), ((0, size),))
+    return Consent(identity or Identity("", size, ()), ((0, size),))
 
 
 def attempt(slave: Client, lun: str) -> list[str]:
     """Tell a slave to write a LUN, with consent; why it does not. What it would is deleted at once."""
     parameters = Parameters(fraction_read=0.0)
-    workload = m.WorkloadToCreate(0, f"h+{lun}+w", lun, consent_to(lun), parameters, 1, parameters.blocksize)
+    workload = WorkloadToCreate(0, f"h+{lun}+w", lun, consent_to(lun), parameters, 1, parameters.blocksize)
     answer = slave.ask(m.CreateWorkloads, workloads=(workload,))
     if isinstance(answer, m.Refused):
         return [refusal.reason for refusal in answer.refusals]

@@ -24,8 +24,9 @@ from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount
-from ivypy.protocol.messages import ArrayType, Hello, Lun, Notice, NoticeKind, Role
+from ivypy.protocol.messages import Hello, Role
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import ArrayType, Lun, Notice, NoticeKind
 from tests.support.rollup import Spec, instance
 from tests.support.rollup_results import HostData, packed, result
 

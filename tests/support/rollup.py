@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Interval, Merger
-from ivypy.protocol.messages import Attribute
+from ivypy.protocol.payload import Attribute
 
 from .rollup_results import HostData, result
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from ivypy.protocol.counters import SERIES, Count, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from ivypy.protocol.messages import Array, ArrayType, Fault, Result
+from ivypy.protocol.messages import Fault, Result
+from ivypy.protocol.payload import Array, ArrayType
 
 # (class, series) -> latencies in ns, each of an I/O of `blocksize` bytes
 Samples = Mapping[tuple[int, int], Sequence[int]]

@@ -19,6 +19,7 @@ from typing import Any, Self, TypeVar
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, line, message
 from ivypy.protocol.parameters import Parameters
+from ivypy.protocol.payload import Array, ArrayType, Consent, FileToCreate, WorkloadToCreate
 from ivypy.protocol.states import State, after, check_answer
 from ivypy.slave.engine._engine import now_ns
 
@@ -154,15 +155,15 @@ class Client:
         return hello
 
     def make_file(self, path: Path, size: int = 1 << 20) -> None:
-        self.do(m.CreateFiles, files=(m.FileToCreate(str(path), size, 1, False),), used=(), tags=0)
+        self.do(m.CreateFiles, files=(FileToCreate(str(path), size, 1, False),), used=(), tags=0)
 
-    def agreed(self, lun: Path | str) -> m.Consent:
+    def agreed(self, lun: Path | str) -> Consent:
         """Consent to all of a LUN as it is now."""
         answer = self.send(m.LookAtLuns, paths=(str(lun),), create=())
         self.answer(answer)
         (found,) = [one for said in self.all if isinstance(said, m.Luns) and said.re == answer.id for one in said.luns]
         assert found.identity is not None
-        return m.Consent(found.identity, ((0, found.size),))
+        return Consent(found.identity, ((0, found.size),))
 
     def create(self, lun: Path | str, *parameters: Parameters, consent: bool = False, ceiling: int = 32) -> None:
         """Instances numbered from 0, all on one LUN."""
@@ -170,7 +171,7 @@ class Client:
         self.do(
             m.CreateWorkloads,
             workloads=tuple(
-                m.WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), agreed, p, ceiling, p.blocksize)
+                WorkloadToCreate(i, f"h+{lun}+w{i}", str(lun), agreed, p, ceiling, p.blocksize)
                 for i, p in enumerate(parameters)
             ),
         )
@@ -200,5 +201,5 @@ class Client:
         return self.process.wait(timeout_s)
 
 
-def u32(*values: int) -> m.Array:
-    return m.Array(m.ArrayType.U32, array("I", values).tobytes())
+def u32(*values: int) -> Array:
+    return Array(ArrayType.U32, array("I", values).tobytes())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.messages import Consent, Lun, Refusal
+from ivypy.protocol.payload import Consent, Lun, Refusal
 from ivypy.slave.discovery import listed, looked_at
 
 

@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from ....protocol.messages import Attribute
+from ....protocol.payload import Attribute
 from ...text.units import parse_bytes
 from .attributes import ATTRIBUTES, Holds
 from .host_ranges import expand

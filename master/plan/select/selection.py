@@ -8,7 +8,7 @@ LUN does not have matches only `none` and `not`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ....protocol.messages import Attribute
+from ....protocol.payload import Attribute
 
 Attributes = Mapping[str, Attribute]
 

@@ -19,6 +19,7 @@ from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import bucket_of
 from ivypy.protocol.lines import LineReader, line, message
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.payload import Array, ArrayType, Attribute, Identity, Lun, Refusal, WorkloadToCreate
 from ivypy.protocol.states import State, after, may_command
 
 Service = Callable[[float, Parameters], tuple[float, int]]
@@ -91,7 +92,7 @@ class SimulatedSlave:
         self,
         name: str,
         *,
-        luns: tuple[m.Lun, ...] = (),
+        luns: tuple[Lun, ...] = (),
         plant: Service | None = None,
         clock_offset_s: float = 0.0,
         drift_ppm: float = 0.0,
@@ -106,7 +107,7 @@ class SimulatedSlave:
         self.pipe = MemoryPipe(delay_s)
         self.state = State.CONNECTING
         self.heard: list[m.Message] = []
-        self.workloads: dict[int, m.WorkloadToCreate] = {}
+        self.workloads: dict[int, WorkloadToCreate] = {}
         self.parameters: dict[int, Parameters] = {}
         self.edit = 0
         self.submitted_after_halt = 0
@@ -177,10 +178,10 @@ class SimulatedSlave:
         if kind in self.faults.mute:
             return
         if not may_command(self.state, command):
-            self._say(m.Refused(command.id, (m.Refusal(kind, f"overtaken: the host is {self.state}"),)))
+            self._say(m.Refused(command.id, (Refusal(kind, f"overtaken: the host is {self.state}"),)))
             return
         if kind in self.faults.refuse:
-            self._say(m.Refused(command.id, (m.Refusal(kind, self.faults.refuse[kind]),)))
+            self._say(m.Refused(command.id, (Refusal(kind, self.faults.refuse[kind]),)))
             return
         match command:
             case m.Prepare():
@@ -188,7 +189,7 @@ class SimulatedSlave:
                 self._lease_until_ns = self.now_ns() + command.lease_ns
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.ListLuns() if missing := [path for path in command.paths if not self._has(path)]:
-                refusals = tuple(m.Refusal(path, "there is nothing to drive") for path in missing)
+                refusals = tuple(Refusal(path, "there is nothing to drive") for path in missing)
                 self._say(m.Refused(command.id, refusals))
             case m.ListLuns():
                 self._say_luns(command.id, [replace(lun, identity=None) for lun in self.luns])
@@ -247,7 +248,7 @@ class SimulatedSlave:
         proven_ns = min(command.heard_ns, self.now_ns()) + self._lease_ns
         self._lease_until_ns = max(self._lease_until_ns, proven_ns)
 
-    def _say_luns(self, re: int, luns: Sequence[m.Lun]) -> None:
+    def _say_luns(self, re: int, luns: Sequence[Lun]) -> None:
         self._say(m.Luns(re, tuple(luns)))
         self._say(m.End(re))
 
@@ -396,25 +397,25 @@ class SimulatedSlave:
         threads[ThreadCount.SWAPPED] = 1
         threads[ThreadCount.CPU] = -1
 
-        def packed(kind: m.ArrayType, data: "array[int]") -> m.Array:
-            return m.Array(kind, data.tobytes())
+        def packed(kind: ArrayType, data: "array[int]") -> Array:
+            return Array(kind, data.tobytes())
 
         return m.Result(
             k, start, round((end - start) * self.faults.length), last, self.now_ns(), (12.5, 3.0),
-            packed(m.ArrayType.I64, counts), packed(m.ArrayType.U64, moments), packed(m.ArrayType.U32, spans),
-            packed(m.ArrayType.U64, buckets), packed(m.ArrayType.I64, threads),
+            packed(ArrayType.I64, counts), packed(ArrayType.U64, moments), packed(ArrayType.U32, spans),
+            packed(ArrayType.U64, buckets), packed(ArrayType.I64, threads),
             tuple(m.Fault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
         )  # fmt: skip
 
 
-def known(lun: m.Lun, host: str = "a") -> m.Lun:
+def known(lun: Lun, host: str = "a") -> Lun:
     """As a look tells which it is: by all its attributes."""
     facts = tuple((name, str(value)) for name, value in lun.attributes.items())
-    return lun if lun.identity else replace(lun, identity=m.Identity(f"machine of {host}", lun.size, facts))
+    return lun if lun.identity else replace(lun, identity=Identity(f"machine of {host}", lun.size, facts))
 
 
-def lun_of(path: str, size: int = 1 << 30, *, kind: str = "file", **attributes: m.Attribute) -> m.Lun:
-    return m.Lun(path, kind, size, 512, {"path": path, "size": size, "kind": kind, **attributes}, (), ())
+def lun_of(path: str, size: int = 1 << 30, *, kind: str = "file", **attributes: Attribute) -> Lun:
+    return Lun(path, kind, size, 512, {"path": path, "size": size, "kind": kind, **attributes}, (), ())
 
 
 __all__ = ["KINDS", "Faults", "MemoryPipe", "SimulatedSlave", "lun_of", "replace", "steady"]

@@ -1,0 +1,154 @@
+"""What messages carry: bounds of numbers, packed arrays, LUNs and their identities, workloads, refusals, notices.
+
+Rule: as for messages: data, whose field types are its grammar.
+"""
+
+import zlib
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated
+
+from .parameters import Parameters
+
+Attribute = int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What a number on the link is at least, and at most."""
+
+    low: float
+    high: float
+
+
+# What a host says of itself is believed within these alone; a command is looked at by who obeys it.
+Instant = Annotated[int, Within(-(1 << 62), 1 << 62)]  # ns on a machine's monotonic clock
+Duration = Annotated[int, Within(0, 1 << 60)]  # ns
+Natural = Annotated[int, Within(0, (1 << 63) - 1)]
+Amount = Annotated[int, Within(0, 1 << 48)]  # of what can be counted one by one
+Subinterval = Annotated[int, Within(0, (1 << 32) - 1)]
+CoreNumber = Annotated[int, Within(0, 65_535)]
+Errno = Annotated[int, Within(0, 65_535)]
+Percent = Annotated[float, Within(0, 100)]
+
+
+class ArrayType(StrEnum):
+    """Element types of a packed array, all little-endian."""
+
+    U32 = "u4"
+    U64 = "u8"
+    I64 = "i8"
+
+    @property
+    def size(self) -> int:
+        return int(self[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A packed array of integers; its shape is known from the layout (counters.py and `go`)."""
+
+    type: ArrayType
+    data: bytes = field(repr=False)
+    packed: bytes = field(default=b"", repr=False, compare=False)  # the zlib stream that it came in, if it came in one
+
+    def __len__(self) -> int:
+        return len(self.data) // self.type.size
+
+    @property
+    def stream(self) -> bytes:
+        """It, compressed: as it came, else level 1, which is dense enough and three times as fast as the default."""
+        return self.packed or zlib.compress(self.data, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which LUN it is, whatever path it has by now: what a user agrees to have written."""
+
+    machine: str  # which machine's, however it is called; a hash
+    size: Natural  # bytes
+    facts: tuple[tuple[str, str], ...]  # what tells it from others: ("wwn", "0x5..."), ("serial", "A1") ...
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user agreed to have written."""
+
+    identity: Identity  # of this LUN, and no other
+    extents: tuple[
+        tuple[Natural, Natural], ...
+    ]  # within these: first byte, and the one behind the last; ascending, apart
+
+
+class NoticeKind(StrEnum):
+    """What a notice is about. Code that acts on a notice reads its kind, never its text."""
+
+    BACKEND_CHOSEN = "backend_chosen"  # what backend `auto` is, and why
+    KERNEL_THREADS = "kernel_threads"  # io_uring hands the I/Os on some LUNs to kernel threads
+    BUFFER_PAGES = "buffer_pages"  # in which pages the large I/O buffers lie
+    FILE_REUSED = "file_reused"  # a file that ivypy created in an earlier run is used as it is
+    CREATING_FILES = "creating_files"  # how much of the files is written
+    FILES_CREATED = "files_created"
+    NOT_INSPECTED = "not_inspected"  # a LUN that could not be inspected again before a step
+    UNWRITTEN_EXTENTS = "unwritten_extents"  # reads of parts of a file do not reach the disk
+    WRITERS_UNKNOWN = "writers_unknown"  # whether a program has a LUN open for writing is not known
+    NO_ANSWER = "no_answer"  # a LUN did not answer a read in time
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that a person should know: as a message, an event of the host; in a `Lun`, about that LUN."""
+
+    kind: NoticeKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lun:
+    """A thing that can be driven, as its host sees it. What only a look at it tells is empty until then."""
+
+    path: str
+    kind: str  # "block" or "file"
+    size: Natural  # bytes
+    block: Annotated[int, Within(1, 1 << 30)]  # logical block size: O_DIRECT's unit, bytes
+    attributes: dict[str, Attribute]
+    refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
+    notices: tuple[Notice, ...]  # what makes numbers from it doubtful
+    named: tuple[str, ...] = ()  # of the paths that were asked for, those that lead to it
+    identity: Identity | None = None  # None: it was not looked at, or that does not tell
+    silent: bool = False  # it did not answer a look
+    ours: bool = False  # ivypy made it to be driven, and nobody but ivypy has written to it since
+    made: bool = False  # it was made for this run, and is this slave's to remove at its exit unless it is kept
+
+
+@dataclass(frozen=True, slots=True)
+class FileToCreate:
+    path: str  # "{}" in it becomes the file's number, from 0
+    size: int  # bytes
+    count: int
+    keep: bool  # else removed when the slave exits
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadToCreate:
+    number: int  # the controller's, unique on this host; `go` and edits name it
+    instance: str  # host+lun+workload, for messages and logs
+    lun: str  # path
+    consent: Consent | None  # the user agreed that this LUN is written; None: it is opened read-only
+    parameters: Parameters
+    ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
+    blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """New live settings of one workload instance: its complete parameters after the edit."""
+
+    number: int
+    parameters: Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    what: str  # the instance, LUN or file
+    reason: str  # a sentence that says the remedy
