@@ -66,6 +66,7 @@ def agreed(done: Finished) -> bool:
     return all(only_late(row["reasons"]) for row in done.rows("summary.lun.csv"))
 
 
+@pytest.mark.realtime
 def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Path) -> None:
     need("losetup")
     with loop_device(shm) as one, loop_device(shm, 64 << 20) as two:

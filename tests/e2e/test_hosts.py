@@ -37,6 +37,7 @@ def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False)
     return a_plan(tmp_path, lines, measure)
 
 
+@pytest.mark.realtime
 def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
     done = run(per_host(tmp_path, lab, local=True), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err

@@ -36,6 +36,7 @@ def test_a_host_whose_core_is_taken_away_says_so(tmp_path: Path) -> None:
     assert sum(float(thread["reap_delay_us_sum"]) for thread in threads) > 0
 
 
+@pytest.mark.realtime
 def test_an_instance_may_be_spread_over_threads_that_spin(tmp_path: Path) -> None:
     text = PLAN.format(path=tmp_path / "data", cpus=CORE, more=", spread: 2", keys="threads: 2\nspin: true")
     done = run(written(tmp_path, text), tmp_path / "runs")

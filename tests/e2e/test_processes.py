@@ -88,6 +88,7 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in processes)
 
 
+@pytest.mark.realtime
 def test_a_run_with_driver_processes_is_a_run(tmp_path: Path) -> None:
     with going(tmp_path, "2s") as run:
         done = run.ended()
@@ -101,6 +102,7 @@ def test_a_run_with_driver_processes_is_a_run(tmp_path: Path) -> None:
     assert all('"type":"go"' in log and '"type":"result"' in log for log in logs)
 
 
+@pytest.mark.realtime
 def test_a_driver_process_that_is_killed_costs_its_hosts_alone(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].kill()
@@ -132,6 +134,7 @@ def test_no_host_outlives_its_controller(tmp_path: Path, how: signal.Signals) ->
         assert within(10, lambda: gone([*run.drivers, *run.slaves[0], *run.slaves[1]]))
 
 
+@pytest.mark.realtime
 def test_a_frozen_driver_process_costs_its_hosts_alone(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].suspend()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.engine import BACKENDS, SQPOLL, run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
 
 SCENARIOS = [
     "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken

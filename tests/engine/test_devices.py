@@ -65,13 +65,14 @@ def run(step: Drive, seconds: float) -> float:
     return step.total(Count.COMPLETED) / sum(result.raw.length_ns for result in step.results) * S
 
 
+@pytest.mark.realtime
 @ONE_AND_LONG
 def test_a_paced_file_falls_due_exactly_and_is_submitted_in_time(aio: Drive, tmp_path: Path) -> None:
     path = tmp_path / "image"
     path.write_bytes(os.urandom(64 << 20))
     aio.create(0, aio.lun(path), iops=5000.0, maxtags=16)
-    run(aio, 20)
-    assert abs(aio.total(Count.DUE) / 100_000 - 1) < 0.001
+    run(aio, 6)
+    assert abs(aio.total(Count.DUE) / 30_000 - 1) < 0.001
     assert aio.results[-1].total(Count.BACKLOG) <= 50  # what fell due in its last 10 ms
     assert percentile(merged(aio, LATENESS), 0.5) < 15_000
 
@@ -97,6 +98,7 @@ def test_a_stall_is_in_the_response_of_all_that_fell_due_meanwhile(faulty_lun: F
     assert sum(count for bucket, count in response.items() if lower_edge(bucket) > S) >= 900
 
 
+@pytest.mark.realtime
 def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     faulty_lun: FaultFs, loop_lun: str, aio: Drive
 ) -> None:
@@ -132,7 +134,7 @@ def test_a_lun_hung_at_the_end_is_left_behind_in_bounded_time(faulty_lun: FaultF
         asked = now_ns()
         aio.engine.halt()
         end = aio.finish(30)
-        assert 9 * S < now_ns() - asked < 13 * S
+        assert 9 * S < now_ns() - asked < 25 * S
         assert (end.uncaught, end.reason) == (4, "commanded")
         assert end.oldest_uncaught_ns > 10 * S
         with pytest.raises(OSError, match="4 I/Os of the instance have not come back"):
@@ -183,6 +185,7 @@ def test_block_0_is_never_written_and_the_last_one_is(loop_lun: str, aio: Drive)
         assert file.read() != bytes(4096)
 
 
+@pytest.mark.realtime
 def test_a_full_queue_does_not_block_submission(faulty_lun: FaultFs, aio: Drive) -> None:
     limit = int(Path(f"/sys/block/{Path(faulty_lun.device).name}/queue/nr_requests").read_text())
     faulty_lun.tell(read_us=50_000)
@@ -230,6 +233,7 @@ def beside(theirs: Callable[[], tuple[float, ...]], ours: Callable[[], tuple[flo
         assert abs(us[1] / them[1] - 1) < within, f"fio's {them}, ours {us}"
 
 
+@pytest.mark.realtime
 @pytest.mark.long
 @ONE_AND_LONG
 def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Drive) -> None:
@@ -242,6 +246,7 @@ def test_beside_fio_on_a_device_of_known_iops(throttled_lun: Throttle, aio: Driv
     assert abs(ours / theirs.iops - 1) < 0.01, f"{ours} of ours, {theirs.iops} of fio's, of 1000"
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.long), 16])
 @ONE_AND_LONG
 def test_beside_fio_on_a_device_of_known_latency(faulty_lun: FaultFs, aio: Drive, depth: int) -> None:

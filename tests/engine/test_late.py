@@ -43,6 +43,7 @@ def found_late_ns(step: Drive) -> int:
     return sum(result.thread(ThreadCount.REAP_DELAY_SUM) for result in step.results)
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.parametrize("tags", [1, 8])
 @pytest.mark.parametrize("backend", REAL)
@@ -56,11 +57,13 @@ def test_what_waits_for_a_thread_without_a_core_is_counted(backend: str, tags: i
     assert 0.4 * (each_ns - alone_ns) <= late_ns <= each_ns
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 def test_so_it_is_of_what_takes_no_time_itself(image: Path) -> None:
     assert found_late_ns(beside(image, "null", 32, 3)) > 0
 
 
+@pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", REAL)
 def test_what_waits_for_a_tag_that_was_found_late_is_late(backend: str, image: Path) -> None:

@@ -62,6 +62,7 @@ def read_bytes(process: psutil.Process) -> int:
     return process.io_counters().read_bytes
 
 
+@pytest.mark.realtime
 @pytest.mark.parametrize("launcher", ["local", "ssh"])
 async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
     lab: Lab, bundle: Bundle, tmp_path: Path, launcher: str

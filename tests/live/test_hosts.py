@@ -68,6 +68,7 @@ def rows(root: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.realtime
 def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
     with under_way(plan, root) as process:
@@ -103,6 +104,7 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
 ACKNOWLEDGED_S = 0.1
 
 
+@pytest.mark.realtime
 def test_an_edit_is_acknowledged_at_once_also_in_a_long_subinterval(
     plan: Path, tmp_path: Path, lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:

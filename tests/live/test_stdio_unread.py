@@ -103,6 +103,7 @@ CONSOLES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.realtime
 @CONSOLES
 def test_a_run_that_nobody_reads_is_the_same_and_its_end_is_shown_later(
     tmp_path: Path, ui: str, opened: Callable[[], tuple[int, Callable[[], bytes]]]

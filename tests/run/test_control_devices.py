@@ -57,6 +57,7 @@ def foremost() -> Iterator[None]:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
 
 
+@pytest.mark.realtime
 def test_a_measurement_on_a_file_ends_when_it_is_accurate(tmp_path: Path) -> None:
     plan = written(
         tmp_path,
@@ -111,6 +112,7 @@ def when_it_has_rows(root: Path, table: str, rows: int, do: Callable[[], None]) 
         time.sleep(0.2)
 
 
+@pytest.mark.realtime
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 def test_a_search_finds_what_a_queue_bears_and_feedback_holds_and_follows_it(

@@ -183,6 +183,7 @@ def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
     simulate(main())
 
 
+@pytest.mark.realtime
 def test_a_real_controller_that_was_stopped_for_3_s_calls_no_host_late(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(a_plan(tmp_path, "8s"))],

@@ -110,6 +110,7 @@ def disk() -> Iterator[Path]:
             pytest.skip(str(missing))
 
 
+@pytest.mark.realtime
 def test_a_real_filesystem_that_is_frozen_for_5_s_costs_nothing(tmp_path: Path, disk: Path) -> None:
     """As the snapshot of a virtual machine freezes it. Hosts whose results are late would be left out after 0.9 s."""
     plan = a_plan(tmp_path, "8s")

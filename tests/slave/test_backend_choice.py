@@ -40,7 +40,8 @@ LOCKED = """
 import email.parser, os, resource  # the first: a user without rights may not be able to read it later
 import ivypy.slave.__main__ as s
 resource.setrlimit(resource.RLIMIT_MEMLOCK, (65536, 65536))
-os.setgroups([]), os.setgid(65534), os.setuid(65534)
+own = 100_000 + os.getpid()  # the kernel counts locked memory by user: nobody else's
+os.setgroups([]), os.setgid(own), os.setuid(own)
 s.main()
 """
 

@@ -70,7 +70,7 @@ class Bench:
         root.mkdir()
         plan = self.folder / f"plan{self._runs}.yaml"
         launch = "\n".join(
-            f"  - {{ name: {name}, command: '{sys.executable} {ROOT}/tests/faults/middle.py {host.orders}',"
+            f"  - {{ name: {name}, command: '{sys.executable} {ROOT}/tests/support/faults/middle.py {host.orders}',"
             f" python: {sys.executable}, cache_dir: {self.folder}/cache-{name} }}"
             for name, host in self.hosts.items()
         )
