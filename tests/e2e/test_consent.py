@@ -2,9 +2,7 @@
 
 import contextlib
 import ctypes
-import hashlib
 import os
-import re
 import struct
 import subprocess
 import sys
@@ -15,7 +13,7 @@ import pytest
 
 from ivypy.slave.discovery import listed, looked_at
 from tests.support.devices import FaultFs
-from tests.support.runs import Finished, ivypy, run, start, written
+from tests.support.runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
 from tests.support.slave_devices import attach, detach, loop_device, need, needs_loops
 
 pytestmark = pytest.mark.slow
@@ -36,17 +34,6 @@ def a_plan(folder: Path, luns: str) -> Path:
     return written(folder, PLAN.format(luns=luns))
 
 
-def digest(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
-
-
-def token(plan: Path) -> str:
-    done = ivypy("devices", str(plan))
-    found = re.search(r"--destroy ([0-9a-f]{12})", done.stdout)
-    assert found, done.stdout + done.stderr
-    return found[1]
-
-
 def ended(process: "subprocess.Popen[str]", root: Path) -> Finished:
     out, err = process.communicate(timeout=100)
     return Finished(process.returncode, out, err, root)
@@ -54,15 +41,8 @@ def ended(process: "subprocess.Popen[str]", root: Path) -> Finished:
 
 def driven(done: Finished) -> set[str]:
     """The LUNs that it drove."""
-    assert done.code in (0, 8), done.out + done.err
+    assert done.code in ENDED, done.out + done.err
     return {row["lun"].partition(":")[2] for row in done.rows("summary.lun.csv")}
-
-
-def begun_to_create(process: "subprocess.Popen[str]") -> None:
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "creating" in line:
-            return
 
 
 def test_a_file_that_appears_while_files_are_created_is_not_written(tmp_path: Path) -> None:
@@ -73,7 +53,7 @@ def test_a_file_that_appears_while_files_are_created_is_not_written(tmp_path: Pa
         tmp_path, f"files: {folder}/*.dat, create: {{ path: '{folder}/made-{{}}.dat', size: 64MiB, count: 4 }}"
     )
     process = start(plan, tmp_path / "runs", "--destroy", token(plan))
-    begun_to_create(process)
+    wait_for_line(process, "creating")
     (folder / "precious.dat").write_bytes(os.urandom(1 << 20))
     before = digest(folder / "precious.dat")
     done = ended(process, tmp_path / "runs")
@@ -90,7 +70,7 @@ def test_a_device_that_is_attached_while_files_are_created_is_not_written(tmp_pa
     with loop_device(shm, size) as known, contextlib.ExitStack() as undo:
         plan = a_plan(tmp_path, luns)
         process = start(plan, tmp_path / "runs", "--destroy", token(plan))
-        begun_to_create(process)
+        wait_for_line(process, "creating")
         plugged = undo.enter_context(loop_device(shm, size))
         before = digest(plugged)
         assert driven(ended(process, tmp_path / "runs")) == {known, f"{shm}/made"}

@@ -1,14 +1,12 @@
 """`ivypy devices` and `ivypy run` on block devices: nothing is overwritten but what was agreed to, list by list."""
 
-import hashlib
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.support.devices import FaultFs
-from tests.support.runs import Finished, ivypy, only_late, run, start, written
+from tests.support.runs import Finished, digest, ivypy, only_late, run, start, token, written
 from tests.support.slave_devices import loop_device, mounted, need
 from tests.support.slave_devices import run as sh
 
@@ -31,18 +29,6 @@ def a_plan(tmp_path: Path, *paths: str, reads: str = "50%", destroy: bool = True
     said = "destroy: true" if destroy else ""
     name = "-".join(Path(path).name for path in paths) + f"{destroy}.yaml"
     return written(tmp_path, PLAN.format(paths=", ".join(paths), reads=reads, destroy=said), name)
-
-
-def digest(device: str) -> str:
-    return hashlib.sha256(Path(device).read_bytes()).hexdigest()
-
-
-def token(plan: Path) -> str:
-    done = ivypy("devices", str(plan))
-    assert done.returncode == 0, done.stderr
-    found = re.search(r"--destroy ([0-9a-f]{12})", done.stdout)
-    assert found, done.stdout
-    return found[1]
 
 
 def test_a_loop_device_is_overwritten_only_with_its_token(tmp_path: Path, shm: Path) -> None:

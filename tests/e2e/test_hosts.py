@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lab import Lab
-from tests.support.runs import hosts_yaml, only_late, presence, run, start, written
+from tests.support.runs import hosts_yaml, only_late, presence, run, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 
@@ -75,15 +75,10 @@ def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
 
 def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path, namespaces: Lab) -> None:
     process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
-    assert process.stdout is not None
-    out = []
-    for line in process.stdout:
-        out.append(line)
-        if " run " in line:
-            break
+    out = wait_for_line(process)
     with namespaces.hosts[1].unplugged():
         rest, err = process.communicate(timeout=60)
-    assert process.returncode in (7, 8), "".join(out) + rest + err
+    assert process.returncode in (7, 8), out + rest + err
     (folder,) = (tmp_path / "runs").iterdir()
     (step,) = json.loads((folder / "run.json").read_text())["steps"]
     gone = namespaces.hosts[1].name
@@ -96,10 +91,7 @@ def test_a_host_that_went_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) 
     plan = per_host(tmp_path, lab, "3s")
     plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))
     process = start(plan, tmp_path / "runs")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if " run " in line:
-            break
+    wait_for_line(process)
     lab.hosts[1].sshds[0].kill_sessions()
     out, err = process.communicate(timeout=60)
     assert process.returncode in (7, 8), out + err
@@ -114,10 +106,7 @@ def test_a_frozen_controller_is_no_lease(tmp_path: Path, namespaces: Lab) -> Non
     plan = per_host(tmp_path, namespaces, "30s")
     plan.write_text(plan.read_text().replace("threads: 1", "threads: 1\nlease: 3s"))
     process = start(plan, tmp_path / "runs")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if " run " in line:
-            break
+    wait_for_line(process)
     os.kill(process.pid, signal.SIGSTOP)
     time.sleep(5)
     os.kill(process.pid, signal.SIGCONT)

@@ -10,24 +10,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.runs import ROOT, ivypy, presence, run, start, written
+from tests.support.runs import PACED, ROOT, ivypy, paced_plan, presence, run, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 
 QUICK = ("-D", "size=16MiB", "-D", "subinterval=0.5s", "-D", "warmup=0.5s", "-D", "measure=3s")
 
-PLAN = """\
-name: local
-threads: 1
-luns: {{ create: {{ path: {path}, size: 16MiB }} }}
-workloads: {{ w: {{ iosequencer: random_independent, iops: 500, maxtags: 8, fraction_read: 50% }} }}
-defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
-steps: [ go: one ]
-"""
+PLAN = PACED.replace("{iops}", "500")
 
 
 def a_plan(tmp_path: Path, measure: str = "3s") -> Path:
-    return written(tmp_path, PLAN.format(path=tmp_path / "data", measure=measure))
+    return paced_plan(tmp_path, measure, iops=500)
 
 
 def slaves_of(pid: int) -> list[psutil.Process]:
@@ -61,10 +54,7 @@ def test_rows_add_up(tmp_path: Path) -> None:
 
 def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if " run " in line:
-            break
+    wait_for_line(process)
     slaves = slaves_of(process.pid)
     assert slaves
     os.kill(process.pid, signal.SIGINT)
@@ -82,10 +72,7 @@ def test_ctrl_c_stops_cleanly_within_seconds(tmp_path: Path) -> None:
 def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     plan = written(tmp_path, PLAN.format(path=tmp_path / "data", measure="3s").replace("16MiB", "2GiB"))
     process = start(plan, tmp_path / "runs")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "creating 1 file" in line:
-            break
+    wait_for_line(process, "creating 1 file")
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130, out + err
@@ -100,10 +87,7 @@ def test_a_slave_that_was_put_aside_for_a_moment_costs_one_step(tmp_path: Path) 
         "[ go: one ]", "[ go: { name: one, loop: { seed: [1, 2] } } ]"
     )
     process = start(written(tmp_path, text), tmp_path / "runs")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if " run " in line:
-            break
+    wait_for_line(process)
     (slave,) = slaves_of(process.pid)
     slave.suspend()
     time.sleep(1.2)
@@ -121,12 +105,7 @@ def test_a_slave_that_was_put_aside_for_a_moment_costs_one_step(tmp_path: Path) 
 
 def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Path) -> None:
     process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
-    assert process.stdout is not None
-    shown = 0
-    for line in process.stdout:
-        shown += " run " in line
-        if shown == 3:  # up to two rows that were shown may still wait for the writer
-            break
+    wait_for_line(process, times=3)  # up to two rows that were shown may still wait for the writer
     slaves = slaves_of(process.pid)
     process.kill()
     process.communicate()

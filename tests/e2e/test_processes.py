@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.runs import Finished, only_late, presence, written
+from tests.support.runs import Finished, only_late, presence, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 
@@ -50,10 +50,7 @@ class Going:
     def __init__(self, process: "subprocess.Popen[str]", root: Path) -> None:
         self.process, self.root = process, root
         self.of = psutil.Process(process.pid)
-        assert process.stdout is not None
-        for line in process.stdout:
-            if " run " in line:
-                break
+        wait_for_line(process)
         self.drivers = sorted(self.of.children(), key=lambda one: len(one.children()), reverse=True)
         self.slaves = [driver.children() for driver in self.drivers]
 

@@ -1,6 +1,5 @@
 """A running test over three real sshds, edited, watched, paused and stopped from other processes."""
 
-import csv
 import json
 import os
 import random
@@ -18,7 +17,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, Edit
 from tests.support.lab import Lab
-from tests.support.runs import COMMAND, hosts_yaml, ivypy, start, written
+from tests.support.runs import COMMAND, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 
@@ -52,20 +51,11 @@ def under_way(plan: Path, root: Path) -> Iterator["subprocess.Popen[str]"]:
     """A run whose measurement has begun."""
     process = start(plan, root)
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if " run " in line:
-                break
+        wait_for_line(process)
         yield process
     finally:
         process.kill()
         process.communicate()
-
-
-def rows(root: Path, name: str) -> list[dict[str, str]]:
-    (folder,) = root.iterdir()
-    with open(folder / name, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.realtime
@@ -87,17 +77,17 @@ def test_an_edit_is_in_force_on_all_hosts_in_one_subinterval(plan: Path, tmp_pat
     acted = {int(line.rsplit(" ", 1)[1]) for line in took}
     assert len(acted) == 1, "all hosts took it in one subinterval"
     (number,) = acted
-    whole = rows(root, "step0000.one/all/all.csv")
+    whole = rows(folder_of(root), "step0000.one/all/all.csv")
     transient = [i for i, row in enumerate(whole) if row["phase"] == "transient"]
     assert transient == [number]
-    (event,) = [row for row in rows(root, "events.csv") if row["kind"] == "edit"]
+    (event,) = [row for row in rows(folder_of(root), "events.csv") if row["kind"] == "edit"]
     assert event["text"].startswith("workload=w total_iops=3000 blocksize=16KiB maxtags=2 range=0%..50%: blocksize")
     for host in lab.hosts:
-        after = rows(root, f"step0000.one/host/{host.name}.csv")[number + 1]
+        after = rows(folder_of(root), f"step0000.one/host/{host.name}.csv")[number + 1]
         assert float(after["due"]) / float(after["length_s"]) == pytest.approx(2 * 500 + 2 * 50, rel=0.01)
         assert after["iops_setting"] == "1100" and after["blocksize"] == "16384(2/4) 4096(2/4)"
         assert float(after["overall_mib_per_s"]) == pytest.approx((1000 * 16 + 100 * 4) / 1024, rel=0.02)
-    (window,) = rows(root, "step0000.one/windows.csv")
+    (window,) = rows(folder_of(root), "step0000.one/windows.csv")
     assert int(window["first_subinterval"]) == number + 1
 
 
@@ -167,11 +157,11 @@ def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab:
                 acted.add(answer.took[0].subinterval)
         out, err = process.communicate(timeout=90)
     assert process.returncode in (0, 8), out + err
-    assert len([row for row in rows(root, "events.csv") if row["kind"] == "edit"]) == 200
-    whole = rows(root, "step0000.one/all/all.csv")
+    assert len([row for row in rows(folder_of(root), "events.csv") if row["kind"] == "edit"]) == 200
+    whole = rows(folder_of(root), "step0000.one/all/all.csv")
     assert {i for i, row in enumerate(whole) if row["phase"] == "transient"} == acted
     for host, count in added.items():
-        after = rows(root, f"step0000.one/host/{host}.csv")[max(acted) + 1]
+        after = rows(folder_of(root), f"step0000.one/host/{host}.csv")[max(acted) + 1]
         assert after["iops_setting"] == str(500 + 4 * count), "each of its four instances got each of its edits"
         assert float(after["due"]) / float(after["length_s"]) == pytest.approx(500 + 4 * count, rel=0.01)
 
@@ -222,10 +212,10 @@ def test_a_pause_is_a_hole_in_the_load(plan: Path, tmp_path: Path) -> None:
         assert ivypy("unpause").returncode == 0
         out, err = process.communicate(timeout=60)
     assert process.returncode in (0, 8), out + err
-    whole = rows(root, "step0000.one/all/all.csv")
+    whole = rows(folder_of(root), "step0000.one/all/all.csv")
     silent = [i for i, row in enumerate(whole) if row["due"] == "0"]
     assert silent and {whole[i]["phase"] for i in silent} == {"transient"}
-    (window,) = rows(root, "step0000.one/windows.csv")
+    (window,) = rows(folder_of(root), "step0000.one/windows.csv")
     assert int(window["first_subinterval"]) > silent[-1]
-    (paused, unpaused) = [row for row in rows(root, "events.csv") if row["kind"] in ("pause", "unpause")]
+    (paused, unpaused) = [row for row in rows(folder_of(root), "events.csv") if row["kind"] in ("pause", "unpause")]
     assert datetime.fromisoformat(unpaused["utc"]) > datetime.fromisoformat(paused["utc"])

@@ -1,6 +1,5 @@
 """A console that goes away: a reader that has read enough, a terminal that is closed, a disk that is full."""
 
-import csv
 import fcntl
 import json
 import os
@@ -14,58 +13,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs import COMMAND, ROOT, start, written
+from tests.support.runs import (
+    COMMAND,
+    ENDED,
+    ROOT,
+    check_interrupted,
+    folder_of,
+    paced_plan,
+    rows,
+    start,
+    wait_until_measuring,
+)
 
 pytestmark = pytest.mark.slow
-
-PLAN = """\
-name: console
-threads: 1
-luns: {{ create: {{ path: {path}, size: 16MiB }} }}
-workloads: {{ w: {{ iosequencer: random_independent, iops: 100, maxtags: 8, fraction_read: 50% }} }}
-defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
-steps: [ go: one ]
-"""
-ENDED = (0, 8)  # a busy machine may be late, and then says so
-
-
-def a_plan(tmp_path: Path, measure: str) -> Path:
-    return written(tmp_path, PLAN.format(path=tmp_path / "data", measure=measure))
-
-
-def folder_of(root: Path) -> Path:
-    (folder,) = root.iterdir()
-    return folder
-
-
-def rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with open(folder / name, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def lost(folder: Path) -> list[str]:
     return [row["text"] for row in rows(folder, "events.csv") if row["kind"] == "console_lost"]
 
 
-def wait_until_measuring(root: Path) -> Path:
-    """Until the second subinterval's row is written."""
-    until = time.monotonic() + 30
-    while time.monotonic() < until:
-        for path in root.glob("*/step0000.one/all/all.csv"):
-            if path.read_text().count("\n") > 2:
-                return folder_of(root)
-        time.sleep(0.05)
-    raise AssertionError("no step began in 30 s")
-
-
-def check_interrupted(folder: Path, code: int) -> None:
-    assert code == 130 and json.loads((folder / "run.json").read_text())["exit_code"] == 130
-    (summary,) = rows(folder, "summary.all.csv")
-    assert "shortened" in summary["reasons"] or "interrupted" in summary["reasons"]  # as far as it had come
-
-
 def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
-    process = start(a_plan(tmp_path, "2s"), tmp_path / "runs")
+    process = start(paced_plan(tmp_path, "2s"), tmp_path / "runs")
     assert process.stdout is not None and process.stderr is not None
     process.stdout.readline()
     process.stdout.close()
@@ -80,7 +48,7 @@ def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
 
 def test_ctrl_c_that_ends_the_reader_too_loses_nothing(tmp_path: Path) -> None:
     """`ivypy run | tee log` on a terminal."""
-    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    process = start(paced_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None
     folder = wait_until_measuring(tmp_path / "runs")
     process.stdout.close()
@@ -92,7 +60,7 @@ def test_ctrl_c_that_ends_the_reader_too_loses_nothing(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_standard_output_does_not_end_the_run(tmp_path: Path) -> None:
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(a_plan(tmp_path, "2s"))]
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "2s"))]
     with open("/dev/full", "w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     folder = folder_of(tmp_path / "runs")
@@ -128,7 +96,7 @@ def ctrl_c_and_close(master: int) -> None:
 @pytest.mark.parametrize("ui", ["auto", "lines"])
 @pytest.mark.parametrize("how", [close, ctrl_c_and_close])
 def test_a_terminal_that_is_closed_is_a_first_ctrl_c(tmp_path: Path, ui: str, how: Callable[[int], None]) -> None:
-    plan = a_plan(tmp_path, "60s")
+    plan = paced_plan(tmp_path, "60s")
     process, master = on_a_terminal([COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)])
     try:
         folder = wait_until_measuring(tmp_path / "runs")
@@ -140,7 +108,7 @@ def test_a_terminal_that_is_closed_is_a_first_ctrl_c(tmp_path: Path, ui: str, ho
 
 def test_hanging_up_again_is_not_a_second_press(tmp_path: Path) -> None:
     """The shell sends one as the terminal closes, and the kernel another as the shell ends."""
-    process = start(a_plan(tmp_path, "60s"), tmp_path / "runs")
+    process = start(paced_plan(tmp_path, "60s"), tmp_path / "runs")
     folder = wait_until_measuring(tmp_path / "runs")
     for _ in range(4):
         os.kill(process.pid, signal.SIGHUP)
@@ -156,7 +124,7 @@ def shell(words: str) -> tuple[int, str]:
 
 
 def test_a_run_under_nohup_is_not_ended_by_hanging_up(tmp_path: Path) -> None:
-    words = ["nohup", COMMAND, "run", "-o", str(tmp_path / "runs"), str(a_plan(tmp_path, "3s"))]
+    words = ["nohup", COMMAND, "run", "-o", str(tmp_path / "runs"), str(paced_plan(tmp_path, "3s"))]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = wait_until_measuring(tmp_path / "runs")
     process.send_signal(signal.SIGHUP)

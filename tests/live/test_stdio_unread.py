@@ -14,8 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.test_stdio import ENDED, a_plan, check_interrupted, folder_of, rows, wait_until_measuring
-from tests.support.runs import COMMAND
+from tests.support.runs import (
+    COMMAND,
+    ENDED,
+    check_interrupted,
+    folder_of,
+    paced_plan,
+    rows,
+    wait_until_measuring,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -71,7 +78,7 @@ def unread(
 ) -> Iterator[Console]:
     """`errors`: standard error is the same console."""
     fd, read = opened()
-    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(a_plan(tmp_path, measure))]
+    words = [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(paced_plan(tmp_path, measure))]
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=fd, stderr=fd if errors else subprocess.DEVNULL,
         start_new_session=True, env={**os.environ, "TERM": "xterm"},
@@ -178,7 +185,7 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("ui", ["lines", "json"])
 def test_a_console_that_cannot_say_a_character_says_its_number(tmp_path: Path, ui: str) -> None:
-    plan = a_plan(tmp_path, "1s")
+    plan = paced_plan(tmp_path, "1s")
     plan.write_text(plan.read_text().replace("go: one", "go: { name: été }"))
     done = subprocess.run(
         [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)],

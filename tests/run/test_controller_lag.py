@@ -17,9 +17,8 @@ from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
-from tests.live.test_stdio import a_plan, rows, wait_until_measuring
 from tests.support.live import PLAN, Staged, hosts, stage
-from tests.support.runs import COMMAND
+from tests.support.runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
 from tests.support.simulated.slave import Faults
 
@@ -186,7 +185,7 @@ def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
 @pytest.mark.realtime
 def test_a_real_controller_that_was_stopped_for_3_s_calls_no_host_late(tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(a_plan(tmp_path, "8s"))],
+        [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(paced_plan(tmp_path, "8s"))],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     folder = wait_until_measuring(tmp_path / "runs")

@@ -14,10 +14,9 @@ from ivypy.master.output.writer_thread import PATIENCE_S
 from ivypy.master.run import run_recorder
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
-from tests.live.test_stdio import ENDED, a_plan, folder_of, rows, wait_until_measuring
 from tests.support import devices
 from tests.support.live import PLAN, Staged, hosts, stage
-from tests.support.runs import COMMAND
+from tests.support.runs import COMMAND, ENDED, folder_of, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop
 
 pytestmark = pytest.mark.slow
@@ -113,7 +112,7 @@ def disk() -> Iterator[Path]:
 @pytest.mark.realtime
 def test_a_real_filesystem_that_is_frozen_for_5_s_costs_nothing(tmp_path: Path, disk: Path) -> None:
     """As the snapshot of a virtual machine freezes it. Hosts whose results are late would be left out after 0.9 s."""
-    plan = a_plan(tmp_path, "8s")
+    plan = paced_plan(tmp_path, "8s")
     process = subprocess.Popen(
         [COMMAND, "run", "-o", str(disk / "runs"), "--ui", "lines", str(plan)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

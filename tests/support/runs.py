@@ -1,8 +1,12 @@
 """Running ivypy as a user does, and reading the folder that it leaves."""
 
 import csv
+import hashlib
+import json
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +28,10 @@ class Finished:
 
     @property
     def folder(self) -> Path:
-        (folder,) = self.root.iterdir()
-        return folder
+        return folder_of(self.root)
 
     def rows(self, name: str) -> list[dict[str, str]]:
-        with open(self.folder / name, newline="") as file:
-            return list(csv.DictReader(file))
+        return rows(self.folder, name)
 
 
 def presence(row: Mapping[str, str]) -> str:
@@ -81,6 +83,75 @@ def written(folder: Path, text: str, name: str = "plan.yaml") -> Path:
     path = folder / name
     path.write_text(text)
     return path
+
+
+PACED = """\
+name: paced
+threads: 1
+luns: {{ create: {{ path: {path}, size: 16MiB }} }}
+workloads: {{ w: {{ iosequencer: random_independent, iops: {iops}, maxtags: 8, fraction_read: 50% }} }}
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
+steps: [ go: one ]
+"""
+ENDED = (0, 8)  # a busy machine may be late, and then says so
+
+
+def paced_plan(folder: Path, measure: str, iops: int = 100) -> Path:
+    """One step of a paced workload on a new file, in subintervals of half a second."""
+    return written(folder, PACED.format(path=folder / "data", measure=measure, iops=iops))
+
+
+def folder_of(root: Path) -> Path:
+    """The folder of the only run in `root`."""
+    (folder,) = root.iterdir()
+    return folder
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    with open(folder / name, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def wait_until_measuring(root: Path) -> Path:
+    """Until the second subinterval's row is written: the run's folder."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        for path in root.glob("*/step0000.one/all/all.csv"):
+            if path.read_text().count("\n") > 2:
+                return folder_of(root)
+        time.sleep(0.05)
+    raise AssertionError("no step began in 60 s")
+
+
+def wait_for_line(process: "subprocess.Popen[str]", text: str = " run ", times: int = 1) -> str:
+    """Read what the run prints until so many lines hold `text`; a measured subinterval's line holds " run "."""
+    assert process.stdout is not None
+    read = []
+    for line in process.stdout:
+        read.append(line)
+        times -= text in line
+        if not times:
+            return "".join(read)
+    raise AssertionError(f"the run ended before it printed {text!r}: {''.join(read)}")
+
+
+def check_interrupted(folder: Path, code: int) -> None:
+    assert code == 130 and json.loads((folder / "run.json").read_text())["exit_code"] == 130
+    (summary,) = rows(folder, "summary.all.csv")
+    assert "shortened" in summary["reasons"] or "interrupted" in summary["reasons"]  # as far as it had come
+
+
+def token(plan: Path) -> str:
+    """The token that `ivypy devices` prints for what the plan would overwrite."""
+    done = ivypy("devices", str(plan))
+    found = re.search(r"--destroy ([0-9a-f]{12})", done.stdout)
+    assert done.returncode == 0 and found, done.stdout + done.stderr
+    return found[1]
+
+
+def digest(path: str | Path) -> str:
+    """Of all that a file or a device holds."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def hosts_yaml(specs: Sequence[HostSpec]) -> str:
