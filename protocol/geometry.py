@@ -4,6 +4,7 @@ Rule: pure, and the same on both sides: the controller asks before it sends an e
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from .parameters import Parameters
 from .quantities import of_bytes
@@ -11,26 +12,33 @@ from .quantities import of_bytes
 Extent = tuple[int, int]  # first byte, and the one behind the last
 
 
-def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[str]:
-    """What speaks against these parameters on that LUN; `size` in bytes, `block` its logical block size."""
-    each = parameters.blocksize
-    if each % block:
-        return [f"blocksize is {each:,}, and {path} takes multiples of {block:,} bytes: choose one of these"]
+class Misfit(NamedTuple):
+    """Why a parameter does not fit a LUN."""
+
+    parameter: str
+    text: str
+
+
+def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
+    """What does not fit that LUN; `size` in bytes, `block` its logical block size."""
+    each, (start, end) = parameters.blocksize, parameters.range
     first = 1 if kind == "block" else 0  # block 0 of a block device is never driven
-    if size // each <= first:
-        holds = f"{path} has {of_bytes(size)}"
+    parameter, text = "blocksize", ""
+    if each % block:
+        text = f"blocksize is {each:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
+    elif size // each <= first:
         where = " behind block 0, which is never driven" if first and size >= each else ""
-        return [f"{holds}, no block of {of_bytes(each)}{where}: choose a smaller blocksize or a larger LUN"]
-    start, end = parameters.range
-    if (start, end) == (0, 0):
-        return []
-    if not 0 <= start < end:
-        return [f"range is {start:,} to {end:,}, which holds nothing: its start comes before its end"]
-    if end > size:
-        return [f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"]
-    if end // each <= max(-(-start // each), first):
-        return [f"range is {start:,} to {end:,}, which holds no whole block of {of_bytes(each)}: make it wider"]
-    return []
+        remedy = "choose a smaller blocksize or a larger LUN"
+        text = f"{path} has {of_bytes(size)}, no block of {of_bytes(each)}{where}: {remedy}"
+    elif (start, end) != (0, 0):
+        parameter = "range"
+        if not 0 <= start < end:
+            text = f"range is {start:,} to {end:,}, which holds nothing: its start comes before its end"
+        elif end > size:
+            text = f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"
+        elif end // each <= max(-(-start // each), first):
+            text = f"range is {start:,} to {end:,}, which holds no whole block of {of_bytes(each)}: make it wider"
+    return [Misfit(parameter, text)] if text else []
 
 
 def extent(of: tuple[int, int], size: int) -> Extent:

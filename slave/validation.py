@@ -63,7 +63,7 @@ def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, l
 
 
 def _of_geometry(parameters: Parameters, lun: Target) -> list[str]:
-    return misfits(parameters, lun.path, lun.kind, lun.size, lun.block)
+    return [one.text for one in misfits(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
 def of_order(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:

@@ -76,6 +76,8 @@ def understood(words: Sequence[str], rollups: Rollups) -> LiveEdit:
             else:
                 named |= name not in CHANGES
                 raise ValueError(_unknown(word, name, types))
+        except EditRefused as refused:
+            said += refused.reasons
         except ValueError as error:
             said.append(str(error))
     if "iops" in changes and TOTAL_IOPS in changes:
@@ -113,13 +115,13 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
 
 
 def instances_of(word: str, rollups: Rollups) -> Sequence[RollupInstance]:
-    """What one clause, of a rollup type that there is, names. Raises ValueError."""
+    """What one clause, of a rollup type that there is, names. Raises ValueError, EditRefused."""
     name, instances = clause(word)
     kind = rollups.type(name)
     known = [instance.name for instance in kind.instances]
     unknown = [instance for instance in instances if instance not in known]
     if unknown:
-        raise ValueError("\n".join(f"rollup {name} has no instance {one!r}{suggestion(one, known)}" for one in unknown))
+        raise EditRefused(f"rollup {name} has no instance {one!r}{suggestion(one, known)}" for one in unknown)
     return [instance for instance in kind.instances if not instances or instance.name in instances]
 
 

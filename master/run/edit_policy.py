@@ -87,7 +87,7 @@ def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
 
 def _misfits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
     lun = discovered.placement.lun_of[key].lun
-    return misfits(parameters, lun.path, lun.kind, lun.size, lun.block)
+    return [one.text for one in misfits(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
 def _names(keys: Sequence[Key], discovered: Discovered) -> str:

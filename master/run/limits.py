@@ -41,8 +41,8 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
         for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
             lun = placement.lun_of[key].lun
             size = lun.size
-            for reason in misfits(parameters, lun.path, lun.kind, size, lun.block):
-                unfit.setdefault((key, reason), step.name)
+            for misfit in misfits(parameters, lun.path, lun.kind, size, lun.block):
+                unfit.setdefault((key, misfit.text), step.name)
             tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
             if parameters.fraction_read < 1.0:
                 declared = [in_bytes(plan.live.range, size, parameters.blocksize)] if plan.live.range else []

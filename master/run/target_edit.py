@@ -46,13 +46,13 @@ def new_target(words: Sequence[str], rollups: Rollups, state: State) -> NewTarge
         raise EditRefused(["the step has no control: pid, so nothing in it has a target"])
     selected, amount = _read(words, rollups)
     focus, present = steered.steer.focus, steered.steer.targets
+    names = _whole(rollups.type(focus.rollup).instances, selected)
     try:
-        names = _whole(rollups.type(focus.rollup).instances, selected)
         targets = {name: _amount(focus.metric, amount, present[name]) for name in names}
-        if faults := steered.steer.refuses(targets):
-            raise ValueError("\n".join(f"{focus.rollup}: {text}" for text in faults))
     except ValueError as error:
-        raise EditRefused(str(error).splitlines()) from None
+        raise EditRefused([str(error)]) from None
+    if faults := steered.steer.refuses(targets):
+        raise EditRefused(f"{focus.rollup}: {text}" for text in faults)
     changed = {name: target for name, target in targets.items() if target != present[name]}
     pairs = [
         f"target of {focus.rollup}={name} {format_amount(focus.metric, present[name])} -> "
@@ -77,6 +77,8 @@ def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance],
         elif name in types:
             try:
                 selected |= {one.row: one for one in instances_of(word, rollups)}
+            except EditRefused as refused:
+                said += refused.reasons
             except ValueError as error:
                 said.append(str(error))
     if len(words) == len(amounts):
@@ -87,7 +89,7 @@ def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance],
 
 
 def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstance]) -> list[str]:
-    """The names of `instances` that are selected; ValueError where one is selected in part, or none."""
+    """The names of `instances` that are selected; EditRefused where one is selected in part."""
     named = {(member.host, member.number) for one in selected for member in one.members}
     found: list[RollupInstance] = []
     parts: list[RollupInstance] = []
@@ -95,8 +97,7 @@ def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstanc
         inside = sum((member.host, member.number) in named for member in one.members)
         (found if inside == len(one.members) else parts if inside else []).append(one)
     if parts:
-        texts = [f"{one} has one target; the edit names only a part of it" for one in parts]
-        raise ValueError("\n".join(texts))
+        raise EditRefused(f"{one} has one target; the edit names only a part of it" for one in parts)
     return [one.name for one in found]
 
 

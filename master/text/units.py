@@ -7,11 +7,26 @@ formatter gives the shortest text that parses to the same value. Arithmetic is d
 
 import re
 from decimal import Decimal, InvalidOperation
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...protocol.parameters import MAX, Iops
 from .relative import OfStep, Position, Span
 
+
+class Wanted(NamedTuple):
+    """What a text should have been, and how that is written."""
+
+    what: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}" if self.remedy else self.what
+
+
+IOPS: Final = Wanted("an IOPS setting", "write a number, max, or 50% of step NAME")
+_SIZE: Final = Wanted("a size", "write for example 8KiB, 1.5GiB or 4096 (bytes)")
+_FRACTION: Final = Wanted("a fraction", "write for example 70% or 0.7")
+_RATE: Final = Wanted("a number of I/Os per second", "write for example 5000 or 5k")
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY: Final = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
 _LONGEST: Final = 100  # characters of a quantity
@@ -34,7 +49,7 @@ _OF_STEP: Final = re.compile(rf"({_NUMBER}\s*%)\s+of\s+step\s+(\S.*)")
 
 def parse_bytes(text: str) -> int:
     """ "8KiB", "1.5GiB", "4096": bytes. KiB is 1024, kB is 1000; a bare k, M, G is refused as ambiguous."""
-    number, unit = _quantity(text, "a size; write for example 8KiB, 1.5GiB or 4096 (bytes)")
+    number, unit = _quantity(text, _SIZE)
     if unit not in _BYTES:
         raise ValueError(_unit_of_size(text, number, unit))
     size = number * _BYTES[unit]
@@ -55,7 +70,7 @@ def _unit_of_size(text: str, number: Decimal, unit: str) -> str:
         return f"{text!r} can mean two sizes; write {' or '.join(both)}"
     if letter and letter in "KMGTP" and unit.lower() == f"{letter}ib".lower():
         return f"{text!r} is not a size; write {_plain(number)}{letter}iB"
-    return f"{text!r} is not a size; write for example 8KiB, 1.5GiB or 4096 (bytes)"
+    return f"{text!r} is not {_SIZE}"
 
 
 def format_bytes(size: int) -> str:
@@ -105,11 +120,11 @@ def format_duration(seconds: float) -> str:
 
 def parse_fraction(text: str) -> float:
     """ "70%" or 0.7: a fraction. A number above 1 without a percent sign is refused."""
-    number, unit = _quantity(text, "a fraction; write for example 70% or 0.7")
+    number, unit = _quantity(text, _FRACTION)
     if unit == "%":
         return float(number / 100)
     if unit:
-        raise ValueError(f"{text!r} is not a fraction; write for example 70% or 0.7")
+        raise ValueError(f"{text!r} is not {_FRACTION}")
     if number > 1:
         raise ValueError(f"{text!r} is more than 1; write {_plain(number)}% if percent is meant")
     return float(number)
@@ -121,7 +136,7 @@ def format_fraction(fraction: float) -> str:
 
 def parse_count(text: str) -> int:
     """A whole number; 1e3 is one, 010 is not (nobody knows whether it is 8 or 10)."""
-    number, unit = _quantity(text, "a whole number")
+    number, unit = _quantity(text, Wanted("a whole number"))
     if unit or number != int(number):
         raise ValueError(f"{text!r} is not a whole number")
     if re.match(r"[+-]?0\d", text.strip()):
@@ -129,7 +144,7 @@ def parse_count(text: str) -> int:
     return int(number)
 
 
-def parse_iops(text: str, wanted: str = "an IOPS setting; write a number, max, or 50% of step NAME") -> Iops | OfStep:
+def parse_iops(text: str, wanted: Wanted = IOPS) -> Iops | OfStep:
     """A number per second (k and M are 1,000 and 1,000,000), "max", or "50% of step NAME".
 
     `wanted`: what to ask for instead of anything else.
@@ -147,10 +162,10 @@ def parse_iops(text: str, wanted: str = "an IOPS setting; write a number, max, o
 
 def parse_rate(text: str) -> float:
     """A number of I/Os per second, and nothing else."""
-    return _per_second(text, "a number of I/Os per second; write for example 5000 or 5k")
+    return _per_second(text, _RATE)
 
 
-def _per_second(text: str, wanted: str) -> float:
+def _per_second(text: str, wanted: Wanted) -> float:
     number, unit = _quantity(text, wanted)
     if unit not in _MULTIPLES:
         raise ValueError(f"{text!r} is not {wanted}")
@@ -201,14 +216,14 @@ def format_span(span: Span) -> str:
     return f"{format_position(span[0])}..{format_position(span[1])}"
 
 
-def _quantity(text: str, wanted: str) -> tuple[Decimal, str]:
+def _quantity(text: str, wanted: Wanted) -> tuple[Decimal, str]:
     match = _QUANTITY.fullmatch(text.strip())
     if match and len(text) > _LONGEST:
         raise ValueError(f"{_cut(text)} is beyond all sizes that ivypy can handle")
     if match is None:
         without = re.fullmatch(r"(\d{1,3}([,_]\d{3})+)(\D*)", text.strip())
         remedy = f"; write {re.sub('[,_]', '', text.strip())}" if without else ""
-        raise ValueError(f"{text!r} is not {wanted.partition(';')[0] + remedy if remedy else wanted}")
+        raise ValueError(f"{text!r} is not {wanted.what}{remedy}" if without else f"{text!r} is not {wanted}")
     try:
         number = Decimal(match[1])
     except InvalidOperation:  # an exponent of twenty digits

@@ -84,8 +84,8 @@ def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults
             continue
         for i, file in enumerate(luns.create):
             parameters = workload.parameters.absolute(file.size, MAX)
-            for text in misfits(parameters, file.path, "file", file.size, LEAST_BLOCK):
-                about_range = text.startswith("range")
+            for parameter, text in misfits(parameters, file.path, "file", file.size, LEAST_BLOCK):
+                about_range = parameter == "range"
                 place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
                 if not faults.told(place):
                     faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")

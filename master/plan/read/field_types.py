@@ -34,6 +34,7 @@ from ...text.units import (  # fmt: skip
     parse_position,
 )
 from ..model import TOTAL_IOPS
+from .places import AlreadyReported, Predicate
 from .substitute import Unreadable
 
 
@@ -50,7 +51,7 @@ class Reads:
 
     def _read(self, value: Any) -> Any:
         if _unreadable(value):
-            raise ValueError  # without a text: it has been told
+            raise AlreadyReported
         return self.read(value)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -77,7 +78,7 @@ def scalar(
 
     def read(value: Any) -> object:
         if not isinstance(value, str):
-            raise ValueError(f"is {kind_of(value)}; it needs {wanted}")
+            raise Predicate(f"is {kind_of(value)}; it needs {wanted}")
         return parse(value)
 
     return Reads(read, schema, write)
@@ -187,7 +188,7 @@ def _shell_words(text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise ValueError(f"{text!r} is not a line of shell words: {str(error).lower()}") from None
     if not words:
-        raise ValueError("is empty; it needs a command line")
+        raise Predicate("is empty; it needs a command line")
     return words
 
 
@@ -202,7 +203,7 @@ def read_cores(value: Any) -> tuple[int, ...]:
     """`cpus`: numbers of cores and ranges of them, as 0-3,8 or [0-3, 8]."""
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts or not all(isinstance(part, str) and part.strip() for part in parts):
-        raise ValueError(f"is {kind_of(value)}; it needs cores, like 0-3,8")
+        raise Predicate(f"is {kind_of(value)}; it needs cores, like 0-3,8")
     found: list[int] = []
     for part in (part.strip() for part in parts):
         ends = [parse_count(end) for end in part.split("-")] if re.fullmatch(r"\d+(-\d+)?", part) else []
@@ -233,7 +234,7 @@ def read_span(value: Any) -> Span:
     """`range`: from where to where in the LUN, as 0%..50% or [0%, 50%]."""
     ends = [end.strip() for end in value.split("..")] if isinstance(value, str) else value
     if not isinstance(ends, list) or len(ends) != 2 or not all(isinstance(end, str) and end for end in ends):
-        raise ValueError(f"is {kind_of(value)}; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB")
+        raise Predicate(f"is {kind_of(value)}; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB")
     start, end = parse_position(ends[0]), parse_position(ends[1])
     for first, second in ((start.fraction, end.fraction), (start.bytes, end.bytes)):
         if first is not None and second is not None and first >= second:

@@ -30,9 +30,17 @@ class Fault:
     text: str
 
 
-def sentence(subject: str, text: str) -> str:
-    """`text` about `subject`: "maxtags: '0' is too little", "select is empty"."""
-    return f"{subject} {text}" if text.startswith(("is ", "needs ", "cannot ")) else f"{subject}: {text}"
+class Predicate(ValueError):
+    """A fault whose text goes on from the name of the value: "is empty; it needs a host"."""
+
+
+class AlreadyReported(ValueError):
+    """A value that cannot be read for a fault that has been noted elsewhere."""
+
+
+def sentence(subject: str, error: ValueError) -> str:
+    """What is wrong with a value: "select is empty", "maxtags: '0' is too little"."""
+    return f"{subject}{' ' if isinstance(error, Predicate) else ': '}{error}"
 
 
 class PlanFaults(PlanError):

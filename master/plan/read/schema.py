@@ -33,6 +33,7 @@ from .field_types import (
     scalar,
     size_field,
 )
+from .places import Predicate
 from .schema_control import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
@@ -167,7 +168,7 @@ LoopDoc: Final = create_model(
 def _attribute_names(value: Any) -> tuple[str, ...]:
     names = value.split("+") if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names):
-        raise ValueError("needs attribute names, like serial+port or [serial, port]")
+        raise Predicate("needs attribute names, like serial+port or [serial, port]")
     return tuple(name.strip() for name in names)
 
 
@@ -257,7 +258,7 @@ def _host_list(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Unreadable):
         return [name.strip() for name in re.split(r",(?![^\[]*\])", value)]
     if value == []:
-        raise ValueError("is empty; it needs a host, or leave it out for this machine")
+        raise Predicate("is empty; it needs a host, or leave it out for this machine")
     return one_or_many(value)
 
 

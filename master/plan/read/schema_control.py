@@ -13,7 +13,7 @@ from ...control.criteria import Criterion
 from ...control.estimate import Correction
 from ...control.observe import focus_on
 from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
-from ...text.units import format_iops, format_number, parse_fraction, parse_iops
+from ...text.units import Wanted, format_iops, format_number, parse_fraction, parse_iops
 from ..model import ALL
 from .field_types import (
     FLAG,
@@ -30,6 +30,7 @@ from .field_types import (
     kind_of,
     scalar,
 )
+from .places import Predicate
 from .section import Section, about, one_or_many
 
 # For their defaults.
@@ -41,8 +42,9 @@ _SLO: Final = SloSpec(_MEASURE.focus, math.nan)
 _STEADY_WINDOW_S: Final = 30.0
 
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
+_LOAD: Final = Wanted("a load", "write a number, or 50% of step NAME")
 _LEVEL: Final = scalar(
-    bounded(lambda text: parse_iops(text, "a load; write a number, or 50% of step NAME"), format_number, 0, 1e12),
+    bounded(lambda text: parse_iops(text, _LOAD), format_number, 0, 1e12),
     "a number, or 50% of step NAME", IOPS_SCHEMA, format_iops,
 )  # fmt: skip
 
@@ -51,7 +53,7 @@ def _step(text: str) -> Any:
     """IOPS, or ("relative", a share of the tread before)."""
     if text.strip().endswith("%"):
         return ("relative", parse_fraction(text))
-    return parse_iops(text, "a rise; write a number, or a percentage")
+    return parse_iops(text, Wanted("a rise", "write a number, or a percentage"))
 
 
 _STEP: Final = scalar(_step, "IOPS, or a percentage of the load before", IOPS_SCHEMA)
@@ -62,7 +64,7 @@ def _words(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(WORDS.read(value))
     if not isinstance(value, list) or not value or not all(isinstance(word, str) and word for word in value):
-        raise ValueError(f"is {kind_of(value)}; it needs a command, like [logger, too slow]")
+        raise Predicate(f"is {kind_of(value)}; it needs a command, like [logger, too slow]")
     return tuple(value)
 
 
@@ -202,7 +204,7 @@ Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_typ
 
 def _fractions(value: Any) -> tuple[float, ...]:
     if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
-        raise ValueError(f"is {kind_of(value)}; it needs a list of fractions, like [10%, 50%, 98%]")
+        raise Predicate(f"is {kind_of(value)}; it needs a list of fractions, like [10%, 50%, 98%]")
     found = tuple(parse_fraction(one) for one in value)
     for text, fraction in zip(value, found, strict=True):
         if not 0 < fraction <= 1:

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ...text.suggestions import unknown_key
 from .field_types import kind_of
-from .places import sentence
+from .places import AlreadyReported, sentence
 from .schema import Access, CreateDoc, EditDoc, GoDoc, HostDoc, LunsDoc, PlanDoc, RollupDoc, TimesDoc, WorkloadDoc
 from .schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .section import Section
@@ -74,9 +74,9 @@ def _tell(detail: ErrorDetails, faults: Faults) -> None:
             faults.add(path[:-1], f"{_named(path[:-1])} needs {str(path[-1])!r}")
         case "value_error":
             _, unwritten = faults.document.find(path)  # of a short form
-            text = str(detail["ctx"]["error"])
-            if text:  # else it is a reference that could not be replaced, told there
-                faults.add(path, sentence(_named(path[: len(path) - len(unwritten)]), text))
+            error = detail["ctx"]["error"]
+            if not isinstance(error, AlreadyReported):
+                faults.add(path, sentence(_named(path[: len(path) - len(unwritten)]), error))
         case "list_type":
             faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs a list, each entry behind a -")
         case _:  # model_type, dict_type

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from .places import Predicate
+
 
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,7 +30,7 @@ def not_empty(wanted: str) -> BeforeValidator:
 
     def check(value: Any) -> Any:
         if value == {}:
-            raise ValueError(f"is empty; it needs {wanted}")
+            raise Predicate(f"is empty; it needs {wanted}")
         return value
 
     return BeforeValidator(check)

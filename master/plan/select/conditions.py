@@ -20,6 +20,7 @@ from typing import Final
 
 from ....protocol.payload import Attribute
 from ...text.units import parse_bytes
+from ..read.places import Predicate
 from .attributes import ATTRIBUTES, Holds
 from .host_ranges import expand
 from .selection import Condition
@@ -85,7 +86,7 @@ def _text_test(wanted: str, attribute: str) -> Test:
 
 def _number(text: str, holds: Holds | None) -> float:
     if holds in (Holds.TEXT, Holds.FLAG):
-        raise ValueError(f"cannot be compared with {text!r}, since it is not a number; name its value")
+        raise Predicate(f"cannot be compared with {text!r}, since it is not a number; name its value")
     if holds is not Holds.BYTES and re.fullmatch(r"[+-]?\d+(\.\d+)?", text.strip()):
         return float(text)
     if holds is Holds.NUMBER:

@@ -60,5 +60,5 @@ def _conditions(name: str, wanted: Any, path: Path, faults: Faults) -> list[Cond
         try:
             found.append(condition(name, text))
         except ValueError as error:
-            faults.add(place, sentence(name, str(error)))
+            faults.add(place, sentence(name, error))
     return found
