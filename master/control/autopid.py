@@ -9,6 +9,7 @@ itself. A target that an end shows to be out of reach is said at once, not chase
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
@@ -16,13 +17,19 @@ from ..verdicts import Finding, Reason
 from .decision import Cell, Edit, Measured, Row
 from .focus import Focus, Sample, value_of
 from .observation import Interval
-from .pid import COLUMNS, Loop, Pid, Range, Rules, loop_in
+from .pid import COLUMNS, Event, Loop, Pid, Range, Rules, loop_in
 from .steer import Orders
 
 LOW_SHARE = 0.02  # of the IOPS at max
 HIGH_SHARE = 0.98  # the most that is paced: at capacity itself the backlog never drains
-_ENDS = ("max", "low")
 _SPARE = 1.2  # Poisson arrivals vary
+
+
+class End(StrEnum):
+    """Of the range: where it is being measured."""
+
+    MAX = "max"
+    LOW = "low"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +42,7 @@ class AutoPid:
     rules: Rules = field(default_factory=Rules)
     settle: int = 1  # subintervals at each end that are not used
     look: int = 2  # subintervals at each end that are
-    stage: int = 0  # index of _ENDS
+    stage: End = End.MAX
     since: int = 0  # the subinterval with which the stage began
     seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
     capacity: Mapping[str, float] = field(default_factory=dict)  # IOPS at max, per instance
@@ -72,18 +79,20 @@ class AutoPid:
         if interval.number >= self.since + self.settle:
             seen = (*seen, interval)
         rows = tuple(self._row(interval, name) for name in self.instances)
-        say = f"finding the range: at {_ENDS[self.stage]}"
+        say = f"finding the range: at {self.stage}"
         if len(seen) < self.look:
             return replace(self, seen=seen), Orders(rows=rows, say=say)
         found: dict[str, float | None] = {
             name: value_of([one.samples[self.focus][name] for one in seen], self.focus.fraction)
             for name in self.instances
         }
-        if _ENDS[self.stage] == "max":
+        if self.stage is End.MAX:
             capacity = {name: self._achieved(seen, name) for name in self.instances}
             seeable = self._seeable_iops(interval.length_s)
             low = {name: max(LOW_SHARE * most, seeable) for name, most in capacity.items()}
-            state = replace(self, stage=1, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low)
+            state = replace(
+                self, stage=End.LOW, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low
+            )
             if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
                 return state._blank(blank, interval, rows)
             edits = tuple(Edit(self.focus.rollup, name, low[name]) for name in self.instances)
@@ -155,7 +164,7 @@ class AutoPid:
             "value": value,
             "achieved_iops": load.completed / interval.length_s,
             "backlog": load.backlog,
-            "event": f"finding range: {_ENDS[self.stage]}",
+            "event": (Event.FINDING_MAX if self.stage is End.MAX else Event.FINDING_LOW).value,
         }
         return Row("pid.csv", cells)
 

@@ -14,6 +14,7 @@ endless gain steps were wrong (its defects 2, 3 and 15); none is here.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from math import copysign, exp, log
 
 import numpy as np
@@ -52,6 +53,19 @@ COLUMNS = (
     "monotone",
     "event",
 )  # of pid.csv
+
+
+class Event(StrEnum):
+    """What a subinterval did to a loop, as pid.csv has it."""
+
+    NONE = ""
+    FINDING_MAX = "finding range: max"
+    FINDING_LOW = "finding range: low"
+    BLANK = "blank"  # the metric had no value, so nothing moved
+    DRAINING = "draining"  # a backlog was worked off, so nothing moved
+    CLAMPED = "clamped"  # the move ended at a bound of the range
+    GAIN_DOWN = "gain down"
+    GAIN_UP = "gain up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class Loop:
     gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
     at_bound: int = -1  # the first subinterval that was wholly at the bound on which it ran up without crossing
     backlog: int = 0
-    event: str = ""  # what happened last: "" or a word for pid.csv
+    event: Event = Event.NONE  # what happened last
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +238,9 @@ class Pid:
         aims = []
         for name, loop in self._present().items():
             doubt = _doubt([errors[name] for errors in window if name in errors])
-            aims.append(Aim(self.focus, name, loop.target, self.rules.held, doubt, loop.iops, loop.event == "clamped"))
+            aims.append(
+                Aim(self.focus, name, loop.target, self.rules.held, doubt, loop.iops, loop.event is Event.CLAMPED)
+            )
         return replace(measured, checks=(*measured.checks, *aims))
 
     def _present(self) -> Mapping[str, Loop]:
@@ -233,7 +249,7 @@ class Pid:
     def _measurable(self) -> int | None:
         """Behind the last gain step of any instance, once each has crossed its target, or stands where it must stay."""
         loops = self._present().values()
-        if all(loop.crossed or loop.event == "clamped" for loop in loops):
+        if all(loop.crossed or loop.event is Event.CLAMPED for loop in loops):
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
@@ -266,7 +282,7 @@ class Pid:
             load.completed / interval.length_s,
             load.backlog,
             after.monotone,
-            after.event,
+            after.event.value,
         )
         return dict(zip(COLUMNS, values, strict=True))
 
@@ -310,11 +326,11 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
     grew = load.backlog - loop.backlog
     behind = grew > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
-    loop = replace(loop, backlog=load.backlog, event="")
+    loop = replace(loop, backlog=load.backlog, event=Event.NONE)
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
-        return 0.0, replace(loop, event="draining")  # response times now are of I/Os that fell due before
+        return 0.0, replace(loop, event=Event.DRAINING)  # response times now are of I/Os that fell due before
     if value is None and not behind:
-        return 0.0, replace(loop, event="blank")
+        return 0.0, replace(loop, event=Event.BLANK)
     error = (
         _FARTHEST
         if not value
@@ -349,7 +365,7 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
         gain = max(loop.gain / rules.gain_step, loop.least_gain)
         if gain == loop.gain:
             return loop, gain
-        return replace(loop, gain=gain, reduced=True, gain_changed=number, event="gain down"), gain
+        return replace(loop, gain=gain, reduced=True, gain_changed=number, event=Event.GAIN_DOWN), gain
     loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
     far = way > _CHANGED * rules.max_ripple
     patient = 2 * rules.max_monotone if loop.reduced else rules.max_monotone
@@ -357,7 +373,7 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
         return replace(loop, monotone=0), loop.gain  # it cannot move on, whatever the gain
     if loop.monotone >= patient and (far or not loop.reduced) and abs(loop.gain * error) < _LONGEST_STEP / 2:
         gain = loop.gain * rules.gain_step
-        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event="gain up"), gain
+        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event=Event.GAIN_UP), gain
     return loop, loop.gain
 
 
@@ -371,4 +387,4 @@ def _stepped(loop: Loop, step: float) -> Loop:
     low, high = log(loop.range.low_iops), log(loop.range.high_iops)
     clamped = not low <= wanted <= high
     iops = exp(min(max(wanted, low), high))
-    return replace(loop, iops=iops, event="clamped" if clamped and not loop.event else loop.event)
+    return replace(loop, iops=iops, event=Event.CLAMPED if clamped and loop.event is Event.NONE else loop.event)
