@@ -12,9 +12,9 @@ FAST, SLOW = 290_000, 8_000_000  # ns
 
 
 def bursts_of_slow_ios(intervals_with_slow: list[int], length_ms: int, count: int) -> list[Io]:
-    """697 fast I/Os a second, and five slow ones in the middle of the named intervals."""
+    """300 fast I/Os a second, and five slow ones in the middle of the named intervals."""
     slow = [Io(length_ms * (n + 0.5) + k, SLOW) for n in intervals_with_slow for k in range(5)]
-    return sorted(paced(697, count * length_ms / 1000, FAST) + slow, key=lambda io: io.at_ms)
+    return sorted(paced(300, count * length_ms / 1000, FAST) + slow, key=lambda io: io.at_ms)
 
 
 @pytest.mark.parametrize("period_ms", [100, 250, 500])
