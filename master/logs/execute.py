@@ -244,10 +244,14 @@ def _check(found: Found, options: Options, out: Say) -> ExitCode:
         raise LogError(list(found.faults))
     length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S
     checked = check(found.sources, options.percentiles or _DEFAULT_PERCENTILES, length_ns)
-    lines = [*checked.notes, *(compared.sentence() for compared in checked.compared)]
+    lines = [*found.notes, *checked.notes, *(compared.sentence() for compared in checked.compared)]
     lines.append("within the bucket's width in every row's own interval: " + ("yes" if checked.is_within else "NO"))
+    lines.append(
+        f"I/Os in their own interval of {format_duration(length_ns / NS_PER_S)}: "
+        f"{'yes' if checked.is_placed else 'NO'} ({checked.misplaced:.1%} may be in another)"
+    )
     _deliver("".join(f"{line}\n" for line in lines), options.output, out)
-    return ExitCode.OK if checked.is_within else ExitCode.INVALID
+    return ExitCode.OK if checked.is_within and checked.is_placed else ExitCode.INVALID
 
 
 def _deliver(text: str, path: Path | None, out: Say) -> None:

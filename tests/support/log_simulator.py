@@ -43,6 +43,13 @@ def rows_of(ios: Iterable[Io], period_ms: int, epoch_ms: int = 0) -> list[str]:
     return lines
 
 
+def logged(ios: Iterable[Io], period_ms: int) -> list[Io]:
+    """The I/Os that are in the log: those until a direction's last row."""
+    lines = [line.split(", ", 2) for line in rows_of(ios, period_ms)]
+    last = {int(direction): int(stamp) for stamp, direction, _ in lines}
+    return [io for io in ios if int(io.at_ms) <= last.get(io.direction, -1)]
+
+
 def write_histogram_log(path: Path, ios: Iterable[Io], period_ms: int, epoch_ms: int = 0) -> Path:
     return log(path, rows_of(ios, period_ms, epoch_ms))
 

@@ -13,6 +13,7 @@ from typing import Final
 from ..faults import Fault
 from .bucket_layouts import NS_PER_UNIT, LayoutHints, lead_and_layout
 from .line_chunks import StreamError, head
+from .logging_period import is_regular
 from .records import NS_PER_MS
 from .source import Format, Named, Source, named
 
@@ -120,14 +121,15 @@ def _histogram(path: Path, fields: list[list[str]], columns: int, name: Named, h
         epoch=_is_epoch(fields),
         first_ns=_first_ns(fields),
         period_ns=_period_ns(stamps.values(), hints),
+        is_regular=is_regular(stamps.values()),
     )
 
 
 def _period_ns(stamps: Iterable[list[int]], hints: Hints) -> int | None:
     """log_hist_msec: given, or the step that a fifth of the time was spent in steps of at most.
 
-    Not the plain median: after a stall come many rows with steps of a millisecond. One too long does no harm
-    (align.py then calls no row late), one too short would.
+    Not the plain median: after a stall come many rows with steps of a millisecond. For rows that came irregularly
+    logging_period.py looks further.
     """
     if hints.period_ms is not None:
         return round(hints.period_ms * NS_PER_MS)

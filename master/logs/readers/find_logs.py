@@ -14,6 +14,8 @@ from ..faults import Fault
 from .bucket_layouts import Layout
 from .detect_format import Hints, detect
 from .ivypy_run import sources_of
+from .logging_period import with_periods
+from .records import NS_PER_MS
 from .source import Format, Source, named, with_hosts
 
 RUN_FILE: Final = "histograms.sqlite"
@@ -52,7 +54,9 @@ def find(paths: Sequence[Path], hints: Hints, latencies: Sequence[str] = ()) -> 
                 sources.append(found)
             if isinstance(found, Fault):
                 faults.append(found)
-    sources = with_hosts(sources)
+    given_ns = round(hints.period_ms * NS_PER_MS) if hints.period_ms is not None else None
+    sources, assumptions = with_periods(with_hosts(sources), given_ns)
+    notes += assumptions
     layouts, misfits = _layouts(sources)
     faults.extend(misfits)
     bad = {fault.path for fault in misfits}

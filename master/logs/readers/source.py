@@ -50,6 +50,8 @@ class Source:
     start_ns: int = 0  # when its time began, on the common clock: smallfile's name, or --start-times
     drift: float = 0.0  # how much faster than the common clock its clock ran, as a fraction
     period_ns: int | None = None  # fio histograms: log_hist_msec; ivypy: the subinterval
+    is_regular: bool = True  # fio histograms: the first rows came at one distance
+    begins_ms: tuple[int | None, ...] = (None, None, None)  # fio histograms: where each direction's first row begins
     unit_ns: int = 1  # fio latency logs: unit of the values
     step: int = 0  # ivypy: the step's number
 

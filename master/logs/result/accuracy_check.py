@@ -3,11 +3,14 @@
 Rule: fio logs both in the same order of completion, so a row's I/Os are the next `count` of its direction: nothing
 is guessed from stamps, which are only milliseconds; that the stamps agree is checked. Percentiles are compared in
 every one of the rows' own intervals and over the whole logged span, exact ones by nearest rank. For the quanta of
-`--interval`, which cut rows, the difference is reported too; it holds the error of the cut as well.
+`--interval`, which cut rows, the difference is reported too; it holds the error of the cut as well. There the counts
+are compared as well: where rows are taken to lie elsewhere than they do (another log_hist_msec, bursts), I/Os are in
+intervals in which they did not complete. More than 5 % of them, and more than one an interval, is a failure.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +21,7 @@ from ..readers.records import NS_PER_S, Floats, Ints, Records
 from ..readers.source import DIRECTIONS, Format, Source
 from ..readers.text_rows import Reading
 from ..render.write_result import latency_text
-from ..timeline.accumulate import Accumulator, Weighting
+from ..timeline.accumulate import BLOCK, Accumulator, Weighting, on_grid
 from .percentile import Interpolation, Statistics, statistics_of
 
 
@@ -45,6 +48,11 @@ class Checked:
     compared: tuple[Compared, ...]
     notes: tuple[str, ...]
     is_within: bool  # every percentile of the rows' own intervals within its bucket's width, every count agreeing
+    misplaced: float  # the largest share of a pair's I/Os that are in another interval than they completed in
+    is_placed: bool  # so few that they can be put down to the cut of rows
+
+
+_MISPLACED: Final = 0.05  # of the I/Os, or one an interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,10 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
         raise LogError(faults)
     compared: list[Compared] = []
     notes: list[str] = []
-    is_within = True
+    is_within = is_placed = True
+    misplaced = 0.0
     for one, log in zip(exact, logs, strict=True):
-        ios, records = _samples(one), _records(log)
+        ios, records, placed = _samples(one), _records(log, split_late=False), _records(log, split_late=True)
         for direction, name in enumerate(DIRECTIONS):
             mine = records.directions == direction
             if not mine.any():
@@ -90,8 +99,11 @@ def check(sources: Sequence[Source], percentiles: Sequence[float], length_ns: in
             rows = list(pair.own_intervals(percentiles))
             compared += rows
             is_within &= pair.is_whole and all(row.worst_widths <= 1 for row in rows)
-            compared += pair.quanta(records, direction, percentiles, length_ns)
-    return Checked(tuple(compared), tuple(notes), is_within)
+            counts = pair.quanta(placed, direction, length_ns)
+            compared += counts.percentiles(pair, percentiles)
+            misplaced = max(misplaced, counts.misplaced / max(pair.logged, 1))
+            is_placed &= counts.misplaced <= max(_MISPLACED * pair.logged, len(counts.cells))
+    return Checked(tuple(compared), tuple(notes), is_within, misplaced, is_placed)
 
 
 def _samples(source: Source) -> list[_Exact]:
@@ -103,10 +115,10 @@ def _samples(source: Source) -> list[_Exact]:
     return [_Exact(ends[directions == d], values[directions == d]) for d in range(len(DIRECTIONS))]
 
 
-def _records(source: Source) -> Records:
-    """All rows, as they stand in the log."""
+def _records(source: Source, split_late: bool) -> Records:
+    """All rows: as they stand in the log, or (`split_late`) placed as in the analysis."""
     reading = Reading(source)
-    parts = list(_copied(read_histogram(reading, split_late=False)))
+    parts = list(_copied(read_histogram(reading, split_late)))
     if reading.faults or not parts:
         raise LogError(reading.faults or [Fault(source.name, "holds no I/Os")])
     offsets = np.cumsum([0, *(len(part.buckets) for part in parts)])[:-1]
@@ -171,33 +183,27 @@ class _Pair:
             return
         bounds = np.cumsum(self.rows.sum(axis=1)).astype(np.int64)
         parts = np.split(self.exact.values[: self.logged], bounds[:-1])
-        yield from self._compare("rows' own intervals", self._statistics(self.rows, percentiles), parts, percentiles)
-        whole = self._statistics(self.rows.sum(axis=0)[None], percentiles)
-        yield from self._compare("whole logged span", whole, [self.exact.values[: self.logged]], percentiles)
+        yield from self.compare("rows' own intervals", self.statistics(self.rows, percentiles), parts, percentiles)
+        whole = self.statistics(self.rows.sum(axis=0)[None], percentiles)
+        yield from self.compare("whole logged span", whole, [self.exact.values[: self.logged]], percentiles)
 
-    def quanta(
-        self, records: Records, direction: int, percentiles: Sequence[float], length_ns: int
-    ) -> Iterator[Compared]:
-        """Quanta that lie wholly in the logged span, rows cut as they are in the analysis."""
+    def quanta(self, records: Records, direction: int, length_ns: int) -> "_Quanta":
+        """The direction's I/Os in intervals of `length_ns`, rows cut as in the analysis; and those that really are."""
         accumulator = Accumulator(self.log.layout, length_ns, Weighting.UNIFORM, False)
-        accumulator.add_records(records, 1 << direction)
-        quanta = np.arange(-(-self.starts[0] // length_ns), self.ends[-1] // length_ns)
-        if not len(quanta):
-            return
-        cells = np.zeros((len(quanta), self.log.layout.buckets))
-        for index, quantum in enumerate(quanta):
-            block = accumulator.blocks.get(int(quantum) // 64)
-            if block is not None:
-                cells[index] = block.cells[int(quantum) % 64]
-        number = (self.exact.ends - 1) // length_ns
-        parts = [self.exact.values[number == quantum] for quantum in quanta]
-        where = f"intervals of {length_ns / NS_PER_S:g} s, which cut rows"
-        yield from self._compare(where, self._statistics(cells, percentiles), parts, percentiles)
+        accumulator.add_records(on_grid(records, length_ns), 1 << direction)
+        exact = (self.exact.ends[: self.logged] - 1) // length_ns
+        first, last = min(accumulator.blocks) * BLOCK, (max(accumulator.blocks) + 1) * BLOCK
+        if len(exact):
+            first, last = min(first, int(exact.min())), max(last, int(exact.max()) + 1)
+        cells = np.zeros((last - first, self.log.layout.buckets))
+        for number, block in accumulator.blocks.items():
+            cells[number * BLOCK - first :][:BLOCK] = block.cells
+        return _Quanta(first, length_ns, cells, exact)
 
-    def _statistics(self, cells: Floats, percentiles: Sequence[float]) -> Statistics:
+    def statistics(self, cells: Floats, percentiles: Sequence[float]) -> Statistics:
         return statistics_of(cells, self.log.layout, np.array(percentiles), Interpolation.LINEAR)
 
-    def _compare(
+    def compare(
         self, what: str, found: Statistics, parts: Sequence[Ints], percentiles: Sequence[float]
     ) -> Iterator[Compared]:
         for column, percentile in enumerate(percentiles):
@@ -210,6 +216,33 @@ class _Pair:
             if errors:
                 worst = [max(column) for column in zip(*errors, strict=True)]
                 yield Compared(f"{self.where}, {what}", percentile, len(errors), *worst)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quanta:
+    """Intervals of a pair: as the histograms show them, and the interval of each logged I/O."""
+
+    first: int
+    length_ns: int
+    cells: Floats
+    exact: Ints
+
+    @property
+    def misplaced(self) -> float:
+        """I/Os that are shown in another interval than they completed in, at least."""
+        true = np.bincount(self.exact - self.first, minlength=len(self.cells))
+        return float(np.abs(self.cells.sum(axis=1) - true).sum()) / 2
+
+    def percentiles(self, pair: _Pair, percentiles: Sequence[float]) -> Iterator[Compared]:
+        """Of the intervals that lie wholly in the logged span."""
+        quanta = np.arange(-(-pair.starts[0] // self.length_ns), pair.ends[-1] // self.length_ns)
+        if not len(quanta):
+            return
+        parts = [pair.exact.values[: pair.logged][self.exact == quantum] for quantum in quanta]
+        found = pair.statistics(self.cells[quanta - self.first], percentiles)
+        yield from pair.compare(
+            f"intervals of {self.length_ns / NS_PER_S:g} s, which cut rows", found, parts, percentiles
+        )
 
 
 def nearest_rank(values: Ints, percentile: float) -> int:

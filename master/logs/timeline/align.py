@@ -3,7 +3,8 @@
 Rules, each proven against logs of every I/O of the same run:
 
 - A row's stamp is the end of its interval; it begins where the direction's previous row ended. The first row of a
-  log begins with the job, or one period before its stamp where that is later.
+  log begins with the job, or one period before its stamp where that is later, and as many periods earlier as
+  catch-up rows follow it (readers/logging_period.py).
 - fio writes a row at the first completion after it fell due. So where a row comes more than a period late, nothing
   completed between the moment it fell due (at most one period after the previous row) and its stamp: its I/Os lie
   in (previous, previous + period], but for one, which completed at the stamp. That one is taken to be the slowest.
@@ -38,6 +39,7 @@ class Aligner:
 
     period_ms: float | None
     epoch: bool  # stamps count from 1970: the first row's begin cannot be the job's
+    begins_ms: tuple[int | None, ...] = (None,) * len(DIRECTIONS)  # of the first job's first rows, where known
     first_ms: int | None = None  # the first stamp of the log
     previous: list[int | None] = field(default_factory=lambda: [None] * len(DIRECTIONS))
     split_late: bool = True  # place the I/Os of late rows where they must have been
@@ -63,12 +65,12 @@ class Aligner:
             self.first_ms = int(stamps[0])
         rows = [np.flatnonzero(directions == d) for d in range(len(DIRECTIONS))]
         bad: list[int] = []
-        for index, before in zip(rows, self.previous, strict=True):
+        for direction, (index, before) in enumerate(zip(rows, self.previous, strict=True)):
             if not len(index):
                 continue
             own = stamps[index]
             starts[index[1:]] = own[:-1]
-            starts[index[0]] = self._begin(int(own[0])) if before is None else before
+            starts[index[0]] = self._begin(int(own[0]), direction) if before is None else before
             bad.extend(index[own < starts[index]][:1].tolist())
         first_bad = min(bad, default=None)
         for d, index in enumerate(rows):
@@ -77,9 +79,12 @@ class Aligner:
                 self.previous[d] = int(stamps[kept[-1]])
         return first_bad
 
-    def _begin(self, stamp_ms: int) -> int:
+    def _begin(self, stamp_ms: int, direction: int) -> int:
         """Where a direction's first row begins."""
         period = round(self.period_ms or 0)
+        known_ms = self.begins_ms[direction]
+        if known_ms is not None and known_ms <= stamp_ms > _LATE * period:
+            return known_ms
         if self.epoch:
             return stamp_ms - period
         return stamp_ms - period if period and stamp_ms > _LATE * period else 0

@@ -1,0 +1,110 @@
+"""Bursty jobs: logs with long gaps, from a simulated fio, every I/O of which is known."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from ivypy.master.verdicts import ExitCode
+from tests.support.log_simulator import Io, logged, paced, truths, write_histogram_log, write_latency_log
+from tests.support.log_table import counts, intervals
+from tests.support.logs import run
+
+NS = 300_000
+
+
+def bursts(every_s: float, count: int, ios: int, rate: float, start_s: float = 0.0, direction: int = 0) -> list[Io]:
+    """`ios` I/Os at `rate`, every `every_s` seconds."""
+    return [io for n in range(count) for io in paced(rate, ios / rate, NS, start_s + n * every_s, direction)]
+
+
+JOBS = {  # name: I/Os, log_hist_msec, the most I/Os that lie in a neighbour of their interval
+    "a-second-every-8": (bursts(8, 5, 1001, 1001), 1000),
+    "an-instant-every-8": (bursts(8, 5, 1002, 100_000, 0.0095), 1000),
+    "four-seconds-late": (bursts(8, 5, 1000, 10_000, 4.02), 1000),
+    "fine-rows": (bursts(5, 6, 800, 1000, 0.1), 100),
+    "two-bursts": (bursts(8, 2, 1000, 2000), 1000),
+    "read-and-write": (bursts(8, 4, 1000, 2000) + bursts(6, 5, 500, 1000, 2.0, direction=1), 500),
+    "uneven-gaps": ([io for s in (0, 3, 10, 12.5, 30) for io in bursts(1, 1, 700, 2000, s)], 250),
+}
+
+
+def misplaced(path: Path, ios: list[Io], period_ms: int, *options: object) -> float:
+    """The share of the logged I/Os that lie in another interval of a second than they completed in."""
+    found = counts(intervals(run(path, *options)))
+    true = [one.count for one in truths(logged(ios, period_ms), 1000, len(found))]
+    off = sum(abs(one - other) for one, other in zip(found, true, strict=True))
+    return off / 2 / sum(true)
+
+
+@pytest.mark.parametrize("options", [(), ("--log-hist-msec", "own")], ids=["found", "given"])
+@pytest.mark.parametrize("name", JOBS)
+def test_bursts_are_shown_where_they_were(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    ios, period_ms = JOBS[name]
+    path = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, period_ms)
+    words = [str(period_ms) if word == "own" else word for word in options]
+    assert misplaced(path, ios, period_ms, *words) < 0.03
+
+
+def test_the_example_of_the_documentation(tmp_path: Path) -> None:
+    """1,001 I/Os at once every 8 s: a row of 1,001, seven empty ones, and so on."""
+    ios = bursts(8, 4, 1001, 2000)
+    path = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, 1000)
+    ran = run(path)
+    found = [round(count) for count in counts(intervals(ran))]
+    assert found[0] == 1001 and found[1:7] == [0] * 6
+    assert found[8] >= 985 and found[9:15] == [0] * 6
+    assert found[7] + found[8] == found[15] + found[16] == 1001, "the first of a burst are stamped with its first ms"
+
+
+@pytest.mark.parametrize("period_ms", [100, 250, 333, 500, 1000, 2000])
+def test_the_period_is_found_by_all_logs_together(tmp_path: Path, period_ms: int) -> None:
+    """Jobs with gaps of different lengths; none says enough alone where the period is not round."""
+    for number in range(1, 7):
+        ios = bursts(4 + 1.37 * number, 8, 400, 3000, 0.01 * number)
+        write_histogram_log(tmp_path / f"a_clat_hist.{number}.log", ios, period_ms)
+    ran = run(tmp_path)
+    said = re.findall(
+        r"log_hist_msec of .* is taken to be (\d+): .* more than ([\d.]+) and at most ([\d.]+) ms", ran.err
+    )
+    assert said or "rows came more than a period late" in ran.err
+    for taken, low, high in said:
+        assert float(low) < period_ms <= float(high)
+        assert int(taken) == pytest.approx(period_ms, rel=0.1)
+
+
+def test_a_regular_log_of_the_same_job_says_the_period(tmp_path: Path) -> None:
+    write_histogram_log(tmp_path / "a_clat_hist.1.log", paced(1000, 20, NS), 700)
+    ios = bursts(9, 2, 900, 3000)
+    path = write_histogram_log(tmp_path / "a_clat_hist.2.log", ios, 700)
+    ran = run(tmp_path, "--by", "file")
+    assert "is taken to be" not in ran.err
+    found = intervals(ran, str(path))
+    assert [round(count) for count in counts(found)[1:8]] == [0] * 7
+
+
+def test_rows_that_say_nothing_are_named(tmp_path: Path) -> None:
+    """Two rows, a gap between: any period would do."""
+    path = write_histogram_log(tmp_path / "a_clat_hist.1.log", bursts(9, 3, 1, 1000, 0.5), 100)
+    assert run(path).code is ExitCode.OK
+
+
+def check(tmp_path: Path, ios: list[Io], period_ms: int, *options: object) -> tuple[ExitCode, str]:
+    single = write_latency_log(tmp_path / "a_clat.1.log", ios)
+    histogram = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, period_ms)
+    ran = run("--check", single, histogram, *options)
+    return ran.code, ran.out
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_check_says_yes_where_intervals_are_right(tmp_path: Path, name: str) -> None:
+    code, out = check(tmp_path, *JOBS[name])
+    assert (code, "I/Os in their own interval of 1s: yes" in out) == (ExitCode.OK, True), out
+
+
+@pytest.mark.parametrize("name", ["a-second-every-8", "an-instant-every-8", "uneven-gaps"])
+def test_the_check_says_no_where_a_wrong_period_spreads_bursts(tmp_path: Path, name: str) -> None:
+    """The rows' own intervals are right whatever the period; what is shown over time is not."""
+    code, out = check(tmp_path, *JOBS[name], "--log-hist-msec", 20_000)
+    assert code is ExitCode.INVALID
+    assert re.search(r"I/Os in their own interval of 1s: NO", out), out
