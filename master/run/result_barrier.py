@@ -1,0 +1,187 @@
+"""Barrier 1: the results of one subinterval, of every live host, merged; and whatever else hosts send meanwhile.
+
+Rule: the controller never waits for one host beyond the deadline, and never merges what came after it. A controller
+that stood still reads first what came meanwhile, and gives everybody as much time again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.messages import DyingWords, Result, Stopped
+from ...protocol.payload import Notice
+from ..hosts.driver import Delivered, Driver, Event, Lost
+from ..rollup.merge import Interval
+from ..rollup.validity import Outside
+from ..verdicts import Finding, Reason
+from .boundaries import Boundaries
+from .fleet import Fleet
+from .io_faults import Find, IoFaults
+from .step_hosts import StepHosts
+from .step_merge import Merging
+from .step_records import Recorder
+from .step_states import NEVER, StepProgress
+
+BARRIER_1: Final = 0.75  # of a subinterval, after its end
+HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """One subinterval's results, as barrier 1 leaves them."""
+
+    interval: Interval
+    arrived: dict[Driver, int]  # when each result was read, on the controller's clock
+    in_ns: int  # when the last thing came that was waited for
+
+
+class ResultBarrier:
+    """Remembers the results that came early, and passes on everything that hosts send in a step."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        hosts: StepHosts,
+        merging: Merging,
+        boundaries: Boundaries,
+        faults: IoFaults,
+        recorder: Recorder,
+        progress: StepProgress,
+        find: Find,
+        stop_on_error: bool,
+    ) -> None:
+        self._fleet = fleet
+        self._hosts = hosts
+        self._merging = merging
+        self._boundaries = boundaries
+        self._faults = faults
+        self._recorder = recorder
+        self._progress = progress
+        self._find = find
+        self._stop_on_error = stop_on_error
+        self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
+
+    async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
+        """Merge every live host's result of subinterval `k`, which ends at `end_ns`; a host that has not delivered at
+        the deadline is late. An interrupt calls `halt`, which returns when that was.
+        """
+        fleet, hosts = self._fleet, self._hosts
+        self._merging.open(k)
+        hosts.awaited = set(hosts.live)
+        arrived: dict[Driver, int] = {}
+        for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
+            self._merge(driver, result, arrived_ns, arrived)
+        patience_ns = round(BARRIER_1 * length_ns)
+        in_ns = max(arrived.values(), default=0)
+        deadline_ns = end_ns + patience_ns
+        while hosts.awaited:
+            if fleet.interrupted.is_set() and not self._progress.is_halted:
+                deadline_ns = min(deadline_ns, await halt() + round(HOLD_HALT_S * 1e9))
+            event = await self.next_event(deadline_ns)
+            if event is not None:
+                in_ns = max(in_ns, self._came_ns(event[1]))
+                self._take(*event, k, arrived)
+            elif fleet.now_ns() >= deadline_ns:
+                in_ns = deadline_ns
+                deadline_ns = max(deadline_ns, fleet.lag.patient_until_ns(patience_ns))
+                if fleet.now_ns() >= deadline_ns:
+                    break
+        for driver in sorted(hosts.awaited, key=lambda driver: driver.name):
+            hosts.is_late(driver, f"no result of subinterval {k} by barrier 1", k)
+        interval, missing = await self._merging.close()
+        if missing:  # with the process that had them; so their hosts are lost, which the inbox says
+            arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
+            while not fleet.inbox.empty():
+                self._take(*fleet.inbox.get_nowait(), k, arrived)
+        return Collected(interval, arrived, in_ns)
+
+    async def next_event(self, deadline_ns: int) -> "tuple[Driver, Event] | None":
+        """What happens next; None at the deadline, or at the first interrupt."""
+        fleet = self._fleet
+        if not fleet.inbox.empty():
+            return fleet.inbox.get_nowait()
+        inbox = asyncio.ensure_future(fleet.inbox.get())
+        waits: set[asyncio.Future[Any]] = {inbox}
+        if not self._progress.is_halted:
+            waits.add(asyncio.ensure_future(fleet.interrupted.wait()))
+        wait_s = max((deadline_ns - fleet.now_ns()) / 1e9, 0.0)
+        try:
+            await asyncio.wait(waits, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
+            return inbox.result() if inbox.done() else None
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    def take_after(self, driver: Driver, event: Event) -> None:
+        """Something that came after the step's last subinterval: no result of it is merged."""
+        self._take(driver, event, NEVER, {})
+
+    def _came_ns(self, event: Event) -> int:
+        """When something that barrier 1 may wait for came."""
+        match event:
+            case Delivered(_, arrived_ns):
+                return arrived_ns
+            case Stopped() | Lost():
+                return self._fleet.now_ns()
+        return 0
+
+    def _take(self, driver: Driver, event: Event, k: int, arrived: dict[Driver, int]) -> None:
+        if not self._fleet.takes_part(driver):
+            return
+        hosts = self._hosts
+        match event:
+            case Delivered(result, arrived_ns):
+                hosts.newest[driver] = result
+                self._take_result(driver, result, arrived_ns, k, arrived)
+            case Stopped():
+                self._faults.stopped(driver.name, event, hosts.newest.get(driver), self._progress.running)
+                hosts.has_stopped(driver, event, k, arrived)
+            case DyingWords():
+                self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
+            case Notice():
+                self._recorder.event(driver.name, "remark", event.text)
+            case Lost():
+                hosts.lose(driver, event.reason, k, arrived)
+
+    def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
+        if driver in self._hosts.late or result.subinterval < k:
+            self._recorder.late(driver.name, result)
+            kind = "late" if result.subinterval <= self._progress.last else "beyond"  # which nobody asked for
+            self._recorder.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
+        elif result.subinterval > k:
+            self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)
+        else:
+            self._merge(driver, result, at_ns, arrived)
+
+    def _merge(self, driver: Driver, result: Result, at_ns: int, arrived: dict[Driver, int]) -> None:
+        hosts, progress = self._hosts, self._progress
+        if driver not in hosts.live:
+            return
+        if result.last and result.length_ns == 0 and not progress.is_deciding:
+            hosts.leave(driver)  # halted before its start: there is nothing to merge
+            return
+        if result.last and not progress.is_halted and result.subinterval != progress.last:
+            self._recorder.late(driver.name, result)
+            hosts.ended_early(driver, result.subinterval)
+            return
+        if wrong := self._boundaries.against(driver, result):
+            driver.lose(f"protocol error: the result of subinterval {result.subinterval} is not as placed: {wrong}")
+            return
+        try:
+            self._merging.add(driver, result)
+        except ProtocolError as error:
+            driver.lose(f"protocol error: {error}")
+            return
+        except Exception as error:
+            driver.blame(error)
+            return
+        arrived[driver] = at_ns
+        hosts.awaited.discard(driver)
+        self._faults.errors(driver.name, result)
+        if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
+            finding = Finding(Reason.IO_ERRORS, "on_io_error: stop")
+            self._find(Outside(finding, driver.name, since=progress.unmeasured))  # what is measured already had none
+            self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
+            self._fleet.interrupted.set()

@@ -1,0 +1,167 @@
+"""What a step commands its hosts: `go`, then at barrier 2 of each subinterval the edits of control and `continue`, in
+the end `stop` or `halt`.
+
+Rule: a command to all hosts goes out at once, and its answers are awaited until the next subinterval ends, no longer.
+"""
+
+import asyncio
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
+from ...protocol.payload import Array, ArrayType
+from ...protocol.states import State as HostState
+from ..control.decision import Decision, Edit
+from ..hosts.driver import DRIVING, Driver, barrier
+from ..rollup.instances import Rollups
+from ..rollup.validity import Outside
+from ..verdicts import Finding, Reason
+from .boundaries import Boundaries
+from .fleet import Fleet
+from .io_faults import Find
+from .live_changes import Changes
+from .resolve_settings import steered
+from .step_hosts import StepHosts
+from .step_records import Recorder
+from .step_states import Change, StepProgress
+
+LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
+LEAD_PER_HOST_S: Final = 0.001
+LEAD_MARGIN_S: Final = 0.2  # beyond two round trips to the farthest host
+LONGEST_LEAD_S: Final = 5.0  # whatever one host's round trip is
+HALTING_S: Final = 1.0  # for answers to `halt`
+
+
+class StepCommands:
+    """Sends one step's commands: `go` first, then `follow` after each decision, and `halt` at any time."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        hosts: StepHosts,
+        rollups: Rollups,
+        boundaries: Boundaries,
+        changes: Changes,
+        recorder: Recorder,
+        progress: StepProgress,
+        length_ns: int,
+        cooldown: int,
+    ) -> None:
+        self._fleet = fleet
+        self._hosts = hosts
+        self._rollups = rollups
+        self._boundaries = boundaries
+        self._changes = changes
+        self._recorder = recorder
+        self._progress = progress
+        self._length_ns = length_ns
+        self._cooldown = cooldown
+
+    async def go(self, find: Find) -> int:
+        """Start all hosts at one instant, which is returned. Those that are not ready in time are late."""
+        drivers = self._hosts.part
+        lead_ns = round(lead_s(drivers) * 1e9)
+        start_ns = self._fleet.now_ns() + lead_ns
+
+        async def go(driver: Driver) -> None:
+            classes = self._rollups.classes(driver.name)
+            local_ns = driver.clock.to_local(start_ns)
+            self._boundaries.begin(driver, local_ns)
+            await driver.ask(
+                Go, start_ns=local_ns, length_ns=self._length_ns,
+                order=_u32(classes.order), classes=_u32(classes.of),
+            )  # fmt: skip
+
+        deadline = asyncio.get_running_loop().time() + lead_ns / 1e9
+        ready, failed = await barrier(drivers, go, deadline)
+        self._hosts.live.update(ready)
+        for driver, reason in failed.items():
+            self._hosts.is_late(driver, f"not ready at the start: {reason}", 0)
+        for name in self._rollups.hosts():
+            if name not in self._hosts.names:
+                find(Outside(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
+        for one in _given_up(self._fleet, start_ns, self._length_ns):
+            find(one)
+        return start_ns
+
+    async def follow(self, k: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
+        """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it."""
+        async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
+            both.create_task(self._steer(decision.edits, left_s))
+            commanding = both.create_task(self._command(k, start_ns, decision.done, left_s))
+        return commanding.result()
+
+    async def halt(self) -> int:
+        """Halt every host of the step that drives, all at once. Returns when that was."""
+        return await self.halt_those(self._hosts.live | self._hosts.late)
+
+    async def halt_those(self, drivers: Iterable[Driver]) -> int:
+        """Halt these hosts, as far as they drive."""
+        self._progress.halted_ns = halted_ns = self._fleet.now_ns()
+        self._progress.move(Change.HALT)
+        self._changes.close("the run is being halted")
+        self._recorder.event("", "halt", "nothing more is submitted; catching what is in flight")
+        for driver, reason in (await send_halt(drivers)).items():
+            self._hosts.lose(driver, f"not halted: {reason}", self._progress.running)
+        return halted_ns
+
+    async def _command(self, k: int, start_ns: int, done: bool, left_s: float) -> dict[Driver, int]:
+        async def command(driver: Driver) -> int:
+            if done and self._cooldown:
+                await driver.ask(Cooldown, subinterval=k + 2)
+            if done:
+                await driver.ask(Stop, last=self._progress.last)
+            elif self._boundaries.has(driver):
+                end_ns = driver.clock.to_local(start_ns + (k + 3) * self._length_ns)  # by the newest offset
+                boundary_ns = self._boundaries.place(driver, k + 2, end_ns)
+                await driver.ask(Continue, subinterval=k + 2, boundary_ns=boundary_ns)
+            return self._fleet.now_ns()
+
+        if done:
+            self._progress.last = k + 1 + self._cooldown
+            self._changes.close("the step is ending; it runs without a measurement")
+        hosts = self._hosts
+        running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
+        answers, failed = await barrier(running, command, asyncio.get_running_loop().time() + left_s)
+        for driver, reason in failed.items():
+            self._recorder.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
+        return answers
+
+    async def _steer(self, edits: Sequence[Edit], within_s: float) -> None:
+        """Send control's edits to all hosts that drive."""
+        if not edits:
+            return
+        live, late = ({driver.name for driver in those} for those in (self._hosts.live, self._hosts.late))
+        failed = await self._changes.steer(
+            lambda parameters: steered(edits, self._rollups, parameters, live, late), within_s
+        )
+        for host, reason in failed.items():
+            self._recorder.event(host, "edit", f"control's edit failed: {reason}")
+
+
+def lead_s(drivers: Sequence[Driver]) -> float:
+    """From `go` to the start: every host has to receive it, get ready, and answer."""
+    far = min(2 * max((driver.round_trip_s for driver in drivers), default=0.0) + LEAD_MARGIN_S, LONGEST_LEAD_S)
+    return max(LEAD_S, far) + LEAD_PER_HOST_S * len(drivers)
+
+
+async def send_halt(hosts: Iterable[Driver]) -> dict[Driver, str]:
+    """Halt those that drive, all at once. Returns who has not answered in time, and why."""
+    driving = [driver for driver in hosts if driver.state in DRIVING]
+    deadline = asyncio.get_running_loop().time() + HALTING_S
+    _, failed = await barrier(driving, lambda driver: driver.ask(Halt), deadline)
+    return failed
+
+
+def _given_up(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[Outside]:
+    """Hosts that were given up, which may drive beside the step until their leases end."""
+    for name, until_ns in fleet.may_drive().items():
+        if until_ns > start_ns:
+            words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
+            yield Outside(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
+
+
+def _u32(numbers: Sequence[int]) -> Array:
+    packed = array("I", numbers)
+    return Array(ArrayType.U32, packed.tobytes())

@@ -1,0 +1,100 @@
+"""Which hosts take part in a step: those that deliver, those that are late, and those that the step lost.
+
+Rule: a host that misses a barrier goes on under the step's commands, so that it stops with the others, but nothing of
+it is merged any more. A host that was told to go and is gone is a loss of the step, however it went.
+"""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ...protocol.messages import Result, Stopped, StopReason
+from ..hosts.driver import Driver
+from ..rollup.validity import Outside
+from ..verdicts import Finding, Reason
+from .controller_lag import Lag
+from .io_faults import Find, Report
+from .step_states import StepProgress
+
+STOOD_STILL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
+ENDED_EARLY: Final = "it ended the step by itself"  # why, it says afterwards
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """A host that took part and went, whatever becomes of it afterwards."""
+
+    since: int  # the first subinterval that is without it
+    why: str
+
+
+class StepHosts:
+    """Remembers who takes part, who is late, and who is lost."""
+
+    def __init__(self, drivers: Iterable[Driver], progress: StepProgress, lag: Lag, report: Report, find: Find) -> None:
+        """`drivers`: all that are to go."""
+        self._progress = progress
+        self._lag = lag
+        self._report = report
+        self._find = find
+        self.part = tuple(drivers)
+        self.live: set[Driver] = set()  # their results are merged
+        self.late: set[Driver] = set()  # missed a barrier: commanded, not merged
+        self.awaited: set[Driver] = set()  # of the live: those whose result is not in yet
+        self.newest: dict[Driver, Result] = {}  # the last result of each, merged or not
+        self.stopped: dict[str, Stopped] = {}  # by host
+        self.names = frozenset(driver.name for driver in self.part)
+        self._losses: dict[Driver, _Loss] = {}
+
+    def leave(self, driver: Driver) -> None:
+        """It takes no part any more."""
+        for those in (self.live, self.late, self.awaited):
+            those.discard(driver)
+
+    def set_aside(self, driver: Driver) -> None:
+        """It is commanded, and no more merged."""
+        self.leave(driver)
+        self.late.add(driver)
+
+    def is_late(self, driver: Driver, why: str, k: int) -> None:
+        """It missed a barrier; its rows lack it from subinterval `k` on."""
+        self._find(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
+        self._report(driver.name, "late", why)
+        self.set_aside(driver)
+
+    def ended_early(self, driver: Driver, subinterval: int) -> None:
+        """It sent a last result that was not asked for: cut somewhere, and so no subinterval of the others."""
+        self._losses.setdefault(driver, _Loss(subinterval, ENDED_EARLY))
+        self._report(driver.name, "ended", f"{ENDED_EARLY} in subinterval {subinterval}")
+        self.set_aside(driver)
+
+    def has_stopped(self, driver: Driver, stopped: Stopped, k: int, arrived: Container[Driver]) -> None:
+        """It says `stopped`, in subinterval `k`, of which the results of `arrived` are in."""
+        self.stopped[driver.name] = stopped
+        if stopped.reason is not StopReason.COMMANDED:
+            self.lose(driver, self._why_stopped(stopped.reason), k, arrived, "ended")
+        elif driver not in arrived:
+            self.leave(driver)
+
+    def lose(self, driver: Driver, why: str, k: int, arrived: Container[Driver] = (), kind: str = "lost") -> None:
+        """The step is without the host. What counts is that it was told to go, not whether it was still waited for."""
+        if driver in self.part:
+            since = min(k, self._progress.running) + (driver in arrived)
+            before = self._losses.get(driver)
+            if before is None or before.why == ENDED_EARLY:
+                self._losses[driver] = _Loss(before.since if before else since, why)
+        self._report(driver.name, kind, why)
+        self.leave(driver)
+
+    def losses(self) -> Iterator[Outside]:
+        """A finding for each host that the step lost."""
+        for driver, loss in self._losses.items():
+            yield Outside(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
+
+    def _why_stopped(self, reason: StopReason) -> str:
+        """A step that a host ended by itself, for whichever reason."""
+        if reason is not StopReason.LEASE:
+            return "a workload thread died"
+        stood_ns = max(self._progress.stood_still_ns, self._lag.stood_ns())
+        still = f" while the controller stood still for {stood_ns / 1e9:.1f} s" if stood_ns >= STOOD_STILL_NS else ""
+        return f"its lease ran out{still}"
