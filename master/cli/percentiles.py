@@ -37,8 +37,8 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.option("--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="For HdrHistogram's viewers.")
 @click.option("--weighting", type=click.Choice(["uniform", "in-flight"]),
               help="Count I/Os where they completed, or where they were in flight. [default: uniform]")  # fmt: skip
-@click.option("--interpolation", type=click.Choice(["linear", "midpoint"]), default="linear", show_default=True,
-              help="Within a bucket; midpoint as fio prints.")  # fmt: skip
+@click.option("--interpolation", type=click.Choice(["linear", "midpoint"]),
+              help="Within a bucket. [default: linear; of runs, midpoint, as their own rows]")  # fmt: skip
 @click.option("--exact", is_flag=True, help="Keep and sort single I/Os instead of counting them in buckets.")
 @click.option("--sla", metavar="p95<=20ms,...", help="Promises to be kept in every interval; exit 5 when broken.")
 @click.option("--start-times", type=_FILE, metavar="HOSTS.csv",
@@ -129,7 +129,7 @@ def _options(words: dict[str, Any]) -> "Options":
         json=words["json_files"],
         promises=promises or (),
         weighting=weighting,
-        interpolation=Interpolation(words["interpolation"]),
+        interpolation=Interpolation(words["interpolation"]) if words["interpolation"] else None,
         exact=words["exact"],
         keep_going=words["keep_going"],
         check=words["check"],

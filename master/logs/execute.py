@@ -51,7 +51,7 @@ class Options:
     json: tuple[Path, ...]
     promises: tuple[Promise, ...]
     weighting: Weighting | None
-    interpolation: Interpolation
+    interpolation: Interpolation | None  # None: linear; of runs, midpoint
     exact: bool
     keep_going: bool
     check: bool
@@ -124,7 +124,7 @@ def _analyse(found: Found, options: Options) -> Result:
     settings = {
         "interval": format_duration(question.length_ns / NS_PER_S),
         "weighting": question.weighting.value,
-        "interpolation": "none (exact)" if question.exact else question.interpolation.value,
+        "interpolation": _interpolation_in_words(question, sources),
         "logs": str(len(sources)),
     }
     said = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
@@ -137,6 +137,12 @@ def _analyse(found: Found, options: Options) -> Result:
             "choose a longer interval"
         )
     return result
+
+
+def _interpolation_in_words(question: Question, sources: Sequence[Source]) -> str:
+    if question.exact:
+        return "none (exact)"
+    return " and ".join(sorted({question.interpolation_of(source.format) for source in sources}))
 
 
 def _origin_ns(sources: Sequence[Source], align: str | None) -> int:

@@ -49,10 +49,15 @@ class Layout:
 
     @cached_property
     def middles(self) -> NDArray[np.float64]:
-        """The value that stands for a bucket, ns: its middle; a fine bucket of one unit is that unit, as in fio."""
+        """The value that stands for a bucket, ns: its middle; a fine bucket of one unit is that unit, as in fio.
+
+        ivypy's middle is that of the whole nanoseconds that the bucket holds, half a nanosecond below fio's.
+        """
         import numpy as np
 
         low, high = self.edges[:-1], self.edges[1:]
+        if not self.open_ended:
+            return (low + high - self.unit_ns) / 2
         return np.where(high - low == self.unit_ns, low, (low + high) / 2)
 
     @property

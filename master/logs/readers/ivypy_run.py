@@ -110,6 +110,7 @@ def _records(
     ends = used[:, 1].cumsum()
     cells = np.zeros((len(DIRECTIONS), BUCKETS), np.uint64)
     lowest, highest = np.full(len(DIRECTIONS), np.iinfo(np.int64).max), np.zeros(len(DIRECTIONS), np.int64)
+    sums = np.zeros(len(DIRECTIONS))
     for klass in range(len(known)):
         for kind in range(KINDS):
             direction = DIRECTIONS.index(_DIRECTION_OF[Kind(kind)])
@@ -120,6 +121,7 @@ def _records(
                 cells[direction, first : first + length] += counts[end - length : end]
                 lowest[direction] = min(lowest[direction], int(known[klass, series, Moment.MIN]))
                 highest[direction] = max(highest[direction], int(known[klass, series, Moment.MAX]))
+                sums[direction] += float(known[klass, series, Moment.SUM])
     filled = np.flatnonzero(cells.any(axis=1))
     rows, entries = np.nonzero(cells[filled])
     stop = np.searchsorted(rows, np.arange(len(filled)), side="right").astype(np.int64)
@@ -133,4 +135,5 @@ def _records(
         cells[filled][rows, entries],
         lowest[filled],
         highest[filled],
+        sums[filled],
     )

@@ -32,6 +32,7 @@ class Records:
     counts: Counts
     lowest: Ints | None = None  # the exact minimum and maximum of each row, ns, where they are known
     highest: Ints | None = None
+    sums: Floats | None = None  # the exact sum of each row's latencies, ns, likewise
 
     def __len__(self) -> int:
         return len(self.starts)

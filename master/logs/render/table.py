@@ -12,13 +12,14 @@ from typing import Final
 
 import numpy as np
 
+from ...stats.histograms import NS_PER_US
 from ..readers.records import NS_PER_S
-from ..result.percentile import FEW_BEYOND, Statistics
+from ..readers.source import Format
+from ..result.percentile import Statistics
 from ..result.series import Series
 from ..timeline.accumulate import tolerance_ns
 
 WHOLE: Final = "whole"
-_NS_PER_US: Final = 1000
 
 COLUMNS: Final = {
     "rollup_type": "The attributes by which the logs are sliced: `all`, `host`, `host+direction` ...",
@@ -37,10 +38,11 @@ COLUMNS: Final = {
     "covered_s": "Seconds of the interval that the logs cover, from the begin of the first to the end of the last.",
     "iops": "I/Os per second of `covered_s`; blank where no log covers the interval.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
-    "latency_us_mean": "The mean; from histogram logs, of the buckets' middles.",
+    "latency_us_mean": "The mean; from fio's histogram logs, of the buckets' middles.",
     "latency_us_stdev": "The sample's standard deviation.",
     "latency_us_max": "The largest latency; from histogram logs, the upper edge of its bucket.",
-    "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`.",
+    "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
+    "blank where too few I/Os lie beyond it.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
     "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99`: at least this. "
     "`partial 55%`: the logs cover so much of the interval. `split 12% max p99_9`: so many of the I/Os are in rows of "
@@ -60,6 +62,7 @@ class Percentile:
     us: float | None
     width_us: float | None
     at_least: bool
+    insufficient: bool  # too few samples beyond it
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +110,7 @@ class Row:
             words.append(" ".join([f"split {_percent(self.split)}", *names]))
         if not self.count:
             return "; ".join(words)
-        pairs = list(zip(self.percentiles, self.series.percentiles, strict=True))
-        few = [
-            p.name for p, q in pairs if 50 < q < 100 and self.count * (100 - q) / 100 < FEW_BEYOND and p.us is not None
-        ]
+        few = [p.name for p in self.percentiles if p.insufficient]
         words += [f"few_beyond {' '.join(few)}"] if few else []
         saturated = [p.name for p in self.percentiles if p.at_least]
         words += [f"saturated {' '.join(saturated)}"] if saturated else []
@@ -178,32 +178,40 @@ def _row(
     is_short = bool(0 < covered_ns < length_ns - tolerance_ns(np.array(length_ns), length_ns))
     count = float(statistics.count[row])
     is_split = number is not None and count > 0 and series.splits.ios[row] > 0
+    is_run = series.instance.format == Format.IVYPY
     return Row(
         series,
         number,
         (covered_ns if is_short or not covered_ns else length_ns) / NS_PER_S,
         is_short and number is not None,
         float(series.splits.ios[row] / count) if is_split else 0.0,
-        float(series.splits.above_ns[row]) / _NS_PER_US if is_split else np.inf,
+        float(series.splits.above_ns[row]) / NS_PER_US if is_split else np.inf,
         None if result.zero_ns is None else begin_ns + result.zero_ns,
         (begin_ns - origin) / NS_PER_S,
         (end_ns - origin) / NS_PER_S,
         logs,
         count,
         _us(statistics.low[row]),
-        _us(statistics.mean[row]),
+        _mean_us(statistics, row),
         _us(statistics.stdev[row]),
         _us(statistics.high[row]),
         tuple(
-            Percentile(
-                percentile_name(p),
-                None if is_averaged else _us(statistics.values[row, column]),
-                None if is_averaged else _us(statistics.widths[row, column]),
-                bool(statistics.at_least[row, column]) and not is_averaged,
-            )
+            _percentile(percentile_name(p), statistics, row, column, is_averaged, is_run)
             for column, p in enumerate(series.percentiles)
         ),
     )
+
+
+def _percentile(
+    name: str, statistics: "Statistics | _Nothing", row: int, column: int, is_averaged: bool, is_run: bool
+) -> Percentile:
+    if is_averaged:
+        return Percentile(name, None, None, False, False)
+    insufficient = bool(statistics.insufficient[row, column])
+    if is_run and insufficient:  # blank, as in the run's own rows
+        return Percentile(name, None, None, False, True)
+    value, width = _us(statistics.values[row, column]), _us(statistics.widths[row, column])
+    return Percentile(name, value, width, bool(statistics.at_least[row, column]), insufficient)
 
 
 class _Nothing:
@@ -212,13 +220,20 @@ class _Nothing:
     def __init__(self, percentiles: int) -> None:
         none = np.array([np.nan])
         self.count = np.zeros(1)
-        self.low = self.mean = self.stdev = self.high = none
+        self.sums = np.zeros(1)
+        self.low = self.stdev = self.high = none
         self.values = self.widths = np.full((1, percentiles), np.nan)
-        self.at_least = np.zeros((1, percentiles), bool)
+        self.at_least = self.insufficient = np.zeros((1, percentiles), bool)
 
 
 def _us(ns: float) -> float | None:
-    return None if np.isnan(ns) else float(ns) / _NS_PER_US
+    return None if np.isnan(ns) else float(ns) / NS_PER_US
+
+
+def _mean_us(statistics: "Statistics | _Nothing", row: int) -> float | None:
+    """Divided once, as a run's own rows are, so that it is the same float."""
+    count = float(statistics.count[row])
+    return float(statistics.sums[row]) / (count * NS_PER_US) if count > 0 else None
 
 
 def columns(percentiles: Sequence[float]) -> list[str]:

@@ -9,6 +9,7 @@ from threading import Lock
 
 import numpy as np
 
+from ...stats.histograms import fewest_ios
 from ..readers.records import Floats, Ints, Samples
 from ..timeline.accumulate import EVERY
 from ..timeline.rollups import Instance
@@ -55,13 +56,26 @@ def exact_statistics(parts: Sequence[Floats], percentiles: Sequence[float]) -> S
     """Of each array of latencies (ns), which may be empty."""
     shape = (len(parts), len(percentiles))
     values = np.full(shape, np.nan)
-    count, mean, stdev, low, high = (np.full(len(parts), np.nan) for _ in range(5))
+    count, sums = np.zeros(len(parts)), np.zeros(len(parts))
+    at_least, widths = np.zeros(shape, bool), np.zeros(shape)
+    stdev, low, high = (np.full(len(parts), np.nan) for _ in range(3))
+    insufficient = np.zeros(shape, bool)
+    widths[[not len(part) for part in parts]] = np.nan
     for row, part in enumerate(parts):
         count[row] = len(part)
         if len(part):
-            mean[row], low[row], high[row] = part.mean(), part.min(), part.max()
+            sums[row], low[row], high[row] = part.sum(), part.min(), part.max()
             stdev[row] = part.std(ddof=1) if len(part) > 1 else 0.0
             values[row] = np.percentile(part, percentiles)
+            insufficient[row] = [0 < p < 100 and len(part) < fewest_ios(p / 100) for p in percentiles]
     return Statistics(
-        count, mean, stdev, low, high, values, np.where(np.isnan(values), np.nan, 0), np.zeros(shape, bool)
+        count,
+        sums,
+        stdev,
+        low,
+        high,
+        values,
+        widths,
+        at_least,
+        insufficient,
     )

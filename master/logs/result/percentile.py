@@ -1,27 +1,24 @@
 """Percentiles of weighted histograms, with the error of each: the width of the bucket that it lies in.
 
-Percentile p is the inverse of the cumulative distribution: the first bucket at whose end at least p % of the weight
-lies; within it
+Which bucket that is, and whether there are samples enough, stats/histograms.py decides, as for a run's own rows.
+Within the bucket there are two rules:
 
     linear      low + (high - low) * (p/100 * n - below) / weight        (n: all weight; below: before the bucket)
-    midpoint    the bucket's middle, as fio prints it
+    midpoint    the bucket's middle, as fio and ivypy's own rows print it
 
-and never outside [min, max] where these are known exactly. A percentile that falls into the last bucket of fio's
-layout, which holds everything above 17 s, is no number: it is "at least" the bucket's lower edge.
+and never outside [min, max] where these are known exactly, as they are of runs. So midpoint, the default for runs,
+gives the figures of their CSV. A percentile that falls into the last bucket of fio's layout, which holds everything
+above 17 s, is no number: it is "at least" the bucket's lower edge.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 import numpy as np
 
+from ...stats.histograms import FEWEST_BEYOND, percentile_buckets
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats
-
-# What one rounding in a sum of millions of weights can do to a comparison with p * n.
-_SLACK: Final = 1e-12
-FEW_BEYOND: Final = 10  # with fewer samples beyond it, a percentile is noise
 
 
 class Interpolation(StrEnum):
@@ -34,13 +31,19 @@ class Statistics:
     """Of n histograms (rows) and p percentiles; latencies in ns, NaN where there is nothing."""
 
     count: Floats  # (n,) I/Os; weighted, so not always whole
-    mean: Floats
+    sums: Floats  # of all latencies
     stdev: Floats  # of the sample
     low: Floats  # minimum, or the lower edge of the first bucket that is not empty
     high: Floats  # maximum, or the upper edge of the last one
     values: Floats  # (n, p)
     widths: Floats  # (n, p) the bucket's width
     at_least: np.ndarray  # (n, p) bool: the value is a lower bound
+    insufficient: np.ndarray  # (n, p) bool: too few samples lie beyond it
+
+    @property
+    def mean(self) -> Floats:
+        found: Floats = np.divide(self.sums, self.count, out=np.full(len(self.count), np.nan), where=self.count > 0)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +71,21 @@ def statistics_of(
     filled = count > 0
     count_or_one = np.where(filled, count, 1)
     low, high = _extremes(cells, edges, filled, known)
-    mean, stdev = _mean_and_stdev(cells, layout.middles[base : base + cells.shape[1]], count_or_one, known)
-    values, widths, at_least = _percentiles(cells, edges, count, layout, base, percentiles, how)
+    sums, stdev = _sums_and_stdev(cells, layout.middles[base : base + cells.shape[1]], count_or_one, known)
+    values, widths, at_least, insufficient = _percentiles(cells, edges, count, layout, base, percentiles, how)
     values = np.clip(values, low[:, None], high[:, None])
-    for array in (mean, stdev, low, high, values, widths):
+    if known.high is not None:
+        values[:, percentiles == 100] = high[:, None]
+    for array in (stdev, low, high, values, widths):
         array[~filled] = np.nan
-    return Statistics(count, mean, stdev, low, high, values, widths, at_least & filled[:, None])
+    is_filled = filled[:, None]
+    return Statistics(count, sums, stdev, low, high, values, widths, at_least & is_filled, insufficient & is_filled)
 
 
 def _nothing(rows: int, percentiles: int) -> Statistics:
     none, table = np.full(rows, np.nan), np.full((rows, percentiles), np.nan)
-    return Statistics(np.zeros(rows), none, none, none, none, table, table, np.zeros((rows, percentiles), bool))
+    no = np.zeros((rows, percentiles), bool)
+    return Statistics(np.zeros(rows), np.zeros(rows), none, none, none, table, table, no, no)
 
 
 def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: Moments) -> tuple[Floats, Floats]:
@@ -92,35 +99,32 @@ def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: Moments) 
     return low, high
 
 
-def _mean_and_stdev(cells: Floats, middles: Floats, count: Floats, known: Moments) -> tuple[Floats, Floats]:
-    sums = cells @ middles if known.sums is None else known.sums
-    mean = sums / count
-    squares = cells @ (middles * middles) if known.squares is None else known.squares
-    variance = np.maximum(squares - sums * mean, 0) / np.maximum(count - 1, 1)
-    return mean, np.where(count > 1, np.sqrt(variance), 0.0)
+def _sums_and_stdev(cells: Floats, middles: Floats, count: Floats, known: Moments) -> tuple[Floats, Floats]:
+    of_middles = cells @ middles
+    sums = of_middles if known.sums is None else known.sums
+    if known.squares is None:
+        variance = cells @ (middles * middles) - of_middles * of_middles / count
+    else:
+        variance = known.squares - sums * sums / count
+    variance = np.maximum(variance, 0) / np.maximum(count - 1, 1)
+    return sums, np.where(count > 1, np.sqrt(variance), 0.0)
 
 
 def _percentiles(
     cells: Floats, edges: Floats, count: Floats, layout: Layout, base: int, percentiles: Floats, how: Interpolation
-) -> tuple[Floats, Floats, np.ndarray]:
-    upto = np.cumsum(cells, axis=1)
-    rows = np.arange(len(cells))
-    shape = (len(cells), len(percentiles))
-    values, widths, at_least = np.empty(shape), np.empty(shape), np.empty(shape, bool)
-    for column, p in enumerate(percentiles):
-        wanted = p / 100 * count
-        # At p = 0, the first bucket that holds anything; else the first whose end reaches p.
-        reached = upto > 0 if p == 0 else upto >= (wanted * (1 - _SLACK))[:, None]
-        bucket = reached.argmax(axis=1)
-        weight = cells[rows, bucket]
-        below = upto[rows, bucket] - weight
-        low, high = edges[bucket], edges[bucket + 1]
-        widths[:, column] = high - low
-        if how is Interpolation.LINEAR:
-            share = np.divide(wanted - below, weight, out=np.zeros_like(weight), where=weight > 0)
-            values[:, column] = low + (high - low) * np.clip(share, 0, 1)
-        else:
-            values[:, column] = layout.middles[base + bucket]
-        at_least[:, column] = layout.open_ended & (base + bucket == layout.buckets - 1)
-        values[at_least[:, column], column] = edges[bucket[at_least[:, column]]]
-    return values, widths, at_least
+) -> tuple[Floats, Floats, np.ndarray, np.ndarray]:
+    places, beyond = percentile_buckets(cells, (percentiles / 100).tolist())
+    bucket = places.T  # (n, p), as all that is returned
+    low, high = edges[bucket], edges[bucket + 1]
+    at_least = layout.open_ended & (base + bucket == layout.buckets - 1)
+    if how is Interpolation.LINEAR:
+        weight = np.take_along_axis(cells, bucket, axis=1)
+        below = np.take_along_axis(np.cumsum(cells, axis=1), bucket, axis=1) - weight
+        wanted = count[:, None] * percentiles / 100
+        share = np.divide(wanted - below, weight, out=np.zeros_like(weight), where=weight > 0)
+        values = low + (high - low) * np.clip(share, 0, 1)
+    else:
+        values = layout.middles[base + bucket]
+    # The shortest and the longest I/O need no others beyond them.
+    insufficient = (beyond.T < FEWEST_BEYOND) & (percentiles > 0) & (percentiles < 100)
+    return np.where(at_least, low, values), high - low, at_least, insufficient

@@ -5,7 +5,7 @@ interval without I/O is a row with count 0 and no latency, never a missing row.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final
 
 import numpy as np
@@ -107,9 +107,8 @@ def finish(
             continue
         cells = block.cells[filled]
         moments = _moments(
-            accumulator.has_moments,
-            block.sums[filled],
-            block.squares[filled],
+            block.sums[filled] if accumulator.has_sums else None,
+            block.squares[filled] if accumulator.has_moments else None,
             block.lowest[filled],
             block.highest[filled],
         )
@@ -123,7 +122,10 @@ def finish(
         if keep_histograms:
             kept.append(cells)
     total = _moments(
-        accumulator.has_moments, np.array([sums]), np.array([squares]), np.array([lowest]), np.array([highest])
+        np.array([sums]) if accumulator.has_sums else None,
+        np.array([squares]) if accumulator.has_moments else None,
+        np.array([lowest]),
+        np.array([highest]),
     )
     all_quanta = np.concatenate(quanta) if quanta else np.empty(0, np.int64)
     return Series(
@@ -140,15 +142,15 @@ def finish(
     )
 
 
-def _moments(exact: bool, sums: Floats, squares: Floats, lowest: Ints, highest: Ints) -> Moments:
+def _moments(sums: Floats | None, squares: Floats | None, lowest: Ints, highest: Ints) -> Moments:
     known = highest >= 0
     low = np.where(known, lowest, np.nan)
     high = np.where(known, highest, np.nan)
-    return Moments(sums if exact else None, squares if exact else None, low, high)
+    return Moments(sums, squares, low, high)
 
 
 def _joined(parts: list[Statistics]) -> Statistics:
-    names = ("count", "mean", "stdev", "low", "high", "values", "widths", "at_least")
+    names = [field.name for field in fields(Statistics)]
     return Statistics(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 

@@ -1,8 +1,9 @@
 """Promises about percentiles over time: `--sla p95<=20ms,p99.9<=200ms`.
 
-Rule: an interval breaks a promise if its percentile is above the limit; one without I/O breaks none (and is counted
-apart, since a stall keeps every promise about completed I/Os). A percentile that is a lower bound breaks the promise
-if the bound does; below it nobody knows, which counts as broken: a promise must be seen to be kept.
+Rule: an interval breaks a promise if its percentile is above the limit; one without I/O, or with too few for the
+percentile, breaks none (and is counted apart, since a stall keeps every promise about completed I/Os). A percentile
+that is a lower bound breaks the promise if the bound does; below it nobody knows, which counts as broken: a promise
+must be seen to be kept.
 """
 
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...text.units import parse_duration
-from ..render.table import Result, Row, percentile_name, rows
+from ..render.table import Percentile, Result, Row, percentile_name, rows
 from ..render.write_result import latency_text
 
 _PROMISE: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
@@ -27,16 +28,21 @@ class Promise:
     def __str__(self) -> str:
         return self.text
 
+    def is_known(self, row: Row) -> bool:
+        return self._of(row).us is not None
+
     def is_kept(self, row: Row) -> bool:
-        percentile = next(p for p in row.percentiles if p.name == percentile_name(self.percentile))
-        if percentile.us is None:
-            return True
-        if percentile.at_least:
+        """Whether a row that has the percentile keeps the promise."""
+        if self._of(row).at_least:
             return False
-        return percentile.us < self.limit_us if self.strict else percentile.us <= self.limit_us
+        value = self.value(row)
+        return value < self.limit_us if self.strict else value <= self.limit_us
 
     def value(self, row: Row) -> float:
-        return next(p.us or 0.0 for p in row.percentiles if p.name == percentile_name(self.percentile))
+        return self._of(row).us or 0.0
+
+    def _of(self, row: Row) -> Percentile:
+        return next(p for p in row.percentiles if p.name == percentile_name(self.percentile))
 
 
 def parse_sla(text: str) -> tuple[Promise, ...]:
@@ -54,12 +60,15 @@ def parse_sla(text: str) -> tuple[Promise, ...]:
 class Outcome:
     promise: Promise
     instance: str
-    intervals: int  # that hold I/Os
+    intervals: int  # that have the percentile
     empty: int
+    insufficient: int  # that hold I/Os, but too few for the percentile
     broken: tuple[Row, ...]
 
     def sentence(self) -> str:
         idle = f"; {self.empty} intervals without I/O are not judged" if self.empty else ""
+        if self.insufficient:
+            idle += f"; {self.insufficient} intervals with insufficient samples are not judged"
         if not self.broken:
             return f"sla {self.promise} {self.instance}: kept in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.promise.value)
@@ -78,8 +87,9 @@ def judge(result: Result, promises: Iterable[Promise]) -> list[Outcome]:
             if series.instance.quantity.endswith("_avg"):
                 continue
             own = [row for row in rows(result, series) if row.interval is not None]
-            held = [row for row in own if row.count]
+            held = [row for row in own if promise.is_known(row)]
+            empty = sum(not row.count for row in own)
             broken = tuple(row for row in held if not promise.is_kept(row))
             name = f"{series.instance} ({series.instance.quantity})"
-            outcomes.append(Outcome(promise, name, len(held), len(own) - len(held), broken))
+            outcomes.append(Outcome(promise, name, len(held), empty, len(own) - len(held) - empty, broken))
     return outcomes

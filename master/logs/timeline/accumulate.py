@@ -98,6 +98,7 @@ class Accumulator:
     def __init__(self, layout: Layout, length_ns: int, weighting: Weighting, exact: bool) -> None:
         self.layout, self.length_ns, self.weighting = layout, length_ns, weighting
         self.has_moments = exact  # the values added are exact, so that sums, minimum and maximum are known
+        self.has_sums = exact
         self.blocks: dict[int, Block] = {}
         self._lock = Lock()
 
@@ -142,16 +143,22 @@ class Accumulator:
             )  # fmt: skip
 
     def _know(self, records: Records, wanted: NDArray[np.bool_]) -> None:
-        """The exact extremes of records that say them, wherever these were added."""
+        """The exact extremes and sums of records that say them, wherever these were added."""
         if records.lowest is None or records.highest is None:
             return
+        sums = records.sums if self.weighting is Weighting.UNIFORM else None
+        self.has_sums |= sums is not None
         for row in np.flatnonzero(wanted):
-            first, last = (quantum_of(int(ns), self.length_ns) for ns in (records.starts[row] + 1, records.ends[row]))
+            start, end = int(records.starts[row]), int(records.ends[row])
+            first, last = (quantum_of(ns, self.length_ns) for ns in (start + 1, end))
             for quantum in range(first, last + 1):
                 block, at = self._block(quantum // BLOCK), quantum % BLOCK
                 with block.lock:
                     block.lowest[at] = min(block.lowest[at], records.lowest[row])
                     block.highest[at] = max(block.highest[at], records.highest[row])
+                    if sums is not None:
+                        inside = min(end, (quantum + 1) * self.length_ns) - max(start, quantum * self.length_ns)
+                        block.sums[at] += sums[row] * (inside / (end - start))
 
     def _earliest(self, begin_ns: int | None) -> int:
         """The quantum before which nothing is in flight."""

@@ -51,10 +51,15 @@ class Question:
     by: tuple[tuple[str, ...], ...] = (("all",),)
     percentiles: tuple[float, ...] = (50.0, 95.0, 99.0, 99.9)
     weighting: Weighting = Weighting.UNIFORM
-    interpolation: Interpolation = Interpolation.LINEAR
+    interpolation: Interpolation | None = None
     exact: bool = False  # keep single I/Os instead of buckets
     keep_histograms: bool = False  # of `all`, for pictures and HdrHistogram's files
     totals: dict[int, JobTotals] | None = None  # fio's JSON, for the tail
+
+    def interpolation_of(self, log_format: str) -> Interpolation:
+        """Runs have the figures of their own rows unless something else was asked for."""
+        default = Interpolation.MIDPOINT if log_format == Format.IVYPY else Interpolation.LINEAR
+        return self.interpolation or default
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +186,7 @@ class Analysis:
         if isinstance(live.accumulator, ExactSamples):
             return live.accumulator.finish(instance, question.percentiles, live.spans)
         keep = question.keep_histograms and instance.rollup_type == "all"
-        how = question.interpolation
+        how = question.interpolation_of(instance.format)
         return finish(instance, live.accumulator, question.percentiles, how, live.spans, live.tail, keep)
 
     def _plan_tail(self) -> Source | None:

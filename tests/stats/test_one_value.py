@@ -1,0 +1,177 @@
+"""Law: one value for each number. What control decides on is what every other place shows, to the last digit.
+
+A step of two hosts with random histograms goes through the real merge, and from there to control's samples, the CSV
+row, the console's line, the JSON line, and histograms.sqlite, which `ivypy percentiles` reads back. Each of these
+prints with its own number of digits; what it prints is the same float.
+"""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ivypy.master.control.decision import Decision
+from ivypy.master.control.focus import value_of
+from ivypy.master.control.observe import FOCUS_METRICS, focus_on, samples
+from ivypy.master.control.phase import Phase
+from ivypy.master.live.json_lines import JsonLines
+from ivypy.master.live.line_view import microseconds, subinterval_line
+from ivypy.master.live.reports import Subinterval
+from ivypy.master.output.csv_text import utc
+from ivypy.master.output.histogram_db import HistogramWriter
+from ivypy.master.output.rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
+from ivypy.master.plan.model import Step
+from ivypy.master.plan.read.places import Place
+from ivypy.master.rollup.figures import PERCENTILES, Figures
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.metrics import METRICS, column
+from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.window import Window
+from ivypy.master.run.step_records import ClosedSubinterval
+from ivypy.master.run.step_reports import subinterval_report
+from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
+from ivypy.protocol.parameters import Parameters
+from tests.support.logs import run
+from tests.support.output import START, record
+from tests.support.rollup import instance, merged, merger_of
+from tests.support.rollup_results import HostData
+
+LENGTH_NS = 5 * 10**9
+INSTANCES = [instance(0, host) for host in ("h1", "h2")]
+ROLLUPS = Rollups.build(INSTANCES, [])
+SETTINGS = Settings.of(ROLLUPS, {(one.host, one.number): Parameters(iops=1000.0) for one in INSTANCES})
+STEP = Step(0, "step", (), 5.0, 0.0, 15.0, 0.0, {}, Place("plan", 1, 1))
+IN_PERCENT = {name: 100 * fraction for name, fraction in PERCENTILES.items()}
+
+NS = st.one_of(st.integers(0, 300), st.integers(10**4, 10**7), st.sampled_from([10**6, 999_999, 2**45, 2**46]))
+HISTOGRAM = st.lists(st.tuples(NS, st.integers(1, 1200)), max_size=3)  # (latency, how many I/Os)
+HOST = st.dictionaries(st.sampled_from([Kind.RANDOM_READ, Kind.SEQUENTIAL_WRITE]), HISTOGRAM)
+SUBINTERVALS = st.lists(st.tuples(HOST, HOST), min_size=1, max_size=3)  # per subinterval
+Hosts = list[tuple[dict[Kind, list[tuple[int, int]]], ...]]
+
+
+def host_data(host: dict[Kind, list[tuple[int, int]]]) -> HostData:
+    times = {}
+    for kind, pairs in host.items():
+        values = [ns for ns, ios in pairs for _ in range(ios)]
+        times[0, SERVICE + kind] = values
+        times[0, RESPONSE + kind] = [ns + 1000 for ns in values]
+    return HostData(1, 1, times)
+
+
+class Shown:
+    """One closed subinterval, at every place that shows it."""
+
+    def __init__(self, merger: Merger, place: int, hosts: tuple[dict[Kind, list[tuple[int, int]]], ...]) -> None:
+        data = {host: host_data(one) for host, one in zip(("h1", "h2"), hosts, strict=True)}
+        self.interval: Interval = merged(merger, data, place, length_ns=LENGTH_NS)
+        self.figures = Figures(self.interval.merged, np.ones(len(ROLLUPS.rows), bool))
+        self.start_utc_ns = START + place * LENGTH_NS
+
+    def csv(self) -> dict[str, str]:
+        row = replace(record(self.interval, SETTINGS, "run", timed=False), figures=self.figures)
+        header = subinterval_header(ROLLUPS.type("all"))
+        lines = header + subinterval_rows(row, InstanceCells(ROLLUPS), setting_cells(SETTINGS))[0]
+        (found,) = csv.DictReader(lines.splitlines())
+        return found
+
+    def report(self) -> Subinterval:
+        timing = record(self.interval, SETTINGS, "run").timing
+        closed = ClosedSubinterval(0, Phase.RUN, 0, self.interval, Decision(Phase.RUN), timing, SETTINGS)
+        return subinterval_report(closed, self.figures, STEP, utc(self.start_utc_ns), 0.0)
+
+    def control(self, metric: str) -> float | None:
+        focus = focus_on(metric)
+        return value_of([samples(self.figures, focus, ROLLUPS.type("all").instances)["all"]], focus.fraction)
+
+
+def column_of(figures: Figures, metric: str) -> float | None:
+    value = float(column(figures, metric)[0])
+    return None if np.isnan(value) else value
+
+
+def check_printed(shown: Shown) -> None:
+    """The CSV row, the JSON line and the console's line, against what control sees."""
+    cells, report = shown.csv(), shown.report()
+    for metric in FOCUS_METRICS:
+        seen = shown.control(metric)
+        if seen is None:
+            assert cells[metric] == ""
+        else:
+            assert float(cells[metric]) == float(METRICS[metric].precision.value % seen), metric
+    written: list[str] = []
+    JsonLines(written.append).show(report)
+    as_json = json.loads(written[0])
+    assert as_json["iops"] == shown.control("overall_iops")
+    line = subinterval_line(report).split("|")
+    for kind, part in (("service", line[1]), ("response", line[2])):
+        for name, text in zip(("p50", "p99"), part.split(), strict=False):
+            seen = shown.control(f"overall_{kind}_us_{name}")
+            assert as_json[kind][f"{name}_us"] == seen
+            assert text == microseconds(seen)
+
+
+def check_read_back(row: Mapping[str, Any], figures: Figures, kind: str, control: Mapping[str, float | None]) -> None:
+    """A row of `ivypy percentiles` of the run."""
+    times = row["latency_us"]
+    for name in PERCENTILES:
+        assert times[name]["value"] == control[name], name
+        assert (name in row["notes"].split()) is (control[name] is None)
+    for name in ("min", "max"):
+        assert times[name] == column_of(figures, f"overall_{kind}_us_{name}"), name
+    is_exact = figures.service("overall").total_ns[0] < 2**53 and figures.response("overall").total_ns[0] < 2**53
+    tolerance = 0.0 if is_exact else 1e-15  # a float holds no larger sum of latencies: 104 days
+    for mean in (column_of(figures, f"overall_{kind}_us_mean"), control["mean"]):
+        assert times["mean"] == pytest.approx(mean, rel=tolerance, abs=0.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SUBINTERVALS)
+@example([({Kind.RANDOM_READ: [(10**6, 5000)]}, {})])  # p99 was 1003.52 for control
+@example([({Kind.RANDOM_READ: [(129, 3000), (1009, 3000)]}, {Kind.RANDOM_READ: [(128, 7000)]})])
+def test_every_place_shows_what_control_sees(step: Hosts) -> None:
+    merger, window = merger_of(ROLLUPS), Window(merger_of(ROLLUPS).layout)
+    shown = [Shown(merger, place, hosts) for place, hosts in enumerate(step)]
+    for one in shown:
+        check_printed(one)
+        window.add(one.interval)
+    figures = Figures(window.measurement().merged, np.ones(len(ROLLUPS.rows), bool))
+    with TemporaryDirectory() as folder:
+        base = HistogramWriter(Path(folder) / "histograms.sqlite")
+        base.step(0, "step", merger.layout)
+        for one in shown:
+            base.subinterval(0, "run", one.start_utc_ns, one.interval)
+        base.close()
+        wanted = ",".join(f"{percent:g}" for percent in IN_PERCENT.values())
+        read = run(folder, "--format", "json", "--percentiles", wanted)
+    rows = {}
+    for series in json.loads(read.out)["series"] if read.out else []:
+        rows.update({(series["quantity"], row["interval"]): row for row in series["rows"]})
+    first = next((place for place, one in enumerate(shown) if one.control("overall_service_us_mean") is not None), 0)
+    for kind in ("service", "response"):
+        names = {name: f"overall_{kind}_us_{name}" for name in ("mean", *PERCENTILES)}
+        for place, one in enumerate(shown):
+            found = rows.get((kind, place - first))
+            if found is None or not found["count"]:
+                assert one.control(names["mean"]) is None
+                continue
+            check_read_back(found, one.figures, kind, {name: one.control(metric) for name, metric in names.items()})
+            assert found["iops"] == pytest.approx(one.control("overall_iops"), rel=1e-12)  # a sum, in another order
+        if whole := rows.get((kind, "whole")):
+            check_read_back(whole, figures, kind, {name: over_all(shown, metric) for name, metric in names.items()})
+
+
+def over_all(shown: list[Shown], metric: str) -> float | None:
+    """As control sees a window of several subintervals."""
+    focus = focus_on(metric)
+    parts = [samples(one.figures, focus, ROLLUPS.type("all").instances)["all"] for one in shown]
+    return value_of(parts, focus.fraction)
