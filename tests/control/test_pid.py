@@ -175,7 +175,7 @@ def test_a_long_blank_stretch_winds_nothing_up() -> None:
     for number in range(1, 51):
         state, orders = state.after(interval(number, {"a": None}))
         assert not orders.edits and orders.say.endswith(" of a is blank: none was seen in a subinterval")
-    assert replace(loop_of(state), event="") == replace(before, event="")
+    assert replace(loop_of(state), event=Event.NONE) == replace(before, event=Event.NONE)
     _, orders = state.after(interval(51, {"a": 2400}))
     assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2**2)
 
