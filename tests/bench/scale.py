@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from ivypy.slave.huge_pages import sizes_in
-from tests.support.runs import Finished, start, written
+from tests.support.real_runs import Finished, start, written
 
 FEW = 10
 IOPS = 6000  # of all together

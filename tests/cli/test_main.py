@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.runs import COMMAND
+from tests.support.real_runs import COMMAND
 
 SLOW_IMPORT = """\
 import time

@@ -26,14 +26,14 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol.counters import Count
-from tests.support.drivers import staged
-from tests.support.live import Eyes, opener
+from tests.support.real_runs import presence
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 from tests.support.rollup_results import result as sent
-from tests.support.runs import presence
+from tests.support.simulated.driver_processes import staged
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.plants import noisy
+from tests.support.simulated.runs import Eyes, opener
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 HOSTS = "abcde"

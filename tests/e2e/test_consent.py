@@ -13,8 +13,8 @@ import pytest
 
 from ivypy.slave.discovery import listed, looked_at
 from tests.support.devices import FaultFs
-from tests.support.runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
-from tests.support.slave_devices import attach, detach, loop_device, need, needs_loops
+from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
+from tests.support.real_runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 

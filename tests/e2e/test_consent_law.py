@@ -22,7 +22,7 @@ from ivypy.slave.discovery import created, listed, looked_at
 from ivypy.slave.existing_files import CannotMake, all_wanted
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
-from tests.support.slave_devices import agreed, loop_device, needs_loops, run
+from tests.support.loop_devices import agreed, loop_device, needs_loops, run
 
 WRITE = Parameters(fraction_read=0.0)
 NAMES = "abcd"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.devices import FaultFs
-from tests.support.runs import Finished, digest, ivypy, only_late, run, start, token, written
-from tests.support.slave_devices import loop_device, mounted, need
-from tests.support.slave_devices import run as sh
+from tests.support.loop_devices import loop_device, mounted, need
+from tests.support.loop_devices import run as sh
+from tests.support.real_runs import Finished, digest, ivypy, only_late, run, start, token, written
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.lab import Lab
-from tests.support.runs import hosts_yaml, only_late, presence, run, start, wait_for_line, written
+from tests.support.real_runs import hosts_yaml, only_late, presence, run, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 

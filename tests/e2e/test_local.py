@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.runs import PACED, ROOT, ivypy, paced_plan, presence, run, start, wait_for_line, written
+from tests.support.real_runs import PACED, ROOT, ivypy, paced_plan, presence, run, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.hogs import wanted_core
-from tests.support.runs import run, written
+from tests.support.real_runs import run, written
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.runs import Finished, only_late, presence, wait_for_line, written
+from tests.support.real_runs import Finished, only_late, presence, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from tests.support import devices
 from tests.support.faults.bench import HOSTS, Bench, bench
 from tests.support.faults.devices import Counted
 from tests.support.faults.kinds import Injected, Kind, drawn
-from tests.support.runs import Finished
+from tests.support.real_runs import Finished
 
 WITHIN_S = 11.0  # of the first step's beginning: both steps last so long
 PER_RUN = 4

@@ -9,7 +9,7 @@ import pytest
 from ivypy.master.output.histogram_db_reader import Stored
 from ivypy.protocol.counters import Count
 from tests.bench.scale import PLAN
-from tests.support.runs import presence, run, written
+from tests.support.real_runs import presence, run, written
 
 LUNS = 1000
 SUBINTERVALS = 6

@@ -18,7 +18,7 @@ from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginGate
 from ivypy.master.hosts.spec import HostSpec
-from tests.support.hosts import ask, connected, fault, line, local, opened, stand_in
+from tests.support.stand_in_slave import ask, connected, fault, line, local, opened, stand_in
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from ivypy.master.hosts.spec import HostSpec
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
-from tests.support.hosts import local, until_dead
 from tests.support.lab import Lab
+from tests.support.stand_in_slave import local, until_dead
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode
 from tests.run.test_run import Lab, Outcome, Watching
-from tests.support.runs import names_of
+from tests.support.real_runs import names_of
 from tests.support.simulated.hostile import HostileSlave
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import SimulatedSlave, lun_of, steady

@@ -13,7 +13,7 @@ import pytest
 
 from ivypy.master.hosts.name_lookup import NotLookedUp, look_up
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from tests.support.hosts import fault
+from tests.support.stand_in_slave import fault
 
 SSH = HostSpec("h", Launcher.SSH, "h", ssh_config=False)
 

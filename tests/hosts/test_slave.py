@@ -10,8 +10,8 @@ from ivypy.master.hosts.pipe import PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from ivypy.protocol import lines
 from ivypy.protocol.messages import Hello, Role
-from tests.support.hosts import connected, line, local, until_dead
 from tests.support.lab import Lab
+from tests.support.stand_in_slave import connected, line, local, until_dead
 
 pytestmark = pytest.mark.slow
 

@@ -23,8 +23,8 @@ from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginGate
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from tests.support.hosts import ask, fault, line, opened, script, stand_in, until_dead
 from tests.support.lab import Lab, LabHost, Sshd, run
+from tests.support.stand_in_slave import ask, fault, line, opened, script, stand_in, until_dead
 
 pytestmark = pytest.mark.slow
 

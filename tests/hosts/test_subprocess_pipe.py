@@ -17,7 +17,7 @@ from ivypy.master.hosts.log import HostLogs
 from ivypy.master.hosts.login_throttle import LoginGate
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from tests.support.hosts import ask, line, local, opened, stand_in, until_dead
+from tests.support.stand_in_slave import ask, line, local, opened, stand_in, until_dead
 
 pytestmark = pytest.mark.slow
 
@@ -219,7 +219,7 @@ async def test_the_terminals_interrupt_does_not_reach_the_slave(tmp_path: Path) 
     program = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from tests.support.hosts import ask, local, opened
+from tests.support.stand_in_slave import ask, local, opened
 
 async def main():
     signal.signal(signal.SIGINT, lambda *_: None)  # ignored, it would be so in the slave too

@@ -18,9 +18,9 @@ from ivypy.master.live.reports import Report, RunEnds, StepBegins, StepEnds, Sub
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run import step as cycle
 from ivypy.master.run.run import Run
-from tests.support.live import PLAN, Staged, hosts, stage
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
+from tests.support.simulated.runs import PLAN, Staged, hosts, stage
 from tests.support.simulated.slave import SimulatedSlave
 
 pytestmark = pytest.mark.slow

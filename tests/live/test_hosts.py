@@ -17,7 +17,7 @@ from ivypy.master.errors import PlanError
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, Edit
 from tests.support.lab import Lab
-from tests.support.runs import COMMAND, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
+from tests.support.real_runs import COMMAND, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
 
 pytestmark = pytest.mark.slow
 

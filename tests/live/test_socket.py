@@ -48,8 +48,8 @@ from ivypy.master.live.socket_messages import (
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
 from ivypy.protocol.lines import line, read
-from tests.support.live import Staged, stage
-from tests.support.runs import ivypy
+from tests.support.real_runs import ivypy
+from tests.support.simulated.runs import Staged, stage
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.runs import (
+from tests.support.real_runs import (
     COMMAND,
     ENDED,
     ROOT,

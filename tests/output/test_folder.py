@@ -23,7 +23,9 @@ from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.counters import SERVICE, Count
 from ivypy.protocol.lines import message
 from ivypy.protocol.messages import Result
-from tests.support.output import (  # fmt: skip
+from tests.support.real_runs import presence
+from tests.support.rollup_results import HostData, result
+from tests.support.small_run import (  # fmt: skip
     CORES,
     HOSTS,
     LENGTH,
@@ -37,8 +39,6 @@ from tests.support.output import (  # fmt: skip
     table,
     write_run,
 )
-from tests.support.rollup_results import HostData, result
-from tests.support.runs import presence
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,8 @@ from ivypy.master.rollup.window import Window, carried
 from ivypy.protocol.counters import LATENESS, SERIES, SERVICE, Moment
 from ivypy.protocol.lines import line, message
 from ivypy.protocol.messages import Result
-from tests.support.output import HOSTS, LENGTH, START, data, interval, rollups, samples
 from tests.support.rollup_results import fault, result
+from tests.support.small_run import HOSTS, LENGTH, START, data, interval, rollups, samples
 
 SLICED = rollups()
 SUBINTERVALS = 5
@@ -153,7 +153,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from ivypy.master.output.histogram_db import HistogramWriter
-from tests.support.output import START, interval
+from tests.support.small_run import START, interval
 from tests.output.test_histogram_db_reader import merger
 merging = merger()
 writer = HistogramWriter(Path(sys.argv[1]))

@@ -14,9 +14,9 @@ import pytest
 import ivypy
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
-from tests.support.runs import presence
+from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
+from tests.support.real_runs import presence
 from tests.support.slave_client import Client
-from tests.support.slave_devices import loop_device, mounted, need, needs_loops, run
 
 pytestmark = [pytest.mark.slow, needs_loops]
 

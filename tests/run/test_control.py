@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.master.verdicts import ExitCode
 from tests.run.test_run import Lab, Outcome, run
-from tests.support.runs import ROOT
+from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave, steady
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tests.support.devices import FaultFs
-from tests.support.runs import only_late, run, written
+from tests.support.real_runs import only_late, run, written
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
-from tests.support.live import PLAN, Staged, hosts, stage
-from tests.support.runs import COMMAND, paced_plan, rows, wait_until_measuring
+from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
+from tests.support.simulated.runs import PLAN, Staged, hosts, stage
 from tests.support.simulated.slave import Faults
 
 pytestmark = pytest.mark.slow

@@ -10,8 +10,8 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode
-from tests.support.live import PLAN, Eyes, Staged, hosts, opener, stage
 from tests.support.simulated.loop import simulate
+from tests.support.simulated.runs import PLAN, Eyes, Staged, hosts, opener, stage
 from tests.support.simulated.slave import Faults
 
 pytestmark = pytest.mark.slow

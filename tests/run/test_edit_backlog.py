@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
-from tests.support.live import Staged, stage
+from tests.support.simulated.runs import Staged, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 pytestmark = pytest.mark.slow

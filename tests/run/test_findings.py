@@ -11,7 +11,7 @@ from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
 from tests.run.test_run import Lab, run
-from tests.support.runs import names_of
+from tests.support.real_runs import names_of
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave
 
 pytestmark = pytest.mark.slow

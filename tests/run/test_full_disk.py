@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.errors import OutputError
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
-from tests.support.live import Staged, stage
+from tests.support.simulated.runs import Staged, stage
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from ivypy.master.run.live_changes import EditRefused
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
-from tests.support.live import PLAN, Staged, hosts, stage
 from tests.support.simulated.plants import queue
+from tests.support.simulated.runs import PLAN, Staged, hosts, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Identity, Lun
-from tests.support.runs import presence
+from tests.support.real_runs import presence
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, MemoryPipe, SimulatedSlave, known, lun_of, steady
 

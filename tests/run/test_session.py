@@ -15,9 +15,9 @@ from ivypy.master.hosts.spec import HostSpec
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.plan.load import read
 from ivypy.master.run.program_steps import without_steps
-from tests.support.live import hosts, opener
-from tests.support.runs import ROOT
+from tests.support.real_runs import ROOT
 from tests.support.simulated.loop import simulate
+from tests.support.simulated.runs import hosts, opener
 from tests.support.simulated.slave import MemoryPipe
 
 pytestmark = pytest.mark.slow

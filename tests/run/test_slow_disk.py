@@ -15,9 +15,9 @@ from ivypy.master.run import run_recorder
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
 from tests.support import devices
-from tests.support.live import PLAN, Staged, hosts, stage
-from tests.support.runs import COMMAND, ENDED, folder_of, paced_plan, rows, wait_until_measuring
+from tests.support.real_runs import COMMAND, ENDED, folder_of, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop
+from tests.support.simulated.runs import PLAN, Staged, hosts, stage
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,7 @@ from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, existing_files, extents
 from ivypy.slave.created_files import PIECE, Cancelled, Files, pieces
 from ivypy.slave.existing_files import CannotMake, Wanted, made_by_ivypy, wanted
-from tests.support.slave_devices import loop_device, mounted, need, needs_loops, run
+from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 
 MIB = 1 << 20
 

@@ -15,7 +15,7 @@ from ivypy.slave import block_devices, discovery, udev
 from ivypy.slave.discovery import listed, looked_at
 from ivypy.slave.lun_target import Target, target
 from ivypy.slave.write_gate import Surroundings
-from tests.support.slave_devices import found_files, loop_device, need, needs_loops, partitioned, run
+from tests.support.loop_devices import found_files, loop_device, need, needs_loops, partitioned, run
 
 # lsblk's name for what we call otherwise, and how its value compares.
 SAME = {"size": "size", "log-sec": "logical_block_size", "phy-sec": "physical_block_size", "rq-size": "nr_requests"}

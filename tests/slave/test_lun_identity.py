@@ -19,7 +19,7 @@ from ivypy.slave.write_gate import Surroundings
 from tests.slave.test_discovery import QUEUE, Tree
 from tests.slave.test_workloads import WRITE, on
 from tests.support.fake_engine import FakeEngine
-from tests.support.slave_devices import agreed, loop_device, need, needs_loops, partitioned, run
+from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned, run
 
 
 def facts(path: str) -> dict[str, str]:

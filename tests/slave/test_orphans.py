@@ -16,8 +16,8 @@ from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import WorkloadToCreate
 from ivypy.slave.engine._engine import now_ns
 from tests.support.devices import FaultFs
+from tests.support.loop_devices import loop_device, needs_loops
 from tests.support.slave_client import Client, Gone
-from tests.support.slave_devices import loop_device, needs_loops
 
 pytestmark = [needs_loops, pytest.mark.slow]
 

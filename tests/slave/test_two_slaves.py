@@ -12,8 +12,8 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, WorkloadToCreate
+from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned, run
 from tests.support.slave_client import Client
-from tests.support.slave_devices import agreed, loop_device, need, needs_loops, partitioned, run
 
 pytestmark = [pytest.mark.slow, needs_loops]
 

@@ -24,8 +24,8 @@ from ivypy.slave.lun_target import Target, target
 from ivypy.slave.workloads import Workloads, fields_of
 from ivypy.slave.write_gate import Surroundings
 from tests.support.fake_engine import FakeEngine
+from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 from tests.support.slave_client import u32
-from tests.support.slave_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 
 WRITE = Parameters(fraction_read=0.5)
 

@@ -18,7 +18,7 @@ from ivypy.slave.holds import claim, is_claimed, is_written
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from ivypy.slave.storage_exports import Use
 from ivypy.slave.write_gate import Evidence, Surroundings, judge, notices, of_block, of_file
-from tests.support.slave_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
+from tests.support.loop_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 
 
 @pytest.mark.parametrize(

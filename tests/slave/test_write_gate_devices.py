@@ -21,8 +21,8 @@ from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.slave.discovery import looked_at
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
+from tests.support.loop_devices import loop_device, mounted, need, needs_loops, partitioned, run
 from tests.support.slave_client import Client
-from tests.support.slave_devices import loop_device, mounted, need, needs_loops, partitioned, run
 
 pytestmark = [pytest.mark.slow, needs_loops]
 

@@ -18,7 +18,7 @@ import pytest
 from ivypy.slave.lun_target import target
 from ivypy.slave.storage_exports import LOOP_INFO64, recorded
 from ivypy.slave.write_gate import Surroundings, in_use, judge
-from tests.support.slave_devices import need, needs_loops, run, wait_for_node
+from tests.support.loop_devices import need, needs_loops, run, wait_for_node
 
 pytestmark = [pytest.mark.slow, needs_loops]
 

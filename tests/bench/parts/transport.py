@@ -34,7 +34,7 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from tests.bench.parts import pipes
 from tests.support.lab import Lab
-from tests.support.runs import ROOT, hosts_yaml
+from tests.support.real_runs import ROOT, hosts_yaml
 
 SKIPPED: Final = 2  # subintervals at the beginning of a step, and the last one, whose CPU time is not counted
 

@@ -19,7 +19,7 @@ from typing import Final
 from tests.support import devices
 from tests.support.faults.devices import Counted
 from tests.support.faults.kinds import Injected, Kind
-from tests.support.runs import COMMAND, ROOT, Finished
+from tests.support.real_runs import COMMAND, ROOT, Finished
 
 HOSTS: Final = ("h0", "h1", "h2")
 READ_US: Final = 20_000  # of every read: much more than a busy test machine adds
