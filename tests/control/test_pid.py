@@ -14,7 +14,7 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.observation import Interval, Load
 from ivypy.master.control.phase import Phase
-from ivypy.master.control.pid import Aim, Loop, Pid, Range, Rules, pid
+from ivypy.master.control.pid import Aim, Event, Loop, Pid, Range, Rules, pid
 from ivypy.master.control.retarget import retargeted
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered

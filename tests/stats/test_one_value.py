@@ -41,9 +41,9 @@ from ivypy.master.run.step_reports import subinterval_report
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from ivypy.protocol.parameters import Parameters
 from tests.support.logs import run
-from tests.support.output import START, record
 from tests.support.rollup import instance, merged, merger_of
 from tests.support.rollup_results import HostData
+from tests.support.small_run import START, record
 
 LENGTH_NS = 5 * 10**9
 INSTANCES = [instance(0, host) for host in ("h1", "h2")]
