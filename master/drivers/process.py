@@ -19,7 +19,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import Command, Refused, Result, Saying
 from ..errors import HostFault
 from ..hosts import open_files
-from ..hosts.driver import Delivered, Driver, Event, Lost, Overdue
+from ..hosts.driver import Delivered, Driver, Inbox, Lost
 from ..hosts.errors import HostUnusable
 from ..hosts.spec import HostSpec
 from ..hosts.subprocess_pipe import ended
@@ -47,8 +47,6 @@ from .messages import (
     Sum,
 )
 from .split import shares
-
-Inbox = asyncio.Queue[tuple[Driver, Event]]
 
 PROGRAM: Final = "ivypy.master.drivers"
 ALIVE_S: Final = 1.0  # between two signs of life to a process
@@ -159,7 +157,7 @@ class RemoteDriver(Driver):
     """The driver of a host whose pipe is held by a driver process."""
 
     def __init__(self, name: str, number: int, process: DriverProcess, inbox: Inbox, now_ns: Callable[[], int]) -> None:
-        super().__init__(name, _FarPipe(number, process), inbox, now_ns)
+        super().__init__(name, inbox, now_ns)
         self.process = process
         self._number = number
         self._misfits: dict[int, str] = {}  # by subinterval: why a result cannot be merged; the host is lost for it
@@ -180,19 +178,22 @@ class RemoteDriver(Driver):
             self.process.lose(self._number, reason)
         super().lose(reason, ended)
 
-    async def _send(self, command: Command) -> None:
+    async def send(self, command: Command) -> None:
         self.process.ask(self._number, command)
+
+    async def disconnect(self) -> None:
+        await self.process.close(self._number)
 
     def hear(self, message: FromProcess) -> None:
         """What the process says of the host."""
         match message:
             case Greeted(_, state, hello):
-                self.state, self.hello = state, hello
-                self._greeted.set()
+                self.state = state
+                self.greet(hello)
             case Probed(_, stamps_ns, round_trip_s):
                 self._round_trip_s = round_trip_s
                 self.clock.add(*stamps_ns)
-                self._pulse.heard(stamps_ns[-1])
+                self.pulse.heard(stamps_ns[-1])
             case Answered(_, state, number, sayings):
                 self.state = state
                 self._give_answer(number, list(sayings))
@@ -203,14 +204,9 @@ class RemoteDriver(Driver):
                 self._take_event(message)
 
     def _give_answer(self, number: int, sayings: list[Saying]) -> None:
-        self._pulse.answered(number, self._now_ns())
-        question = self._questions.pop(number, None)
-        if question is None:
-            return  # the host was given up meanwhile
-        if question.answer.done():
-            self._inbox.put_nowait((self, Overdue(sayings[-1])))
-        else:
-            question.answer.set_result(sayings)
+        self.pulse.answered(number, self.now_ns())
+        if number in self.questions:  # else the host was given up meanwhile
+            self.settle(number, sayings)
 
     def _take_event(self, said: Said) -> None:
         self.state = said.state
@@ -221,29 +217,12 @@ class RemoteDriver(Driver):
             case event:
                 if isinstance(event, Delivered) and said.misfit:
                     self._misfits[event.result.subinterval] = said.misfit
-                self._inbox.put_nowait((self, event))
+                self.report(event)
 
     def check(self, result: Result) -> None:
         """Raises ProtocolError if the process found that the result cannot be merged."""
         if result.subinterval in self._misfits:
             raise ProtocolError(self._misfits[result.subinterval])
-
-
-class _FarPipe:
-    """The pipe of a remote driver: all that can be done with it here is to close it."""
-
-    def __init__(self, number: int, process: DriverProcess) -> None:
-        self._number = number
-        self._process = process
-
-    async def read(self, n: int) -> bytes:
-        raise AssertionError("the driver process reads")
-
-    async def write(self, data: bytes) -> None:
-        raise AssertionError("the driver process writes")
-
-    async def close(self) -> None:
-        await self._process.close(self._number)
 
 
 def _give(future: "asyncio.Future[Any] | None", value: Any) -> None:

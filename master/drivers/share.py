@@ -17,6 +17,7 @@ from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost
 from ..hosts.errors import HostUnusable
 from ..hosts.pipe import Pipe
+from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
 from ..rollup.decode_result import light, whole
 from ..rollup.partial_merge import Adder, Part, Places
@@ -147,7 +148,7 @@ class Share:
             self._send(Opened(number, error.fault))
             return
         inbox = _Passing(lambda driver, event: self._pass_on(number, driver, event))
-        driver = self._drivers[number] = Driver(spec.name, pipe, inbox, self._now_ns, log)
+        driver = self._drivers[number] = PipeDriver(spec.name, pipe, inbox, self._now_ns, log)
         driver.clock = _Told(lambda *stamps_ns: self._send(Probed(number, stamps_ns, driver.round_trip_s)))
         self._send(Opened(number, None))
         self._spawn(driver.drive())

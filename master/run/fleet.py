@@ -19,6 +19,7 @@ from ..hosts import open_files
 from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
 from ..hosts.errors import HostUnusable
 from ..hosts.pipe import Pipe
+from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
 from .controller_lag import Lag
 from .reconnect import Rejoining
@@ -155,7 +156,7 @@ async def connected(
         if process is not None and process.gone is None:
             return await process.open(spec, log_path(spec.name), fleet.inbox, now_ns)
         pipe = await opener(spec, log(spec.name))
-        return Driver(spec.name, pipe, fleet.inbox, now_ns, log(spec.name))
+        return PipeDriver(spec.name, pipe, fleet.inbox, now_ns, log(spec.name))
 
     try:
         async with asyncio.TaskGroup() as group:

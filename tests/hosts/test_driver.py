@@ -11,6 +11,7 @@ import pytest
 
 from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost, Lost, Overdue, barrier
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE
+from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import line
 from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
@@ -20,10 +21,10 @@ from tests.support.simulated.slave import Faults, SimulatedSlave, lun_of
 
 
 @asynccontextmanager
-async def connected(slave: SimulatedSlave) -> AsyncIterator[Driver]:
+async def connected(slave: SimulatedSlave) -> AsyncIterator[PipeDriver]:
     loop = asyncio.get_running_loop()
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
-    driver = Driver(slave.name, slave.pipe, inbox, lambda: int(loop.time() * 1e9))
+    driver = PipeDriver(slave.name, slave.pipe, inbox, lambda: int(loop.time() * 1e9))
     tasks = [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
     await driver.greeted()
     try:
@@ -35,7 +36,7 @@ async def connected(slave: SimulatedSlave) -> AsyncIterator[Driver]:
             assert outcome is None or isinstance(outcome, asyncio.CancelledError), outcome
 
 
-def with_host(test: Callable[[Driver], Awaitable[None]], **slave: object) -> None:
+def with_host(test: Callable[[PipeDriver], Awaitable[None]], **slave: object) -> None:
     async def main() -> None:
         async with connected(SimulatedSlave("h1", **slave)) as driver:  # type: ignore[arg-type]
             await test(driver)
@@ -52,7 +53,7 @@ async def prepared(driver: Driver) -> None:
 
 
 def test_a_host_is_greeted_and_asked() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         assert driver.hello is not None and driver.hello.hostname == "h1"
         await prepared(driver)
         answer = await driver.ask(m.ListLuns, blocks=True, globs=())
@@ -62,7 +63,7 @@ def test_a_host_is_greeted_and_asked() -> None:
 
 
 def test_probes_find_the_offset_while_nothing_else_happens() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         await asyncio.sleep(30)
         now = int(asyncio.get_running_loop().time() * 1e9)
         offset = driver.clock.at(now)
@@ -73,7 +74,7 @@ def test_probes_find_the_offset_while_nothing_else_happens() -> None:
 
 
 def test_a_refusal_costs_nothing() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         with pytest.raises(CommandRefused, match="prepare: no such backend"):
             await prepared(driver)
         assert driver.lost is None and driver.state is State.IDLE
@@ -82,7 +83,7 @@ def test_a_refusal_costs_nothing() -> None:
 
 
 def test_a_command_out_of_turn_is_not_even_sent() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         with pytest.raises(CommandRefused, match="stop: the host is idle"):
             await driver.ask(m.Stop, last=1)
 
@@ -100,7 +101,7 @@ def test_a_command_out_of_turn_is_not_even_sent() -> None:
     ],
 )
 def test_whatever_is_not_a_hello_loses_the_host(said: bytes, reason: str) -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         assert driver.lost is not None and driver.lost.startswith(reason)
         assert isinstance(await event(driver), Lost)
         with pytest.raises(HostLost):
@@ -110,7 +111,7 @@ def test_whatever_is_not_a_hello_loses_the_host(said: bytes, reason: str) -> Non
 
 
 def test_an_answer_to_nothing_loses_the_host() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         driver._pipe.say(line(m.Ok(77, 0)))  # type: ignore[attr-defined]
         lost = await event(driver)
         assert isinstance(lost, Lost) and lost.reason == "protocol error: 'ok' answers 77, which was not asked"
@@ -119,7 +120,7 @@ def test_an_answer_to_nothing_loses_the_host() -> None:
 
 
 def test_a_host_that_falls_silent_is_lost_when_half_its_lease_has_passed() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         await prepared(driver)
         driver._pipe.delay_s = 1e6  # type: ignore[attr-defined]
         before = asyncio.get_running_loop().time()
@@ -134,7 +135,7 @@ def test_a_host_that_falls_silent_is_lost_when_half_its_lease_has_passed() -> No
 
 
 def test_a_gap_of_a_third_of_the_lease_costs_nothing() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         pipe = driver._pipe
         await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=60 * 10**9)
         for _ in range(20):
@@ -184,7 +185,7 @@ def test_a_probe_says_what_was_heard_before_it() -> None:
 
 
 def test_who_asks_a_host_that_dies_is_told_why() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(prepared(driver))
         await asyncio.sleep(0.01)
         driver._pipe.say(b'{"type":"notice","te')  # type: ignore[attr-defined]
@@ -196,11 +197,11 @@ def test_who_asks_a_host_that_dies_is_told_why() -> None:
 
 
 def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(prepared(driver), 1)
         assert driver.unanswered(m.Prepare) and not driver.unanswered(m.Go)
-        (asked,) = driver._questions
+        (asked,) = driver.questions
         driver._pipe.say(line(m.Ok(asked, 0)))  # type: ignore[attr-defined]
         assert await event(driver) == Overdue(m.Ok(asked, 0)) and not driver.unanswered(m.Prepare)
         assert driver.lost is None
@@ -209,7 +210,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
 
 
 def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         driver.lose("it has not stopped")
         driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
@@ -256,7 +257,7 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
     ],
 )
 def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result], said: str) -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         none = Array(ArrayType.U32, b"")
         await driver.ask(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
         await asyncio.sleep(1.5)
@@ -270,7 +271,7 @@ def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result]
 
 
 def test_a_host_that_chatters_is_lost() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         for _ in range(2 * MOST_AT_ONCE):
             driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
@@ -282,10 +283,10 @@ def test_a_host_that_chatters_is_lost() -> None:
 
 @pytest.mark.slow
 def test_a_host_that_lists_luns_without_end_is_lost() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(driver.ask(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
-        (asked,) = driver._questions
+        (asked,) = driver.questions
         many = line(m.Luns(asked, (lun_of("/dev/a"),) * 20_000))
         for _ in range(6):
             driver._pipe.say(many)  # type: ignore[attr-defined]
@@ -296,10 +297,10 @@ def test_a_host_that_lists_luns_without_end_is_lost() -> None:
 
 
 def test_a_host_that_lists_luns_at_great_length_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(driver.ask(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
-        (asked,) = driver._questions
+        (asked,) = driver.questions
         lun = replace(lun_of("/dev/a"), attributes={str(i): "x" * 30_000 for i in range(100)})
         for _ in range(50):
             driver._pipe.say(line(m.Luns(asked, (lun,))))  # type: ignore[attr-defined]
@@ -314,8 +315,8 @@ def test_what_our_own_code_cannot_deal_with_loses_the_host_and_is_told_to_its_lo
 ) -> None:
     log: list[str] = []
 
-    async def test(driver: Driver) -> None:
-        driver._log = log.append
+    async def test(driver: PipeDriver) -> None:
+        driver.log = log.append
 
         def add(*stamps: int) -> None:
             raise OverflowError("too large")
@@ -345,7 +346,7 @@ def test_a_barrier_loses_the_host_whose_answer_cannot_be_dealt_with() -> None:
 
 
 def test_no_reason_steers_a_terminal() -> None:
-    async def test(driver: Driver) -> None:
+    async def test(driver: PipeDriver) -> None:
         driver.lose("\x1b[31mit exited\u202e")
         assert await event(driver) == Lost("\\x1b[31mit exited\\u202e")
 

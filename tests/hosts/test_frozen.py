@@ -15,6 +15,7 @@ from ivypy.master.hosts.driver import Driver, Event, Lost
 from ivypy.master.hosts.errors import BundleError
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.hosts.spec import HostSpec
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
@@ -44,7 +45,7 @@ async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, ps
     """A host that reads from a file."""
     pipe = await open_pipe(spec, bundle, LoginGate(), lambda text: None)
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
-    driver = Driver("h1", pipe, inbox, time.monotonic_ns)
+    driver = PipeDriver("h1", pipe, inbox, time.monotonic_ns)
     driver.tasks = [asyncio.create_task(driver.drive()), asyncio.create_task(driver.probe())]  # type: ignore[attr-defined]
     await driver.greeted()
     assert driver.hello is not None

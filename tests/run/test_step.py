@@ -11,6 +11,7 @@ from ivypy.master.control.decide import State
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.hosts.driver import Driver, Event
+from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.run.fleet import Fleet
 from ivypy.master.run.host_settings import Told
@@ -80,7 +81,8 @@ async def a_step(
     async with AsyncExitStack() as stack:
         tasks = []
         for slave in slaves:
-            driver = fleet.drivers[slave.name] = Driver(slave.name, slave.pipe, inbox, now_ns)
+            driver: Driver = PipeDriver(slave.name, slave.pipe, inbox, now_ns)
+            fleet.drivers[slave.name] = driver
             tasks += [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
             for task in tasks:
                 stack.callback(task.cancel)

@@ -1,0 +1,191 @@
+"""The driver of a host whose pipe is held by this process.
+
+Rule: every line is checked before anything is made of it; whatever is wrong with it is a ProtocolError, and costs this
+host alone. The driver does not know how the pipe was made.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from ...protocol.errors import ProtocolError
+from ...protocol.lines import LineReader, line, message, shortened
+from ...protocol.messages import (
+    ClockProbe,
+    ClockReading,
+    Command,
+    CreateFiles,
+    DyingWords,
+    Go,
+    Hello,
+    ListLuns,
+    LookAtLuns,
+    Luns,
+    Message,
+    Ok,
+    Result,
+    Stopped,
+    word,
+)
+from ...protocol.payload import Notice
+from ...protocol.states import State, after, check_answer
+from .driver import Delivered, Driver, Inbox
+from .heartbeat import STUCK_NS, Progress
+from .message_checks import MOST_LISTED, MOST_LUNS, Chatter, Results
+from .pipe import Pipe, PipeLost
+
+SENDING_S: Final = 1.0  # for a probe into a pipe that is full
+READ_BYTES: Final = 1 << 16
+CUT_STATUS: Final = 255  # of an `ssh` that lost its connection: the far process may live on
+LONG: Final = (ListLuns, LookAtLuns, CreateFiles)  # commands that are waited for as long as the host gets on
+
+
+class PipeDriver(Driver):
+    """Remembers what has been read of one host's pipe."""
+
+    def __init__(
+        self,
+        name: str,
+        pipe: Pipe,
+        inbox: Inbox,
+        now_ns: Callable[[], int],
+        log: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        super().__init__(name, inbox, now_ns, log)
+        self._pipe = pipe
+        self._progress = Progress()
+        self._chatter = Chatter()
+        self._listed = 0  # bytes
+        self._results: Results | None = None  # of the step that the host was told to go last
+
+    async def drive(self) -> None:
+        """Read what the host says until it is lost. Cancel to give the host up."""
+        reader = LineReader()
+        try:
+            while self.lost is None:
+                data = await self._pipe.read(READ_BYTES)
+                arrived_ns = self.now_ns()
+                if self.lost is not None:
+                    return  # given up while it was silent: nothing that it says now counts
+                if not data:
+                    reader.close()
+                    how = "it closed the connection" if self.state is not State.GONE else "it ended as told"
+                    self.lose(how, ended=True)
+                for found in reader.feed(data):
+                    self.log(f"<- {shortened(found)}")
+                    self._take(found, arrived_ns)
+                    if self.lost is not None:
+                        return
+        except PipeLost as error:
+            self.lose(str(error), ended=error.status not in (None, CUT_STATUS))
+        except ProtocolError as error:
+            self.lose(f"protocol error: {error}")
+
+    async def probe(self) -> None:
+        """Whatever the state: heartbeat, lease renewal and clock offset in one, when nothing else serves as such."""
+        await self.greeted()
+        while self.lost is None and self.state is not State.GONE:
+            now_ns = self.now_ns()
+            lost_ns = self.pulse.lost_ns()
+            if lost_ns is not None and now_ns >= lost_ns:
+                self.lose(f"it did not answer for {self.pulse.patience_ns / 1e9:g} s")
+                return
+            if self._is_stuck(now_ns):
+                return
+            if now_ns >= self.pulse.due_ns(now_ns):
+                await self._send_probe()
+                lost_ns = self.pulse.lost_ns()
+            wakes_ns = self.pulse.due_ns(now_ns)
+            wakes_ns = wakes_ns if lost_ns is None else min(wakes_ns, lost_ns)
+            await asyncio.sleep(max(wakes_ns - self.now_ns(), 0) / 1e9)
+
+    def _is_stuck(self, now_ns: int) -> bool:
+        """Whether what may take long is not got on with; the host is lost then."""
+        at_work = [word(type(one.command)) for one in self.questions.values() if isinstance(one.command, LONG)]
+        if not at_work:
+            self._progress.answered()
+        stuck_ns = self._progress.stuck_ns()
+        if stuck_ns is None or now_ns < stuck_ns:
+            return False
+        self.lose(f"it answers probes, but has got no further with {at_work[0]!r} for {STUCK_NS / 1e9:g} s")
+        return True
+
+    async def _send_probe(self) -> None:
+        command = ClockProbe(self.new_id(), self.heard_ns)
+        self.pulse.beat(command.id, self.now_ns())
+        try:
+            async with asyncio.timeout(SENDING_S):
+                await self._pipe.write(line(command))
+        except PipeLost as error:
+            self.lose(str(error))
+        except TimeoutError:
+            pass  # the pipe is full; the probe counts as unanswered
+
+    async def send(self, command: Command) -> None:
+        """Raises PipeLost."""
+        if isinstance(command, LONG):
+            self._progress.asked(self.now_ns())
+        if isinstance(command, Go):
+            self._results = Results(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
+        data = line(command)
+        self.log(f"-> {shortened(data)}")
+        await self._pipe.write(data)
+
+    async def disconnect(self) -> None:
+        await self._pipe.close()
+
+    def _take(self, data: bytes, arrived_ns: int) -> None:
+        """One line of the host's. Raises ProtocolError."""
+        try:
+            heard = message(data, self._results.room if self._results else 0)
+            if isinstance(heard, Luns):
+                self._listed += len(data)
+                if self._listed > MOST_LISTED:
+                    raise ProtocolError(f"it lists LUNs in more than {MOST_LISTED >> 20} MiB")
+            self._hear(heard, arrived_ns)
+        except ProtocolError:
+            raise
+        except Exception as error:
+            self.blame(error)
+
+    def _hear(self, heard: Message, arrived_ns: int) -> None:
+        if isinstance(heard, Command):
+            raise ProtocolError(f"the host sent a command, {word(type(heard))!r}")
+        self.state = after(self.state, heard)
+        self.pulse.heard(arrived_ns)
+        match heard:
+            case Hello():
+                self.greet(heard)
+            case ClockReading():
+                sent_ns = self.pulse.answered(heard.re, arrived_ns)
+                if sent_ns is None:
+                    raise ProtocolError(f"'clock_reading' answers {heard.re}, which was not asked")
+                self.heard_ns = heard.sent_ns
+                self._progress.said(heard.done, arrived_ns)
+                self.clock.add(sent_ns, heard.received_ns, heard.sent_ns, arrived_ns)
+            case Result():
+                if self._results is not None:
+                    self._results.check(heard, arrived_ns)
+                self.heard_ns = heard.collected_ns
+                self.report(Delivered(heard, arrived_ns))
+            case Stopped():
+                self.report(heard)
+            case Notice() | DyingWords(re=0):
+                self._chatter.add(arrived_ns)
+                self.report(heard)
+            case _:
+                self._answer(heard, arrived_ns)
+
+    def _answer(self, saying: Any, arrived_ns: int) -> None:
+        sent_ns = self.pulse.answered(saying.re, arrived_ns)
+        if sent_ns is not None and isinstance(saying, Ok):  # of a `continue`: said the moment it was heard
+            self.heard_ns = saying.effective_ns
+            self.clock.add(sent_ns, saying.effective_ns, saying.effective_ns, arrived_ns)
+        question = self.questions.get(saying.re)
+        if question is None:
+            raise ProtocolError(f"{word(type(saying))!r} answers {saying.re}, which was not asked")
+        question.said.append(saying)
+        if sum(len(said.luns) for said in question.said if isinstance(said, Luns)) > MOST_LUNS:
+            raise ProtocolError(f"it lists more than {MOST_LUNS:,} LUNs")
+        if check_answer(type(question.command), saying):
+            self.settle(saying.re, question.said)
