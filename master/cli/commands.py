@@ -1,7 +1,7 @@
 """The commands, one function each: arguments in, an exit code out.
 
-Rule: nothing below this module prints or exits. Every error a user can mend is an IvypyError, whose text is printed
-as it is; the exit code says whose fault it was. Heavy imports stand inside the commands, so that `--help` is quick.
+Rule: nothing below this module prints or exits. Every error that a user can fix is an IvypyError; its text is printed
+as it is, and its exit code says whose fault it was. Commands import heavy modules themselves, so `--help` is fast.
 """
 
 import signal
@@ -30,7 +30,7 @@ DEFINE = click.option(
 )
 UI = click.option(
     "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
-    help="What to show while it runs; auto is a progress bar on a terminal, lines elsewhere.",
+    help="What to show during the run; auto is a progress bar on a terminal, lines elsewhere.",
 )  # fmt: skip
 RUN = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -39,9 +39,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="ivypy", prog_name="ivypy")
 def cli() -> None:
-    """Distributed storage load generation with honest latency.
+    """Distributed storage load generation, with a verdict on every number.
 
-    Start with `ivypy check PLAN.yaml`, which touches nothing.
+    Start with `ivypy check PLAN.yaml`, which touches no host.
     """
 
 
@@ -49,10 +49,10 @@ def cli() -> None:
 @PLAN
 @DEFINE
 def check(plan: Path, defines: tuple[str, ...]) -> ExitCode:
-    """Say what PLAN.yaml would run, without touching anything.
+    """Print what PLAN.yaml would run, without touching a host.
 
-    Parses, validates and expands the plan; prints every fault with its place, or the hosts, LUNs, workloads and
-    steps with their settings.
+    Parses, validates and expands the plan. Prints every fault with its line, or the hosts, LUNs, workloads and steps
+    with their settings.
     """
     from ..plan.describe import describe
 
@@ -64,9 +64,9 @@ def check(plan: Path, defines: tuple[str, ...]) -> ExitCode:
 @PLAN
 @DEFINE
 def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
-    """Show what PLAN.yaml finds on its hosts, what it would read and overwrite, and the token for --destroy.
+    """List the LUNs that PLAN.yaml selects, what it would read and overwrite, and the token for --destroy.
 
-    Connects to the hosts and lists their LUNs; reads and writes nothing on them.
+    Connects to the hosts and lists their LUNs. Starts no load and writes nothing.
     """
     from ..run.signals import run_until_pressed
     from .devices import devices_page
@@ -82,17 +82,19 @@ def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
 @DEFINE
 @click.option(
     "-o", "--output", "root", type=click.Path(path_type=Path, file_okay=False), default=Path("runs"), show_default=True,
-    metavar="ROOT", help="Folder in which the run's own folder is made.",
+    metavar="ROOT", help="Folder in which to create the run folder.",
 )  # fmt: skip
 @click.option(
-    "--destroy", metavar="TOKEN", help="Agree to overwrite exactly the LUNs that `ivypy devices` shows with this token."
+    "--destroy",
+    metavar="TOKEN",
+    help="Consent to overwrite exactly the LUNs for which `ivypy devices` prints this token.",
 )
 @UI
 def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, ui: str) -> ExitCode:
-    """Run PLAN.yaml and leave a folder of CSV files.
+    """Run PLAN.yaml and write a folder of CSV files.
 
-    Ctrl-C once halts the I/O, writes what there is and exits with 130; twice gives up on the hosts; three times
-    leaves at once.
+    Ctrl-C once halts the I/O, writes the results so far and exits with 130; twice gives up the hosts; three times
+    exits at once.
     """
     from ..live.choose_view import watcher
     from ..run.run import Options, run_plan
@@ -109,14 +111,14 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, u
 
 @cli.command()
 @click.argument("words", nargs=-1, required=True, metavar="[RUN] CLAUSE... SETTING...")
-@click.option("--force", is_flag=True, help="Change iops also where the step's own control sets it.")
+@click.option("--force", is_flag=True, help="Change iops even where the step's own control sets it.")
 def edit(words: tuple[str, ...], force: bool) -> ExitCode:
-    """Change the load of a running test.
+    """Change the load of a running test, on all hosts at once.
 
-    A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'; several mean all of them together.
-    A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16, blocksize=64KiB,
-    range=0%..50%; or target=2ms alone, of what control: pid holds. RUN is a run's folder or id, needed where several
-    are under way. Acts at once on all hosts, or is refused and changes nothing.
+    A CLAUSE names rollup instances, as in plans: all=all, host=h1, 'host={h1,h2}'. With several clauses, all must
+    match. A SETTING is iops=5000, iops=+100, iops=*1.2, total_iops=20k, fraction_read=50%, maxtags=16,
+    blocksize=64KiB or range=0%..50%; or target=2ms alone, the target of control: pid. RUN is a run's folder or id,
+    needed where several runs are active. An edit that is rejected changes nothing.
     """
     from ..live.line_view import changed_lines
     from ..live.socket_client import NoSuchRun
@@ -128,7 +130,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     try:
         answer = _ask(run, Edit(rest, force))
     except NoSuchRun as error:
-        raise PlanError(f"{error}; if it is to say where, write {words[0]}=..., as all=all or host=h1") from None
+        raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
     assert isinstance(answer, Changed)
     for line in changed_lines(answer):
         click.echo(line)
@@ -137,12 +139,11 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
 
 @cli.command()
 @RUN
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def status(run: str | None, as_json: bool) -> ExitCode:
-    """Say how a running test stands: step, phase, last figures, what control says, what remains, hosts.
+    """Print the status of a running test: step, phase, last figures, control, remaining time, hosts.
 
-    RUN is a run's folder or id; the newest that is under way if left out. `kill -USR1` to the run itself prints the
-    same there.
+    RUN is a run's folder or id; default: your newest active run. `kill -USR1` makes the run itself print the same.
     """
     from ..live.json_lines import JsonLines
     from ..live.line_view import standing_lines
@@ -162,7 +163,7 @@ def status(run: str | None, as_json: bool) -> ExitCode:
 @cli.command()
 @RUN
 def stop(run: str | None) -> ExitCode:
-    """Stop a running test, as its first Ctrl-C would: the I/O is halted, what there is is written."""
+    """Stop a running test like the first Ctrl-C: halt the I/O and write the results so far."""
     from ..live.socket_messages import Stop
 
     return _tell(run, Stop())
@@ -171,7 +172,7 @@ def stop(run: str | None) -> ExitCode:
 @cli.command()
 @RUN
 def pause(run: str | None) -> ExitCode:
-    """Stop all I/O of a running step until `ivypy unpause`; the measurement begins again behind it."""
+    """Stop all I/O of a running step until `ivypy unpause`; then the measurement starts again."""
     from ..live.socket_messages import Pause
 
     return _tell(run, Pause())
@@ -180,7 +181,7 @@ def pause(run: str | None) -> ExitCode:
 @cli.command()
 @RUN
 def unpause(run: str | None) -> ExitCode:
-    """Go on after `ivypy pause`, with the load from before."""
+    """Continue after `ivypy pause`, with the load from before."""
     from ..live.socket_messages import Unpause
 
     return _tell(run, Unpause())
@@ -190,7 +191,7 @@ def unpause(run: str | None) -> ExitCode:
 @click.argument("text")
 @RUN
 def mark(text: str, run: str | None) -> ExitCode:
-    """Write TEXT into a running test's events.csv."""
+    """Write TEXT into the events.csv of a running test."""
     from ..live.socket_messages import Mark
 
     return _tell(run, Mark(text))
@@ -200,9 +201,9 @@ def mark(text: str, run: str | None) -> ExitCode:
 @RUN
 @UI
 def attach(run: str | None, ui: str) -> ExitCode:
-    """Follow a running test from another terminal; ends with the run, and with its exit code.
+    """Follow a running test from another terminal, to its end; exits with its exit code.
 
-    Ctrl-C ends only the following.
+    Ctrl-C ends the following, not the run.
     """
     from ..live.choose_view import watcher
     from ..live.reports import RunEnds
@@ -256,13 +257,13 @@ def _tell(run: str | None, request: Any) -> ExitCode:
 @click.option(
     "--host", default="local", show_default=True, metavar="HOST", help="local, or [user@]name[:port], by ssh."
 )
-@click.option("--time", "duration", default="10s", show_default=True, help="How long, 1s to 1h.")
-@click.option("--json", "as_json", is_flag=True, help="All figures as JSON.")
+@click.option("--time", "duration", default="10s", show_default=True, help="Length of the measurement, 1s to 1h.")
+@click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON.")
 def clock(host: str, duration: str, as_json: bool) -> ExitCode:
-    """Measure the clock with which a host would stamp I/Os, beside fio's method.
+    """Measure the clock with which a host would stamp I/Os, and compare it with fio's method.
 
-    Compares the CPU's cycle counter with the kernel's clocks for the time given, and tests its order across the
-    cores. Exits with 8, and the reason, where the counter would not be used.
+    Compares the CPU's cycle counter with the kernel's clocks for the given time, and tests its order across cores.
+    Exits with 8 and the reason if ivypy would not use the counter there.
     """
     from ..run.signals import run_until_pressed
     from .clock import clock_page
@@ -288,7 +289,7 @@ def schema() -> ExitCode:
 
 @cli.command()
 def columns() -> ExitCode:
-    """Print every column of the CSV files: name, unit, meaning."""
+    """Print every column of the CSV files with unit and meaning."""
     from ..output.doc_pages import columns_page
 
     click.echo(columns_page())
@@ -306,7 +307,7 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
     for define in defines:
         name, equals, value = define.partition("=")
         if not equals or not name:
-            raise PlanError(f"-D {define}: say -D NAME=VALUE")
+            raise PlanError(f"-D {define}: write -D NAME=VALUE")
         pairs[name] = value
     return load(path, pairs)
 
@@ -322,7 +323,7 @@ def main() -> None:
 
 
 def _code() -> int:
-    """Run the command; whatever a user can mend is told."""
+    """Run the command; errors that a user can fix are printed."""
     try:
         return int(cli.main(standalone_mode=False) or ExitCode.OK)
     except (click.Abort, KeyboardInterrupt):

@@ -1,7 +1,7 @@
-"""docs/plan.md and the JSON schema: printed from the models, so that they cannot be wrong.
+"""docs/plan.md and the JSON schema, printed from the models that read plans.
 
-Rule: nothing about a key is written here; it stands with the key, in schema.py, protocol/parameters.py,
-attributes.py and suggestions.py.
+Rule: the text about a key stands with the key, in schema.py, schema_control.py, protocol/parameters.py, attributes.py
+and suggestions.py, never here.
 """
 
 from collections.abc import Iterable
@@ -41,14 +41,16 @@ NEEDED = "needed"
 _INTRODUCTION = """\
 # The plan
 
-A plan is a YAML file. `ivypy check PLAN` says what it would do and finds every fault in it without touching a host.
-This page is printed from the code (`ivypy schema` prints the same for editors).
+A plan is a YAML file. `ivypy check PLAN` prints what it would do and reports every fault in it, without touching a
+host. This page is printed from the code; `ivypy schema` prints the same as a JSON schema for editors. Words are
+explained in the [glossary](glossary.md).
 
-Every value is read by what its key needs, so nothing depends on YAML's guesses: `1:30` is no number, `010` no eight,
-`yes` not true. There are no tags and no merge keys; anchors and aliases work.
+Each key decides how its value is read, so YAML's guesses do not matter: `1:30` is not a number, `010` is not eight, and
+`yes` is not true. Tags and merge keys are not supported; anchors and aliases are.
 
-`${name}` stands for a parameter's value in any text, quoted or not: declared with its default under `parameters:`,
-given with `-D name=value`. Inside `{ }` and `[ ]` it needs quotes. `$${` is a plain `${`.
+`${name}` in any text, quoted or not, is replaced by the value of a parameter. Declare parameters with their defaults
+under `parameters:`, and set them with `-D name=value`. Inside `{ }` and `[ ]`, `${name}` needs quotes. `$${` is a plain
+`${`.
 """
 
 _UNITS = """\
@@ -56,12 +58,12 @@ _UNITS = """\
 
 | quantity | written | note |
 |---|---|---|
-| size | `4096`, `8KiB`, `1.5GiB`, `100GB` | KiB is 1024, kB is 1000; a bare `k` or `G` may mean both, and is refused |
-| time | `5s`, `250ms`, `1m30s`, `2h`, `0` | d, h, m (or min), s, ms, us, ns; a number without a unit is refused |
-| fraction | `70%`, `0.7` | a number above 1 without a percent sign is refused |
+| size | `4096`, `8KiB`, `1.5GiB`, `100GB` | KiB is 1024, kB is 1000; a bare `k` or `G` is ambiguous, and is rejected |
+| time | `5s`, `250ms`, `1m30s`, `2h`, `0` | d, h, m (or min), s, ms, us, ns; a number without a unit is rejected |
+| fraction | `70%`, `0.7` | a number above 1 without a percent sign is rejected |
 | IOPS | `max`, `5000`, `5k`, `1.5M`, `50% of step NAME` | k and M are 1,000 and 1,000,000 |
-| amount of a metric | `1ms`, `5000`, `200MiB/s`, `80%` | by the metric's name: a time, a number, a transfer rate, CPU |
-| range | `0%..50%`, `1GiB..2GiB`, `[0%, 50%]` | from the first place to before the second |
+| amount of a metric | `1ms`, `5000`, `200MiB/s`, `80%` | in the metric's unit: a time, number, transfer rate or CPU |
+| range | `0%..50%`, `1GiB..2GiB`, `[0%, 50%]` | from the first position up to the second, which is not included |
 | yes or no | `true`, `false` | |
 """
 
@@ -93,17 +95,18 @@ _SECTIONS: list[tuple[str, type[Section]]] = [
 _SELECT = """\
 ## `select` and `match`
 
-A mapping of attributes to conditions: all must hold. A list of conditions for one attribute: one must hold, and none
-of those with `not`. A list of mappings: one must hold.
+- A mapping of attributes to conditions: all must hold.
+- A list of conditions for one attribute: one must hold, and every condition with `not`.
+- A list of mappings: one must hold.
 
-| condition | holds for |
+| condition | matches |
 |---|---|
-| `vendor: HITACHI` | this text, without regard to case; a `path` with regard to it |
+| `vendor: HITACHI` | this text, ignoring case; case counts for `path` |
 | `model: "SAM*"` | `*` is any text, `?` any character |
 | `size: ">= 100GiB"` | also `>`, `<=`, `<` |
 | `size: 100GiB..200GiB` | both included |
 | `host: "lab[01-04]"` | ranges, for host, hostname, name and path |
-| `transport: not usb` | all but this |
+| `transport: not usb` | everything except this |
 | `partition_of: none` | LUNs that have no such attribute |
 
 Attributes, for `select`, `match` and rollups:
@@ -112,39 +115,39 @@ Attributes, for `select`, `match` and rollups:
 _EDITS = """\
 ## How edits add up
 
-An edit holds from where it stands, for all steps behind it, until a later edit sets the same for the same instances
-or for more. What a `loop` sets, it sets for its own steps only. A looped step is called
-`NAME+parameter=value`, with every value; that name is what `50% of step` refers to.
+An edit is valid for all steps after it, until a later edit sets the same parameter for the same or more instances. A
+`loop` sets its parameters for its own steps only. A looped step is named `NAME+parameter=value`, with every value; use
+that name in `50% of step`.
 
-`total_iops` is shared equally over the LUNs that the edit selects; one that several hosts or paths lead to counts once.
-`50% of step NAME` is a share of what the same
-rollup instance did in that step, shared over the hosts that took part in it. Where that step is partial, so is this
-one, and a host that was not in its measurement has no load; where it is invalid, this one is not run.
+`total_iops` is shared equally over the LUNs that the edit selects; a LUN that several hosts or paths lead to counts
+once. `50% of step NAME` takes, for each rollup instance, that share of the IOPS which the same instance reached in that
+step (the baseline step), and shares it over the hosts that took part in it. If the baseline step is partial, this step
+is partial, and a host that was not in its measurement has no load. If it is invalid, this step is not run.
 """
 
 _CONSENT = """\
 ## Consent
 
-What a run may write is settled before it begins, for the most that any step, loop or edit of its plan could do. A LUN
-that is not the plan's own file is written only with `destroy: true` in the plan and `--destroy TOKEN` on the command
-line. The token, which `ivypy devices PLAN` prints, is over exactly the list of these LUNs: each with its host as the
-plan calls it, its path, its machine, its size, and what tells it from others:
+Consent covers everything that the plan could write: in any step, loop or edit. It is settled before the run starts. A
+LUN that is not the plan's own file is written only with `destroy: true` in the plan **and** `--destroy TOKEN` on the
+command line. `ivypy devices PLAN` prints the token. It is a hash over the list of these LUNs: each with its host's name
+in the plan, its path, its machine, its size and its identity:
 
-| LUN | is known by |
+| LUN | identity |
 |---|---|
 | disk | its WWN and its serial number |
-| partition | its disk, its PARTUUID, and where on the disk it starts |
+| partition | its disk, its PARTUUID, and its start on the disk |
 | volume, multipath map, array | its UUID |
-| loop device | the file behind it (filesystem, inode, birth), or what tells the device behind it; from where to where |
-| what nobody named | its attachment, which the kernel counts: once the machine was restarted, the token is another |
-| the same before Linux 5.15 | its first and last 64 KiB: once these were written, the token is another |
-| file | its filesystem, inode and birth; where births are not kept (NFS), its first and last 64 KiB, too |
+| loop device | its backing file (filesystem, inode, birth time) or device; its start and end there |
+| device without a name | its attachment, which the kernel counts: a restart of the machine changes the token |
+| the same before Linux 5.15 | its first and last 64 KiB: writing there changes the token |
+| file | its filesystem, inode and birth time; where birth times are not kept (NFS), also its first and last 64 KiB |
 
-`ivypy devices` shows it for each LUN (`known by`). Discovery lists everything without opening it, and looks only at
-what the plan selects: reads its two ends, and claims it for a moment. From then on nothing is discovered anew, and
-only the files of the plan's `create` are added. The host compares anew what it holds open with what was agreed to,
-before it opens it for writing through that hold, and refuses everything else, and every edit that would write outside
-of the part of a LUN that the plan asked for.
+`ivypy devices` shows the identity of each LUN (`known by`). Discovery lists all LUNs without opening them. It opens
+only the LUNs that the plan selects: it reads their two ends and claims them for a moment. After that nothing is
+discovered again; only the files of the plan's `create` are added. Before the host opens a LUN for writing, it compares
+the LUN that it holds with what was agreed to. It refuses everything else, and every edit that would write outside the
+agreed part of a LUN.
 """
 
 
@@ -163,7 +166,7 @@ def plan_reference() -> str:
             for name, row in ATTRIBUTES.items()
         ],
     )
-    words = f"## Words of other tools\n\nA plan that uses them is told what they are called here.\n\n{foreign}"
+    words = f"## Words of other tools\n\nWhere a plan uses one of these, the error names ivypy's word.\n\n{foreign}"
     return "\n".join([_INTRODUCTION, _UNITS, sections, _SELECT, attributes, _CONSENT, _EDITS, words])
 
 
@@ -184,7 +187,7 @@ def _without_null(node: Any) -> Any:
 
 def _section(title: str, model: type[Section]) -> str:
     doc = (model.__doc__ or "").strip()
-    heading = f"## `{title}`" if title else "## Keys at the left margin"
+    heading = f"## `{title}`" if title else "## Top-level keys"
     rows = [(f"`{key}`", _default(model, key), _meaning(model, key)) for key in model.model_fields]
     rows.sort(key=lambda row: row[1] != NEEDED)
     return f"{heading}\n\n{doc}\n\n{_table(('key', 'default', 'meaning'), rows)}"
@@ -211,7 +214,7 @@ def _meaning(model: type[Section], key: str) -> str:
 
 
 def _bounds(key: str) -> str:
-    """From what to what a parameter may go."""
+    """The bounds of a parameter."""
     row = CHANGES[key]
     if row.unit is Unit.CHOICE:
         return "One of " + ", ".join(f"`{word}`" for word in type(getattr(Parameters(), key))) + "."

@@ -38,24 +38,24 @@ SAME: Final[Mapping[str, str]] = {
 
 # Keys that nothing here is called after -> what to do instead.
 INSTEAD: Final[Mapping[str, str]] = {
-    "rw": "say it with 'iosequencer' and 'fraction_read'",
-    "readwrite": "say it with 'iosequencer' and 'fraction_read'",
-    "seekpct": "say it with 'iosequencer': random_steady, random_independent or sequential",
-    "rwmixwrite": "write 'fraction_read', 100% less this",
+    "rw": "use 'iosequencer' and 'fraction_read'",
+    "readwrite": "use 'iosequencer' and 'fraction_read'",
+    "seekpct": "use 'iosequencer': random_steady, random_independent or sequential",
+    "rwmixwrite": "use 'fraction_read': 100% minus this",
     "direct": "leave it out: I/O is always O_DIRECT",
     "openflags": "leave it out: I/O is always O_DIRECT",
     "buffered": "leave it out: I/O is always O_DIRECT",
     "numjobs": "leave it out: a thread per core drives everything; more I/O in flight is 'maxtags'",
     "thread": "leave it out: the workload threads are always threads",
-    "group_reporting": "leave it out: everything is merged; 'rollups' says how it is sliced",
+    "group_reporting": "leave it out: everything is merged; 'rollups' sets how results are grouped",
     "time_based": "leave it out: 'measure' is always a time",
     "filename": "name files in 'luns: { files: [...] }', block devices in 'luns: { paths: [...] }'",
-    "size": "the driven part of a LUN is 'range'; the size of a new file stands in 'luns: { create: ... }'",
+    "size": "use 'range' for the driven part of a LUN; the size of a new file is in 'luns: { create: ... }'",
     "norandommap": "leave it out: random addresses are always independent of each other",
-    "stonewall": "leave it out: steps always follow each other",
-    "distribution": "say it with 'iosequencer': random_independent has exponential gaps",
-    "rate_process": "say it with 'iosequencer': random_independent has exponential gaps",
-    "thinktime": "say how many I/Os fall due with 'iops'",
+    "stonewall": "leave it out: steps always run one after the other",
+    "distribution": "use 'iosequencer': random_independent has exponential gaps",
+    "rate_process": "use 'iosequencer': random_independent has exponential gaps",
+    "thinktime": "use 'iops': I/Os that fall due per second",
 }
 
 # Values of other tools' settings -> the value that does the same.

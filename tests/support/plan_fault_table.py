@@ -278,7 +278,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "workloads: { oltp: { rw: randread } }",
-        "1:22: unknown key 'rw' in workload 'oltp'; say it with 'iosequencer' and 'fraction_read'",
+        "1:22: unknown key 'rw' in workload 'oltp'; use 'iosequencer' and 'fraction_read'",
     ),
     (
         "workloads: { oltp: { numjobs: 4 } }",
@@ -287,8 +287,8 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "workloads: { oltp: { size: 10GiB } }",
-        "1:22: unknown key 'size' in workload 'oltp'; the driven part of a LUN is 'range'; the size of a new "
-        "file stands in 'luns: { create: ... }'",
+        "1:22: unknown key 'size' in workload 'oltp'; use 'range' for the driven part of a LUN; "
+        "the size of a new file is in 'luns: { create: ... }'",
     ),
     (
         "workloads: { oltp: { iosequencer: randread } }",

@@ -38,7 +38,7 @@ from .schema_control import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, Sta
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 
-# In seconds, what steps have where neither they nor `defaults:` say it.
+# Seconds, for steps where neither they nor `defaults:` set a time.
 TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
@@ -50,45 +50,49 @@ _USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
 
 
 class Access(Section):
-    """How hosts are reached; what is left out is ssh's own default."""
+    """How to connect to hosts; keys that are left out take ssh's own defaults."""
 
     user: Annotated[str | None, TEXT] = about("The user to log in as.")
     port: Annotated[int | None, count_field(1, 65535)] = about("The port of sshd.")
-    identity: Annotated[str | None, TEXT] = about("A file with a private key; else the agent and the usual files.")
-    known_hosts: Annotated[str | None, TEXT] = about("A file with known host keys; else the user's own.")
+    identity: Annotated[str | None, TEXT] = about("File with a private key; default: the agent and the usual files.")
+    known_hosts: Annotated[str | None, TEXT] = about("File with known host keys; default: the user's own.")
     connect_timeout: Annotated[float | None, duration_field(0.1)] = about(
-        f"How long to wait for a connection ({format_duration(_USUAL.connect_timeout_s)})."
+        f"Timeout of a connection attempt ({format_duration(_USUAL.connect_timeout_s)})."
     )
-    python: Annotated[tuple[str, ...] | None, WORDS] = about("Shell words that start Python: `sudo -n python3.11`.")
-    cache_dir: Annotated[str | None, TEXT] = about("Where the slave is kept on the host (the user's cache directory).")
-    ssh_config: Annotated[bool | None, FLAG] = about("Whether ~/.ssh/config is honoured (true).")
+    python: Annotated[tuple[str, ...] | None, WORDS] = about("Command that starts Python: `sudo -n python3.11`.")
+    cache_dir: Annotated[str | None, TEXT] = about(
+        "Directory on the host for the slave's files (the user's cache directory)."
+    )
+    ssh_config: Annotated[bool | None, FLAG] = about("Whether ~/.ssh/config applies (true).")
 
 
 class HostDoc(Access):
-    """A test host, or a range of them. Text alone is its name; `local` is this machine, without ssh."""
+    """A test host, or a range of hosts. A text is short for its name; `local` is this machine, without ssh."""
 
     name: Annotated[str, TEXT] = Field(description="Unique in the plan; `lab[01-16]` stands for sixteen hosts.")
-    address: Annotated[str | None, TEXT] = about("Where ssh goes, if not to the name; a range fits the name's.")
+    address: Annotated[str | None, TEXT] = about(
+        "Address for ssh, if it is not the name; may be a range as long as the name's."
+    )
     launcher: Annotated[Launcher | None, choice_field(Launcher)] = about(
-        "How the slave is started: ssh, local or command."
+        "How to start the slave: ssh, local or command."
     )
     command: Annotated[tuple[str, ...] | None, WORDS] = about(
-        "A command line that gives a pipe to the host: `kubectl exec -i {name} --`, `ssh {name}`, "
-        "`ip netns exec {name}`. It may hand its words on as they are, or to one shell."
+        "Command line that opens a pipe to the host: `kubectl exec -i {name} --`, `ssh {name}`, "
+        "`ip netns exec {name}`. It may pass its arguments on directly, or to one shell."
     )
 
 
 class CreateDoc(Section):
-    """Files that ivypy makes: every byte is written once, then they are LUNs, each of one run at a time."""
+    """Files that ivypy creates: it writes every byte once, then drives them as LUNs. One run at a time has a file."""
 
     path: Annotated[str, ABSOLUTE] = Field(
-        description="Absolute; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
+        description="Absolute path; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
     )
     size: Annotated[int, size_field(1, LARGEST_FILE)] = Field(description="Size of each file.")
-    count: Annotated[int, count_field(1, 100_000)] = about("How many files.", 1)
+    count: Annotated[int, count_field(1, 100_000)] = about("Number of files.", 1)
     keep: Annotated[bool, FLAG] = about(
-        "Whether they stay when the run has ended. The next run uses them as they are, as long as nobody else has "
-        "written to them; else it asks for the token, as for any file.",
+        "Whether the files stay after the run. The next run uses them as they are, unless somebody else has written to "
+        "them; then it needs the token, as for any file.",
         False,
     )
 
@@ -105,27 +109,27 @@ _Paths = Annotated[list[_Path], BeforeValidator(one_or_many, json_schema_input_t
 
 
 class LunsDoc(Section):
-    """What is driven. Nothing is taken that is not named here."""
+    """The LUNs to drive. ivypy touches no LUN that is not named here."""
 
-    select: Annotated[Any, SELECT] = about("Block devices, by their attributes.")
+    select: Annotated[Any, SELECT] = about("Block devices, by attributes.")
     paths: _Paths = about(
-        "Block devices, by their paths: any name that leads to one, as in /dev/disk/by-id. Each has to be there, on "
-        "every host; a path with * or ? takes what there is. Where hosts have different devices, name them in a "
-        "`select`: `[ { host: a, path: /dev/sdb }, { host: b, path: /dev/sdc } ]`.",
+        "Block devices, by path: any name of the device, for example in /dev/disk/by-id. Each must exist on every "
+        "host; a path with * or ? matches what exists. Where hosts have different devices, name them in a `select`: "
+        "`[ { host: a, path: /dev/sdb }, { host: b, path: /dev/sdc } ]`.",
         [],
     )
-    files: _Paths = about("Files that are there, by absolute paths with * and ?.", [])
+    files: _Paths = about("Existing files, by absolute paths, with * and ?.", [])
     create: Annotated[
         list[CreateDoc], BeforeValidator(one_or_many, json_schema_input_type=CreateDoc | list[CreateDoc])
-    ] = about("Files to be made.", [])
+    ] = about("Files to create.", [])
 
 
 class AttributesDoc(Section):
-    """Attributes of the plan's own, for LUNs that match."""
+    """The plan's own attributes, for LUNs that match."""
 
-    match: Annotated[Any, SELECT] = Field(description="Which LUNs.")
+    match: Annotated[Any, SELECT] = Field(description="Which LUNs get them.")
     set: Annotated[dict[str, Annotated[str, TEXT]], not_empty("names and values, like port: 1A")] = Field(
-        description="Attribute names and values, for select and rollups."
+        description="Attribute names and values, for `select` and rollups."
     )
 
 
@@ -140,7 +144,7 @@ WorkloadDoc: Final = _settings(
     "WorkloadDoc",
     "An I/O stream on a set of LUNs.",
     PARAMETERS,
-    select=(Annotated[Any, SELECT], about("Which of the plan's LUNs; all of them if left out.")),
+    select=(Annotated[Any, SELECT], about("Which of the plan's LUNs it drives; default: all.")),
 )
 SetDoc: Final = _settings("SetDoc", "New settings.", CHANGES)
 
@@ -160,7 +164,7 @@ _LOOPED: Final[dict[str, Any]] = {key: (_values(key), about(row.doc, [])) for ke
 LoopDoc: Final = create_model(
     "LoopDoc",
     __base__=Section,
-    __doc__="A step for every combination of the values; the first key turns slowest.",
+    __doc__="A step for every combination of the values; the first key changes slowest.",
     **_LOOPED,
 )
 
@@ -178,74 +182,76 @@ ATTRIBUTE_NAMES: Final = Reads(
 
 
 class RollupDoc(Section):
-    """A slicing of the results. Text alone is `by`."""
+    """A grouping of the results. A text is short for `by`."""
 
     by: Annotated[tuple[str, ...], ATTRIBUTE_NAMES] = Field(
         description="Attributes: `host`, `serial+port` or [serial, port]."
     )
     quantity: Annotated[int | None, count_field(1)] = about(
-        "How many instances there must be; else results are invalid."
+        "Number of instances that must exist; otherwise results are invalid."
     )
     max_droop: Annotated[float | None, fraction_field()] = about(
-        "How far the slowest instance's IOPS may be below the fastest's, or the result is invalid."
+        "How far the slowest instance's IOPS may be below the fastest's; beyond that, results are invalid."
     )
-    csv: Annotated[bool, FLAG] = about("Whether its instances get files in every step's folder.", True)
+    csv: Annotated[bool, FLAG] = about("Whether its instances get CSV files in every step's folder.", True)
 
 
 class TimesDoc(Section):
-    """What holds for steps that say nothing else."""
+    """Defaults of all steps."""
 
     subinterval: Annotated[float | None, duration_field(SHORTEST_SUBINTERVAL_S, LONGEST_SUBINTERVAL_S)] = about(
-        "Everything is recorded, merged and decided once per subinterval."
+        "Length of a subinterval: results are recorded, merged and decided on once in each."
     )
-    warmup: Annotated[float | None, duration_field()] = about("Driven, but not measured.")
+    warmup: Annotated[float | None, duration_field()] = about("Time under load before the measurement.")
     measure: Annotated[
         MeasureDoc | None,
         BeforeValidator(short("time"), json_schema_input_type=Annotated[Any, duration_field()] | MeasureDoc),
-    ] = about("The measurement: its time, or how well its metric is to be known.")
-    steady: Annotated[SteadyDoc | None, not_empty("a criterion")] = about("Instead: measure a steady state.")
-    control: Annotated[ControlDoc | None, not_empty("pid")] = about("What steers the load.")
-    slo: Slo | None = about("Thresholds that make a step fail.")
-    cooldown: Annotated[float | None, duration_field()] = about("Without I/O, before the next step.")
+    ] = about("The measurement: its time, or the accuracy of a metric.")
+    steady: Annotated[SteadyDoc | None, not_empty("a criterion")] = about("Instead of measure: measure a steady state.")
+    control: Annotated[ControlDoc | None, not_empty("pid")] = about("Feedback control of the load.")
+    slo: Slo | None = about("Thresholds; a breach makes the step fail.")
+    cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
 
 class GoDoc(TimesDoc):
-    """One step: warmup, measurement and cooldown, with one result. Text alone is its name."""
+    """One step: warmup, measurement and cooldown, with one result. A text is short for its name."""
 
     name: Annotated[str, TEXT] = Field(description="Unique; `50% of step NAME` refers to it.")
     loop: Annotated[LoopDoc | None, not_empty("parameters and values, like blocksize: [4KiB, 8KiB]")] = about(  # type: ignore[valid-type]
-        "Parameters and lists of values: one step for every combination."
+        "Parameters with lists of values: a step for every combination."
     )
     iops_curve: Annotated[tuple[float, ...] | None, FRACTIONS] = about(
-        "Fractions, like [10%, 50%, 98%]: a step at max, then a step at each fraction of what it did."
+        "Fractions, like [10%, 50%, 98%]: a step at max, then a step at each fraction of its IOPS."
     )
-    staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several loads in this step.")
-    find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search a load.")
+    staircase: Annotated[StaircaseDoc | None, not_empty("start and step")] = about("Several load levels in this step.")
+    find: Annotated[FindDoc | None, not_empty("metric and target")] = about("Instead of measure: search for a load.")
 
 
 class LiveDoc(Section):
-    """The most that edits of a running step may ask for, where that is more than the steps do."""
+    """Limits for edits of a running step, where they exceed what the plan's steps use."""
 
     maxtags: Annotated[int | None, PARAMETER_FIELDS["maxtags"]] = about(
-        "Tags: buffers are made for so many. Without it, for the most in any step."
+        "Largest maxtags; I/O buffers are allocated for it. Default: the largest in any step."
     )
     blocksize: Annotated[int | None, PARAMETER_FIELDS["blocksize"]] = about(
-        "Block size: buffers are made so large. Without it, as large as the step begins with."
+        "Largest blocksize; I/O buffers are allocated for it. Default: the size that the step starts with."
     )
     range: Annotated[Any, PARAMETER_FIELDS["range"]] = about(
-        "Where workloads that write may be sent to write. Without it, where the steps write."
+        "Part of the LUN in which edits may let workloads write. Default: where the steps write."
     )
 
 
 class EditDoc(Section):
-    """New settings from here on."""
+    """New settings for the steps that follow."""
 
-    rollup: Annotated[str, TEXT] = Field(description="Where: `all=all`, `host=h1`, `host={h1,h2}`, `host` (all hosts).")
+    rollup: Annotated[str, TEXT] = Field(
+        description="Which instances: `all=all`, `host=h1`, `host={h1,h2}`, `host` (all hosts)."
+    )
     set: Annotated[SetDoc, not_empty("settings, like iops: 1000")] = Field(description="The new settings.")  # type: ignore[valid-type]
 
 
 class StepDoc(Section):
-    """Exactly one of its keys."""
+    """An entry has exactly one of these keys."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
@@ -271,69 +277,73 @@ class PlanDoc(Section):
 
     model_config = ConfigDict(title="ivypy test plan")
 
-    name: Annotated[str | None, TEXT] = about("The plan's name, and the beginning of its run folders' (the file's).")
-    description: Annotated[str | None, scalar(str, "text", TEXT_SCHEMA)] = about("For people.")
+    name: Annotated[str | None, TEXT] = about(
+        "Name of the plan, with which its run folders' names start (the file's name)."
+    )
+    description: Annotated[str | None, scalar(str, "text", TEXT_SCHEMA)] = about("Free text.")
     parameters: dict[str, Any] = about(
-        "Names and defaults; `${name}` stands for the value, `-D name=value` gives it.", {}
+        "Parameter names and defaults; `${name}` is replaced by the value, `-D name=value` sets it.", {}
     )
     hosts: Annotated[list[_Host], BeforeValidator(_host_list, json_schema_input_type=str | list[_Host])] = about(
-        "The test hosts, as a list or as one text with commas; this machine if left out.", []
+        "The test hosts, as a list or a text with commas; default: this machine.", []
     )
-    ssh: Access = about("What holds for all hosts that say nothing else.", Access())
+    ssh: Access = about("Defaults of all hosts.", Access())
     may_miss: Annotated[int, count_field(0, 100_000)] = about(
-        "So many hosts may be unreachable, or be lost before the first step: the run goes on without them, which is "
-        "said, and rows that would have been theirs, too, are partial.",
+        "Number of hosts that may be unreachable, or be lost before the first step. The run continues without them and "
+        "says so; rows in which they would have a part are partial.",
         0,
     )
-    luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("What is driven.")
-    attributes: list[AttributesDoc] = about("Attributes of the plan's own.", [])
+    luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
+    attributes: list[AttributesDoc] = about("The plan's own attributes.", [])
     destroy: Annotated[bool, FLAG] = about(
-        "Block devices, and files that are there, may be overwritten, if the token of exactly these is given as well; "
+        "Allow ivypy to overwrite block devices and existing files, if the token for exactly these is given as well; "
         "see [consent](#consent).",
         False,
     )
     workloads: dict[str, WorkloadDoc] = about("I/O streams, by name.", {})  # type: ignore[valid-type]
-    rollups: list[_Rollup] = about("How results are sliced; `all` is always there.", [])
-    defaults: TimesDoc = about("Times of the steps that say nothing else.", TimesDoc())
-    steps: list[StepDoc] = about("What is run, in this order.", [])
+    rollups: list[_Rollup] = about("How results are grouped; `all` always exists.", [])
+    defaults: TimesDoc = about("Defaults of all steps.", TimesDoc())
+    steps: list[StepDoc] = about("The steps, in order.", [])
     live: Annotated[LiveDoc | None, not_empty("maxtags, blocksize or range")] = about(
-        "The most that `ivypy edit` may ask of a running step."
+        "Limits for `ivypy edit` on a running step."
     )
     backend: Annotated[str, choice_field(BACKENDS)] = about(
-        "How I/O is done: libaio, io_uring, auto for the faster of these (tried on the LUNs of each host), or null to "
-        "measure ivypy itself.",
+        "I/O backend: libaio, io_uring, auto (the faster of these, tried on the LUNs of each host), or null to measure "
+        "ivypy itself.",
         "libaio",
     )
-    threads: Annotated[int, count_field(0, 256)] = about("Workload threads per host; 0: one per core.", 0)
+    threads: Annotated[int, count_field(0, 256)] = about("Number of workload threads per host; 0: one per core.", 0)
     cpus: Annotated[tuple[int, ...], CORES] = about(
-        "The cores of each host that workload threads run on, like `0-3,8`: a thread on each, or `threads` of them "
-        "spread evenly. If left out, all but core 0 and its sibling (all of less than four).",
+        "Cores of each host for workload threads, like `0-3,8`: a thread on each, or `threads` threads spread evenly. "
+        "Default: all but core 0 and its sibling (all, where there are fewer than four).",
         (),
     )
     spin: Annotated[bool, FLAG] = about(
-        "Whether a workload thread with paced load looks at the clock and the ring without a pause instead of "
-        "sleeping: the lowest lateness, for a core of each thread that is busy throughout.",
+        "Whether workload threads with a paced load busy-wait instead of sleeping: the lowest lateness, at the cost "
+        "of a core per thread that is always busy.",
         False,
     )
     polled: Annotated[bool, FLAG] = about(
-        "With backend io_uring: workload threads look for completions in the devices' own queues, which then raise no "
-        "interrupt; every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
+        "With backend io_uring: workload threads poll the devices' own queues for completions, without interrupts. "
+        "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
         False,
     )
     sqpoll: Annotated[bool, FLAG] = about(
-        "With backend io_uring: a thread of the kernel beside each workload thread takes its submissions, so that "
-        "these make no system calls. It keeps a core of its own busy, is not in the figures of CPU time, and submits "
-        "what it was handed before the lease ended even if that is a moment later.",
+        "With backend io_uring: a kernel thread per workload thread submits its I/Os, without system calls. It keeps "
+        "a core of its own busy, the figures of CPU time do not include it, and it may submit I/Os that it received "
+        "before the lease ended a moment after the end.",
         False,
     )
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
-        "A host that hears nothing for so long stops all I/O. One that does not answer for half of it (3 s at least) "
-        "is given up: a longer lease bears longer gaps of the network.",
+        "A host that receives nothing for this long stops all I/O. The controller gives up a host that does not "
+        "answer for half of it (at least 3 s): a longer lease survives longer network outages.",
         10.0,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
-        "How much of what fell due for a workload instance, or for all of a rollup instance's, may be left over before "
-        "a step counts as not having reached its IOPS.",
+        "Share of the I/Os due by which the outstanding I/O of a workload instance, or of all in a rollup instance, "
+        "may grow before its load counts as not sustained.",
         DEFAULT_TOLERANCE,
     )
-    on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about("count them, or stop the run.", OnIoError.COUNT)
+    on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about(
+        "What to do when an I/O ends with an error: count it, or stop the run.", OnIoError.COUNT
+    )

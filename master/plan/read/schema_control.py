@@ -1,6 +1,6 @@
-"""The plan as it is written, control's part: what `measure`, `steady`, `control`, `staircase`, `find` and `slo` hold.
+"""The plan's schema, control's part: `measure`, `steady`, `control`, `staircase`, `find` and `slo`.
 
-Rule: as in schema.py. Amounts stay text here, since their unit is the metric's, which stands in another key.
+Rule: as in schema.py. Amounts stay text here, because their unit follows from the metric, which is another key.
 """
 
 import math
@@ -50,7 +50,7 @@ _LEVEL: Final = scalar(
 
 
 def _step(text: str) -> Any:
-    """IOPS, or ("relative", a share of the tread before)."""
+    """IOPS, or ("relative", a share of the level before)."""
     if text.strip().endswith("%"):
         return ("relative", parse_fraction(text))
     return parse_iops(text, Wanted("a rise", "write a number, or a percentage"))
@@ -82,75 +82,83 @@ def _rollup(text: str) -> Any:
 
 
 class MeasureDoc(Section):
-    """When the measurement is complete: after a `time`, which alone may stand as text, or when `metric` is known to
-    an accuracy."""
+    """When the measurement is complete: after a `time` (`measure: 60s` for short), or when a metric is accurate."""
 
     time: Annotated[float | None, duration_field()] = about("Measure for this long.")
     metric: Annotated[str | None, TEXT] = _metric(None)
-    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be known so well.")
+    rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
     accuracy: Annotated[float, fraction_field()] = about(
-        "Half-width of the confidence interval, of the value.", _MEASURE.accuracy
+        "Half-width of the confidence interval, as a share of the value.", _MEASURE.accuracy
     )
-    confidence: Annotated[float, _CONFIDENCE] = about("Of the interval.", _MEASURE.confidence)
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", _MEASURE.confidence)
     min: Annotated[float, duration_field()] = about("The shortest window.", _MEASURE.min_s)
     timeout: Annotated[float, duration_field()] = about(
-        "Since the step began; then it is invalid, with the best window that was seen.", _MEASURE.timeout_s
+        "Longest time since the start of the step; then the result is invalid, with the best window.",
+        _MEASURE.timeout_s,
     )
     window: Annotated[Window, choice_field(Window)] = about(
-        "longest: since the warmup, less what a trend spoils; shortest: ivy's rule, too sure of itself.",
+        "longest: since the warmup, without a beginning that has a trend; shortest: ivy's rule, whose intervals are "
+        "too narrow.",
         _MEASURE.window,
     )
     correction: Annotated[Correction, choice_field(Correction)] = about(
-        "effective: by the autocorrelation time; factor_two: ivy's, twice the width of independent samples.",
+        "How dependent subintervals are allowed for. effective: by their autocorrelation time; factor_two: ivy's "
+        "rule, twice the width of independent samples.",
         _MEASURE.correction,
     )
 
 
 class SteadyDoc(Section):
-    """Run until the storage's behaviour stands still; that window, or with `hold` the next one, is the measurement."""
+    """Run until the storage is in a steady state; that window, or with `hold` the next one, is the measurement."""
 
     criterion: Annotated[str, choice_field(CRITERIA)] = Field(
         description="fio's iops, iops_slope, bw, bw_slope, latency or latency_slope; snia; or t (measure's rule)."
     )
     limit: Annotated[str, _AMOUNT] = about(
-        "Largest distance from the window's mean, or its slope per second: a percentage of the mean, or an amount "
-        "of the metric. snia has its own; of t, the accuracy.",
+        "Largest deviation from the window's mean, or largest slope per second: a percentage of the mean, or an amount "
+        "of the metric. snia has limits of its own; for t it is the accuracy.",
         f"{_STEADY.criterion.limit:g}%",
     )
-    window: Annotated[float, duration_field()] = about("What is judged; at least two subintervals.", _STEADY_WINDOW_S)
-    ramp: Annotated[float | None, duration_field()] = about("Not judged, at the beginning (the step's warmup).")
-    latency: Annotated[str | None, choice_field(LATENCIES)] = about(
-        "Which service time the latency criteria look at (mean)."
+    window: Annotated[float, duration_field()] = about(
+        "Length of the window that the criterion is applied to; at least two subintervals.", _STEADY_WINDOW_S
     )
-    metric: Annotated[str | None, TEXT] = about("What snia and t look at (overall_iops).")
+    ramp: Annotated[float | None, duration_field()] = about(
+        "Time at the beginning that is left out (the step's warmup)."
+    )
+    latency: Annotated[str | None, choice_field(LATENCIES)] = about(
+        "Statistic of service time for the latency criteria (mean)."
+    )
+    metric: Annotated[str | None, TEXT] = about("Metric for snia and t (overall_iops).")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
-    hold: Annotated[bool, FLAG] = about("Measure one more window, which has to stay steady.", False)
+    hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
-        "When it is left while it is to hold: note, restart or stop.", _STEADY.on_leave
+        "What to do when the steady state is left before it has held: note, restart or stop.", _STEADY.on_leave
     )
     no_drift: Annotated[bool, FLAG] = about(
-        "Also ask that the trend of three windows stays within the limit for one more.", False
+        "Also require that the trend of three windows, continued for one more, stays within the limit.", False
     )
-    confidence: Annotated[float, _CONFIDENCE] = about("Of t.", _STEADY.confidence)
-    timeout: Annotated[float, duration_field()] = about("Since the step began; then it is invalid.", _STEADY.timeout_s)
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence, for t.", _STEADY.confidence)
+    timeout: Annotated[float, duration_field()] = about(
+        "Longest time since the start of the step; then the result is invalid.", _STEADY.timeout_s
+    )
 
 
 class PidDoc(Section):
     """Hold a metric at its target by moving the total IOPS of each rollup instance."""
 
     metric: Annotated[str, TEXT] = _metric()
-    target: Annotated[str, _AMOUNT] = Field(description="What the metric is to be: an amount with its unit.")
+    target: Annotated[str, _AMOUNT] = Field(description="Target value of the metric: an amount with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Each instance of this rollup type has a controller of its own.")
-    auto: Annotated[bool, FLAG] = about("Find the range: a short run at max, and one at 2% of it.", False)
-    low_iops: Annotated[Any, _LEVEL] = about("The least load of an instance; a number, or 5% of step NAME.")
-    low_target: Annotated[str | None, _AMOUNT] = about("The metric there; below the target.")
-    high_iops: Annotated[Any, _LEVEL] = about("The most load of an instance.")
-    high_target: Annotated[str | None, _AMOUNT] = about("The metric there; above the target.")
-    timeout: Annotated[float, duration_field()] = about("For the load to settle.", _PID.timeout_s)
+    auto: Annotated[bool, FLAG] = about("Calibrate first: a short run at max, and one at 2% of it.", False)
+    low_iops: Annotated[Any, _LEVEL] = about("Lowest load of an instance: a number, or 5% of step NAME.")
+    low_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; below the target.")
+    high_iops: Annotated[Any, _LEVEL] = about("Highest load of an instance.")
+    high_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; above the target.")
+    timeout: Annotated[float, duration_field()] = about("Longest time for the load to settle.", _PID.timeout_s)
 
 
 class ControlDoc(Section):
-    """What steers the load."""
+    """Feedback control of the load."""
 
     pid: PidDoc = Field(description="Hold a metric at a target.")
 
@@ -158,45 +166,53 @@ class ControlDoc(Section):
 class StaircaseDoc(Section):
     """Several loads in one step, each with its own warmup, measurement and summary row."""
 
-    start: Annotated[Any, _LEVEL] = Field(description="Total IOPS of the first tread; a number, or 10% of step NAME.")
-    end: Annotated[Any, _LEVEL] = about("Of the last; without it, until a load is not kept up with.")
-    step: Annotated[Any, _STEP] = about("From tread to tread: IOPS, a percentage of the tread before, or of a step.")
-    steps: Annotated[int | None, count_field(2, 10_000)] = about("Instead: so many treads, evenly from start to end.")
+    start: Annotated[Any, _LEVEL] = Field(description="Total IOPS of the first level: a number, or 10% of step NAME.")
+    end: Annotated[Any, _LEVEL] = about("Total IOPS of the last level; without it, until a load is not sustained.")
+    step: Annotated[Any, _STEP] = about("Increase per level: IOPS, a percentage of the level before, or of a step.")
+    steps: Annotated[int | None, count_field(2, 10_000)] = about(
+        "Instead of step: number of levels, evenly from start to end."
+    )
 
 
 class FindDoc(Section):
     """The highest total IOPS whose metric is at most the target, as a bracket: highest pass, lowest fail."""
 
     metric: Annotated[str, TEXT] = _metric()
-    target: Annotated[str, _AMOUNT] = Field(description="What passes: an amount of the metric with its unit.")
+    target: Annotated[str, _AMOUNT] = Field(
+        description="Largest value that passes: an amount of the metric with its unit."
+    )
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
-    resolution: Annotated[float, fraction_field()] = about("Width of the bracket.", _FIND.resolution)
-    confidence: Annotated[float, _CONFIDENCE] = about("Of each answer.", _FIND.confidence)
-    probes: Annotated[int, count_field(4, 1000)] = about("At most so many, the run at max included.", _FIND.probes)
+    resolution: Annotated[float, fraction_field()] = about(
+        "Width of the bracket, as a share of the load.", _FIND.resolution
+    )
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of each probe's answer.", _FIND.confidence)
+    probes: Annotated[int, count_field(4, 1000)] = about(
+        "Largest number of probes, including the run at max.", _FIND.probes
+    )
     longest_probe: Annotated[int, count_field(10, 10_000)] = about(
-        "Subintervals after which a probe that is not clear is left.", _FIND.longest_probe
+        "Number of subintervals after which an unclear probe ends.", _FIND.longest_probe
     )
 
 
 class OnBreakDoc(Section):
-    """A command that is run on the controller when a threshold is broken: an alert while it happens."""
+    """A command that the controller runs when a subinterval breaches the threshold: an alert while it happens."""
 
     command: Annotated[tuple[str, ...], _COMMAND] = Field(
-        description="Words, or one line of them; run without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
+        description="A list of words, or one line; it runs without a shell, with IVYPY_THRESHOLD, IVYPY_INSTANCE, "
         "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
         "environment."
     )
-    every: Annotated[float, duration_field(1.0)] = about("At most once in so long.", _SLO.every_s)
+    every: Annotated[float, duration_field(1.0)] = about("Shortest time between two alerts.", _SLO.every_s)
 
 
 class SloDoc(Section):
-    """A threshold: a step whose measurement is above it has failed (exit code 5)."""
+    """A threshold: a step fails if its measurement is above it (exit code 5)."""
 
     metric: Annotated[str, TEXT] = _metric()
-    at_most: Annotated[str, _AMOUNT] = Field(description="An amount of the metric with its unit.")
+    at_most: Annotated[str, _AMOUNT] = Field(description="Threshold: an amount of the metric with its unit.")
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must meet it.")
-    abort_early: Annotated[bool, FLAG] = about("End the step once it is certain that it fails.", False)
-    on_break: OnBreakDoc | None = about("What to run when a subinterval is above it.")
+    abort_early: Annotated[bool, FLAG] = about("End the step as soon as it is certain to fail.", False)
+    on_break: OnBreakDoc | None = about("What to run when a subinterval is above the threshold.")
 
 
 Slo = Annotated[list[SloDoc], BeforeValidator(one_or_many, json_schema_input_type=SloDoc | list[SloDoc])]
