@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ..verdicts import Finding, Reason
 from .focus import Focus
-from .phase import Phase
+from .observation import Phase
 
 Cell = str | int | float | bool | None  # None is an empty cell
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from ..verdicts import Finding, Reason
 from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
 
 
 @dataclass(frozen=True, slots=True)

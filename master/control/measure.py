@@ -20,8 +20,7 @@ from .choices import Window
 from .decision import Decision, Measured, Row, interrupted, shortened
 from .estimate import Estimate, estimates
 from .focus import Focus, Sample, blank_window
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
 from .sample_matrix import Columns, columns, sums_of
 from .spec import MeasureSpec
 

@@ -2,10 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from ..rollup.overload import Outstanding
 from .focus import Focus, Sample, value_of
-from .phase import Phase
+
+
+class Phase(StrEnum):
+    """What a subinterval is for, as known when its row was written.
+
+    Which subintervals make a measurement is decided later, and stands in windows.csv and the summary.
+    """
+
+    WARMUP = "warmup"  # under load, before the measurement may begin
+    RUN = "run"  # under load, may become part of a measurement
+    TRANSIENT = "transient"  # an edit acted in it: two loads in one row
+    TAIL = "tail"  # ran while the decision to stop was on its way, or was cut by a halt; never measured
+    COOLDOWN = "cooldown"  # at 0 IOPS, until what is in flight has come back
 
 
 @dataclass(frozen=True, slots=True)

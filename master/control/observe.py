@@ -22,8 +22,7 @@ from ..rollup.settings import Settings
 from ..rollup.window import Measurement
 from ..stats.histograms import NS_PER_US
 from .focus import Focus, Sample, value_of
-from .observation import Interval, Load
-from .phase import Phase
+from .observation import Interval, Load, Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
 RATES: Final = ("iops", "mib_per_s")

@@ -17,8 +17,7 @@ from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, Limits, bracket, expected, next_load
 from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
 from .focus import Focus, value_of
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
 from .probe import Probe, probed
 from .spec import FindSpec
 

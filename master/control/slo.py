@@ -15,8 +15,7 @@ from .decide import State
 from .decision import Alert, Decision, Measured, Row
 from .estimate import estimate
 from .focus import Focus, value_of
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
 from .spec import SloSpec
 
 _CERTAIN = 0.999

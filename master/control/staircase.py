@@ -12,8 +12,7 @@ from ..verdicts import Finding, Reason
 from .decide import Judge
 from .decision import Decision, Edit, Measured, Row
 from .focus import Focus
-from .observation import Interval, Load
-from .phase import Phase
+from .observation import Interval, Load, Phase
 
 ALL = "all"
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last tread

@@ -20,8 +20,7 @@ from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, Decision, Measured, Row, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window, ios, value_of
 from .measure import Judgement, Part, judge, lacking, unjudged
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
 from .spec import MeasureSpec, SteadySpec
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
-from .decide import Judge
+from .decide import Judge, State
 from .decision import Decision, Edit, Measured, Row, interrupted, nothing_measured
 from .focus import Focus
-from .observation import Interval
-from .phase import Phase
+from .observation import Interval, Phase
+from .slo import Watched
 from .spec import TIMEOUT_S
 
 
@@ -118,3 +118,18 @@ class Steered:
         return Decision(
             Phase.TAIL, rows=orders.rows, measured=(nothing_measured(interval.number, why),), say=why.detail
         )
+
+
+def held(state: State) -> Steered | None:
+    """What holds a metric at a target in this state; None where nothing does."""
+    if isinstance(state, Watched):
+        return held(state.state)
+    return state if isinstance(state, Steered) else None
+
+
+def retargeted(state: State, targets: Mapping[str, float], number: int) -> State:
+    """`state`, which holds targets, with other ones for these instances since subinterval `number`."""
+    if isinstance(state, Watched):
+        return replace(state, state=retargeted(state.state, targets, number))
+    assert isinstance(state, Steered)
+    return state.retargeted(targets, number)

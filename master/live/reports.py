@@ -6,7 +6,7 @@ Rule: a watcher only shows. It never asks the session anything, and a run withou
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from ..control.phase import Phase
+from ..control.observation import Phase
 from ..verdicts import Finding, Verdict
 
 

@@ -11,10 +11,9 @@ from typing import Final
 
 from ..errors import PlanError
 from .model import Plan
-from .read.places import PlanFaults
 from .read.schema_errors import validated
 from .read.substitute import substitute
-from .read.yaml_positions import Faults, parse
+from .read.yaml_positions import Faults, PlanFaults, parse
 from .resolve import resolved
 
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})

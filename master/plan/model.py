@@ -16,7 +16,7 @@ from ...protocol.payload import Attribute, FileToCreate
 from ..control.spec import ControlSpec
 from ..hosts.spec import HostSpec
 from ..text.relative import PlanParameters, Span, Value
-from .read.places import Fault, Place, PlanFaults
+from .read.yaml_positions import Fault, Place, PlanFaults
 from .select.selection import Select
 
 ALL: Final = "all"  # the rollup type that always is, and its only instance

@@ -28,8 +28,8 @@ from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Wor
 from .read.schema import TIMES, CreateDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
+from .select.conditions import read_select
 from .select.host_ranges import expand
-from .select.selectors import read_select
 from .steps import given, schedule_of
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something

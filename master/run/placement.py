@@ -13,7 +13,7 @@ from ...protocol.agreement import FINGERPRINT
 from ...protocol.payload import Attribute, FileToCreate, Identity, Lun
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
-from ..plan.read.places import Place
+from ..plan.read.yaml_positions import Place
 from ..plan.select.attributes import SHARED
 from ..rollup.instances import WorkloadInstance
 

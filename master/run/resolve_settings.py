@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..control.decision import Edit as Steer
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
-from ..plan.read.places import Place
+from ..plan.read.yaml_positions import Place
 from ..rollup.instances import RollupInstance, Rollups
 from ..text.relative import NO_STEP_YET, OfStep, PlanParameters, Value
 from ..text.suggestions import suggestion

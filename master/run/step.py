@@ -21,9 +21,9 @@ from ...protocol.messages import Go
 from ...protocol.states import State as HostState
 from ..control.decide import State, decide, opening
 from ..control.decision import Decision, Measured
+from ..control.observation import Phase
 from ..control.observe import observe
-from ..control.phase import Phase
-from ..control.retarget import retargeted
+from ..control.steer import retargeted
 from ..hosts.driver import DRIVING, Driver
 from ..rollup.instances import Rollups
 from ..rollup.settings import Settings, SettingsInForce

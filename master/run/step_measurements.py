@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from ..control.decision import Measured
+from ..control.observation import Phase
 from ..control.observe import observe_measurement
-from ..control.phase import Phase
 from ..output.records import WindowRecord
 from ..rollup.merge import Interval
 from ..rollup.settings import Settings

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ...protocol.messages import Result, Stopped
 from ..control.decision import Decision, Measured
-from ..control.phase import Phase
+from ..control.observation import Phase
 from ..output.records import Timing
 from ..rollup.merge import Interval
 from ..rollup.settings import Settings

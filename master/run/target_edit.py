@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..control.decide import State
-from ..control.retarget import held
+from ..control.steer import held
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups
 from ..text.metric_amounts import format_amount, parse_amount

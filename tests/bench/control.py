@@ -22,7 +22,7 @@ from ivypy.master.control.choices import Rule
 from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Phase
 from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.search import Find
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SteadySpec

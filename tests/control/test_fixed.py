@@ -5,8 +5,7 @@ import pytest
 from ivypy.master.control.decide import decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.observation import Interval
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Interval, Phase
 from ivypy.master.verdicts import Reason
 
 

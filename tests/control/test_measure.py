@@ -14,8 +14,7 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.estimate import Correction
 from ivypy.master.control.focus import Focus, Sample
 from ivypy.master.control.measure import Measure, Part, judge
-from ivypy.master.control.observation import Interval
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Interval, Phase
 from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of

@@ -12,12 +12,10 @@ from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample
-from ivypy.master.control.observation import Interval, Load
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Interval, Load, Phase
 from ivypy.master.control.pid import Aim, Event, Loop, Pid, Range, Rules, pid
-from ivypy.master.control.retarget import retargeted
 from ivypy.master.control.slo import Watched
-from ivypy.master.control.steer import Steer, Steered
+from ivypy.master.control.steer import Steer, Steered, retargeted
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, mmc, noise, simulate

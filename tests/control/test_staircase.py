@@ -5,8 +5,7 @@ import pytest
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.observation import Interval, Load
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Interval, Load, Phase
 from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
 from ivypy.master.verdicts import Reason

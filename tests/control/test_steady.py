@@ -25,9 +25,8 @@ from ivypy.master.control.criteria import (
 from ivypy.master.control.decide import State, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus, Sample
-from ivypy.master.control.observation import Interval
+from ivypy.master.control.observation import Interval, Phase
 from ivypy.master.control.offline import Series, first_attained
-from ivypy.master.control.phase import Phase
 from ivypy.master.control.spec import SteadySpec
 from ivypy.master.control.steady import Steady
 from ivypy.master.verdicts import Reason

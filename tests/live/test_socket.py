@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.control.phase import Phase
+from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.live import socket_paths, socket_server
 from ivypy.master.live.line_view import TextLines

@@ -12,7 +12,7 @@ from ivypy.master.plan.checks.metrics import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
-from ivypy.master.plan.read.places import Fault, PlanFaults
+from ivypy.master.plan.read.yaml_positions import Fault, PlanFaults
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.text.relative import OfStep

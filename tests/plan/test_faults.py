@@ -4,7 +4,7 @@ import pytest
 
 from ivypy.master.errors import PlanError
 from ivypy.master.plan.load import read
-from ivypy.master.plan.read.places import PlanFaults
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 from tests.support.plan import completed
 from tests.support.plan_fault_table import FAULTS
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
-from ivypy.master.plan.read.places import PlanFaults
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 
 WORDS = st.sampled_from(
     "host local h1 all=all host=h1 host={h1,h2} max 50% 50% of step a 5s 8KiB 8k 0 -1 1e9 yes true /data/f ${x} ${ $${ "

@@ -4,7 +4,7 @@ import pytest
 
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import OnIoError, Plan
-from ivypy.master.plan.read.places import PlanFaults
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.protocol.parameters import Iosequencer
 from tests.support.plan import completed
 

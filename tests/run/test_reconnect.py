@@ -9,7 +9,7 @@ import pytest
 
 from ivypy.master.errors import HostsError
 from ivypy.master.plan.load import read
-from ivypy.master.plan.read.places import PlanFaults
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
 from tests.run.test_run import PLAN, Lab, Outcome, run, slaves

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import value_of
+from ivypy.master.control.observation import Phase
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, samples
-from ivypy.master.control.phase import Phase
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import microseconds, subinterval_line
 from ivypy.master.live.reports import Subinterval
@@ -29,7 +29,7 @@ from ivypy.master.output.csv_text import utc
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
 from ivypy.master.plan.model import Step
-from ivypy.master.plan.read.places import Place
+from ivypy.master.plan.read.yaml_positions import Place
 from ivypy.master.rollup.figures import PERCENTILES, Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import Interval, Merger

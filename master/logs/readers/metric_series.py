@@ -12,8 +12,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
+from ...control.observation import Phase
 from ...control.offline import Series
-from ...control.phase import Phase
 from ...errors import PlanError
 from ...output.columns import OLD_NAMES
 

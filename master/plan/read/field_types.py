@@ -34,8 +34,8 @@ from ...text.units import (  # fmt: skip
     parse_position,
 )
 from ..model import TOTAL_IOPS
-from .places import AlreadyReported, Predicate
 from .substitute import Unreadable
+from .yaml_positions import AlreadyReported, Predicate
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # by identity: pydantic wants annotations that can be hashed

@@ -33,10 +33,10 @@ from .field_types import (
     scalar,
     size_field,
 )
-from .places import Predicate
 from .schema_control import FRACTIONS, ControlDoc, FindDoc, MeasureDoc, Slo, StaircaseDoc, SteadyDoc
 from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
+from .yaml_positions import Predicate
 
 # Seconds, for steps where neither they nor `defaults:` set a time.
 TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}

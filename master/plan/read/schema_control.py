@@ -30,8 +30,8 @@ from .field_types import (
     kind_of,
     scalar,
 )
-from .places import Predicate
 from .section import Section, about, one_or_many
+from .yaml_positions import Predicate
 
 # For their defaults.
 _MEASURE: Final = MeasureSpec(focus_on(USUAL_METRIC))

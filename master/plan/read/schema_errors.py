@@ -12,11 +12,10 @@ from pydantic_core import ErrorDetails
 
 from ...text.suggestions import unknown_key
 from .field_types import kind_of
-from .places import AlreadyReported, sentence
 from .schema import Access, CreateDoc, EditDoc, GoDoc, HostDoc, LunsDoc, PlanDoc, RollupDoc, TimesDoc, WorkloadDoc
 from .schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .section import Section
-from .yaml_positions import Faults, Path
+from .yaml_positions import AlreadyReported, Faults, Path, sentence
 
 # One element of these sections, for messages.
 _ELEMENT: Final = {

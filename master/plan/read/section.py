@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from .places import Predicate
+from .yaml_positions import Predicate
 
 
 class Section(BaseModel):

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...text.suggestions import suggestion
-from .places import Fault, Place
-from .yaml_positions import Document, Node
+from .yaml_positions import Document, Fault, Node, Place
 
 SECTION: Final = "parameters"
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -2,17 +2,18 @@
 
 Rule: nothing is typed here. YAML 1.1's guesses (1:30 is 90, 010 is 8, yes is true, 1e3 is text) never happen,
 since every scalar stays text until the field that it is given to reads it. What YAML allows but a plan does not
-need is refused with its place: duplicate keys, tags, merge keys, keys that are not text, recursive aliases.
+need is refused with its place: duplicate keys, tags, merge keys, keys that are not text, recursive aliases. A fault
+is one sentence with the remedy; the report adds `file:line:column`, the line and a caret.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import yaml
 
-from .places import Fault, Place, PlanFaults
+from ...errors import PlanError
 
 LONGEST: Final = 16 << 20  # characters of a plan
 MOST_VALUES: Final = 500_000  # with aliases written out
@@ -25,6 +26,56 @@ _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolv
 _HIDDEN_BREAKS: Final = re.compile("[\r\x85\u2028\u2029]")
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _PLAIN_TAGS: Final = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map")}
+WIDEST: Final = 110  # characters of a source line that are shown; longer ones are cut around the caret
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A position in a plan's text, counted from 1."""
+
+    name: str  # the file as the user named it
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    place: Place
+    text: str
+
+
+class Predicate(ValueError):
+    """A fault whose text goes on from the name of the value: "is empty; it needs a host"."""
+
+
+class AlreadyReported(ValueError):
+    """A value that cannot be read for a fault that has been noted elsewhere."""
+
+
+def sentence(subject: str, error: ValueError) -> str:
+    """What is wrong with a value: "select is empty", "maxtags: '0' is too little"."""
+    return f"{subject}{' ' if isinstance(error, Predicate) else ': '}{error}"
+
+
+class PlanFaults(PlanError):
+    """Every fault of a plan. Its text is the complete report."""
+
+    def __init__(self, faults: Iterable[Fault], source: str) -> None:
+        self.faults = tuple(sorted(set(faults)))
+        lines = source.split("\n")
+        super().__init__("\n".join(_told(fault, lines) for fault in self.faults))
+
+
+def _told(fault: Fault, lines: list[str]) -> str:
+    place = fault.place
+    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    column = min(place.column - 1, len(line))
+    start = max(0, column - WIDEST + 20) if len(line) > WIDEST else 0
+    shown = "".join(c if c.isprintable() else " " for c in line[start : start + WIDEST])
+    return f"{place}: {fault.text}\n    {shown}\n    {' ' * (column - start)}^"
 
 
 @dataclass(slots=True)
