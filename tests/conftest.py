@@ -19,7 +19,7 @@ from hypothesis import settings
 
 from tests.support import devices, leftovers, stalls
 
-pytest_plugins = ["tests.support.lab_fixtures", "tests.support.slave_fixtures", "tests.support.device_fixtures"]
+pytest_plugins = ["tests.support.fixtures"]
 
 settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample

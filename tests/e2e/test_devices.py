@@ -114,19 +114,9 @@ def test_of_two_runs_that_start_together_one_writes(tmp_path: Path, shm: Path) -
         assert [one.code in (0, 8) for one in ended] == [not one for one in barred], ended
 
 
-def test_zram_is_driven(tmp_path: Path) -> None:
-    control = Path("/sys/class/zram-control")
-    if not control.exists():
-        pytest.skip("this machine lacks zram")
-    number = (control / "hot_add").read_text().strip()
-    try:
-        Path(f"/sys/block/zram{number}/disksize").write_text("64M")
-        plan = a_plan(tmp_path, f"/dev/zram{number}")
-        done = run(plan, tmp_path / "runs", "--destroy", token(plan))
-        assert agreed(done)
-    finally:
-        Path(f"/sys/block/zram{number}/reset").write_text("1")
-        (control / "hot_remove").write_text(number)
+def test_zram_is_driven(tmp_path: Path, zram_lun: str) -> None:
+    plan = a_plan(tmp_path, zram_lun)
+    assert agreed(run(plan, tmp_path / "runs", "--destroy", token(plan)))
 
 
 def test_a_stall_in_the_last_second_does_not_hide(tmp_path: Path, faulty_lun: FaultFs) -> None:

@@ -6,7 +6,8 @@ import psutil
 import pytest
 
 from tests.support import lab as laboratory
-from tests.support.lab import Lab, Missing, run
+from tests.support.devices import Missing
+from tests.support.lab import Lab, run
 from tests.support.stand_in_slave import ask, opened
 
 pytestmark = pytest.mark.slow

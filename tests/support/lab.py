@@ -22,12 +22,9 @@ import psutil
 
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.support import leftovers
+from tests.support.devices import Missing
 
 START_S = 10.0
-
-
-class Missing(Exception):
-    """What this machine lacks for a lab."""
 
 
 @dataclass
