@@ -1,5 +1,6 @@
 /* Records the latencies of standard input in three series in turn, merges them, and prints the moments (in the order of
- * columns.h) and the buckets in use; then clears one and checks that it is as new. */
+ * columns.h), the percentiles 0.01 %, 50 %, 99 % and 99.99 %, and the buckets in use; then clears one and checks that it
+ * is as new. */
 #include "check.h"
 #include "record/histogram.h"
 
@@ -19,6 +20,10 @@ int main(void)
     printf("%llu %llu %llu %llu %llu %llu %llu\n", (unsigned long long)m[3].count, (unsigned long long)m[3].bytes,
            (unsigned long long)m[3].sum, (unsigned long long)m[3].squares_low, (unsigned long long)m[3].squares_high,
            (unsigned long long)m[3].min, (unsigned long long)m[3].max);
+    const uint32_t shares[] = {1, 5000, 9900, 9999};
+    for (int n = 0; n < 4; n++)
+        printf("%llu ", (unsigned long long)histogram_percentile(buckets[3], &m[3], shares[n]));
+    printf("\n");
     for (int b = 0; b < HISTOGRAM_BUCKETS; b++)
         if (buckets[3][b])
             printf("%d %llu\n", b, (unsigned long long)buckets[3][b]);

@@ -6,10 +6,12 @@ from collections import Counter
 from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.stats.histograms import MIDDLES_NS, percentile_buckets
 from ivypy.protocol import counters, histogram
 from ivypy.protocol.parameters import PARAMETERS
 from ivypy.slave.engine import _engine
@@ -87,7 +89,7 @@ def moments_by_hand(values: list[int]) -> list[int]:
 def test_moments_are_exact_and_merge_exactly(values: list[int]) -> None:
     lines = run("series", told=" ".join(map(str, values))).splitlines()
     assert list(map(int, lines[0].split())) == moments_by_hand(values)
-    buckets = {int(b): int(n) for b, n in (line.split() for line in lines[1:])}
+    buckets = {int(b): int(n) for b, n in (line.split() for line in lines[2:])}
     assert buckets == Counter(map(histogram.bucket_of, values))
 
 
@@ -97,6 +99,20 @@ def test_moments_of_any_values(values: list[int]) -> None:
     assert list(map(int, run("series", told=" ".join(map(str, values))).splitlines()[0].split())) == moments_by_hand(
         values
     )
+
+
+@settings(max_examples=40, deadline=None)  # a process each
+@given(st.lists(st.one_of(st.integers(0, 300), st.integers(10**6, 2**46)), min_size=1, max_size=60), st.integers(1, 9))
+@example([10**6], 100)
+@example([128, 129], 50)
+def test_percentiles_are_those_of_the_controller(values: list[int], times: int) -> None:
+    """In whole nanoseconds, and however few the values are."""
+    values = values * times
+    found = list(map(int, run("series", told=" ".join(map(str, values))).splitlines()[1].split()))
+    counts = np.bincount([histogram.bucket_of(value) for value in values], minlength=histogram.BUCKETS)
+    buckets, _ = percentile_buckets(counts[None], (0.0001, 0.5, 0.99, 0.9999))
+    middles = np.floor(MIDDLES_NS[buckets[:, 0]])
+    assert found == np.clip(middles, min(values), max(values)).astype(int).tolist()
 
 
 def test_no_conversion_is_by_accident() -> None:

@@ -156,18 +156,18 @@ static int take_part(struct engine *e, struct thread *t, const struct line *anch
 
 static void pack_thread(const struct thread *t, const struct part *p, int64_t *figures)
 {
+    struct moments gaps = {.count = p->gaps, .max = p->sums.harvest_gap_max}; /* what is known of these histograms */
+    struct moments late = {.count = p->late, .max = UINT64_MAX};
+
     figures[THREAD_CPU] = t->cpu;
     figures[THREAD_SWAPPED] = p->swapped;
     figures[THREAD_OVERRUNS] = (int64_t)p->sums.overruns;
     figures[THREAD_DISPATCH] = (int64_t)p->sums.dispatch;
     figures[THREAD_SWITCHOVER] = (int64_t)p->sums.switchover;
-    figures[THREAD_LATENESS_P50] =
-        (int64_t)histogram_percentile(p->lateness_buckets, p->lateness.count, p->lateness.max, 0.5);
-    figures[THREAD_LATENESS_P99] =
-        (int64_t)histogram_percentile(p->lateness_buckets, p->lateness.count, p->lateness.max, 0.99);
+    figures[THREAD_LATENESS_P50] = (int64_t)histogram_percentile(p->lateness_buckets, &p->lateness, 5000);
+    figures[THREAD_LATENESS_P99] = (int64_t)histogram_percentile(p->lateness_buckets, &p->lateness, 9900);
     figures[THREAD_LATENESS_MAX] = (int64_t)p->lateness.max;
-    figures[THREAD_POLL_GAP_P99] =
-        (int64_t)histogram_percentile(p->gap_buckets, p->gaps, p->sums.harvest_gap_max, 0.99);
+    figures[THREAD_POLL_GAP_P99] = (int64_t)histogram_percentile(p->gap_buckets, &gaps, 9900);
     figures[THREAD_POLL_GAP_MAX] = (int64_t)p->sums.harvest_gap_max;
     figures[THREAD_IN_SUBMIT] = (int64_t)p->sums.in_submit;
     figures[THREAD_SUBMIT_CALLS] = (int64_t)p->sums.submit_calls;
@@ -179,7 +179,7 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_CLOCK_ADJUSTMENT] = p->sums.anchor_correction;
     figures[THREAD_BUSY_WAIT] = (int64_t)p->sums.spun;
     figures[THREAD_REAP_DELAY_SUM] = (int64_t)p->sums.harvest_late;
-    figures[THREAD_REAP_DELAY_P99] = (int64_t)histogram_percentile(p->late_buckets, p->late, UINT64_MAX, 0.99);
+    figures[THREAD_REAP_DELAY_P99] = (int64_t)histogram_percentile(p->late_buckets, &late, 9900);
 }
 
 static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)

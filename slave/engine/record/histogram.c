@@ -1,6 +1,5 @@
 #include "histogram.h"
 
-#include <math.h>
 #include <string.h>
 
 void moments_clear(struct moments *m)
@@ -42,18 +41,18 @@ static uint64_t lower_edge(uint32_t bucket)
     return (uint64_t)(HISTOGRAM_PER_GROUP + offset) << (group - 1);
 }
 
-uint64_t histogram_percentile(const uint64_t *buckets, uint64_t count, uint64_t max, double share)
+uint64_t histogram_percentile(const uint64_t *buckets, const struct moments *m, uint32_t ten_thousandths)
 {
-    if (count == 0)
-        return 0;
-    uint64_t wanted = (uint64_t)ceil(share * (double)count), seen = 0;
+    uint64_t rank = (m->count * ten_thousandths + 9999) / 10000, seen = 0;
 
+    if (m->count == 0)
+        return 0;
     for (uint32_t b = 0; b < HISTOGRAM_BUCKETS; b++) {
         seen += buckets[b];
-        if (seen >= wanted && seen > 0) {
-            uint64_t middle = lower_edge(b) + (lower_edge(b + 1) - lower_edge(b)) / 2;
-            return middle < max ? middle : max;
+        if (seen >= rank && seen > 0) {
+            uint64_t middle = (lower_edge(b) + lower_edge(b + 1) - 1) / 2;
+            return middle < m->min ? m->min : middle < m->max ? middle : m->max;
         }
     }
-    return max;
+    return m->max;
 }

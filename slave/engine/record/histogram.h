@@ -64,7 +64,9 @@ void series_merge(struct moments *into, uint64_t *into_buckets, const struct mom
 /* Empties a series, touching only the buckets that it used. */
 void series_clear(struct moments *m, uint64_t *buckets);
 
-/* The middle of the bucket that holds the given share (0..1) of `count` values, not above `max`; 0 if empty. */
-uint64_t histogram_percentile(const uint64_t *buckets, uint64_t count, uint64_t max, double share);
+/* The percentile of `m->count` values, by the rule of master/stats/histograms.py (a test compares them): the middle of
+ * the bucket that holds the value of rank ceil(share x count), in whole nanoseconds, within [min, max]. 0 if empty;
+ * however few the values are, since a thread's own figures are of few. */
+uint64_t histogram_percentile(const uint64_t *buckets, const struct moments *m, uint32_t ten_thousandths);
 
 #endif
