@@ -14,10 +14,10 @@ from enum import StrEnum
 from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .decision import Cell, Edit, Measured, Row
+from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus, Sample, value_of
-from .observation import Interval
-from .pid import COLUMNS, Event, Loop, Pid, Range, Rules, loop_in
+from .observation import Observation
+from .pid import COLUMNS, Loop, Pid, PidEvent, PidRules, Range, loop_in
 from .steer import Orders
 
 LOW_SHARE = 0.02  # of the IOPS at max
@@ -25,7 +25,7 @@ HIGH_SHARE = 0.98  # the most that is paced: at capacity itself the backlog neve
 _SPARE = 1.2  # Poisson arrivals vary
 
 
-class End(StrEnum):
+class RangeEnd(StrEnum):
     """Of the range: where it is being measured."""
 
     MAX = "max"
@@ -39,12 +39,12 @@ class AutoPid:
     focus: Focus
     target: float
     instances: tuple[str, ...]
-    rules: Rules = field(default_factory=Rules)
+    rules: PidRules = field(default_factory=PidRules)
     settle: int = 1  # subintervals at each end that are not used
     look: int = 2  # subintervals at each end that are
-    stage: End = End.MAX
+    stage: RangeEnd = RangeEnd.MAX
     since: int = 0  # the subinterval with which the stage began
-    seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
+    seen: tuple[Observation, ...] = ()  # the stage's subintervals that are used
     capacity: Mapping[str, float] = field(default_factory=dict)  # IOPS at max, per instance
     at_max: Mapping[str, float | None] = field(default_factory=dict)  # the metric there
     low: Mapping[str, float] = field(default_factory=dict)  # IOPS of the low end, per instance
@@ -65,10 +65,10 @@ class AutoPid:
     def retargeted(self, targets: Mapping[str, float], number: int) -> "AutoPid":
         return replace(self, target=next(iter(targets.values()), self.target))
 
-    def opening(self) -> tuple[Edit, ...]:
-        return tuple(Edit(self.focus.rollup, name, None) for name in self.instances)
+    def opening(self) -> tuple[LoadEdit, ...]:
+        return tuple(LoadEdit(self.focus.rollup, name, None) for name in self.instances)
 
-    def after(self, interval: Interval) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
+    def after(self, interval: Observation) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
         if not interval.same_hosts:  # the range is that of the hosts that are left
             left = tuple(name for name in self.instances if name in interval.samples[self.focus])
             state = AutoPid(
@@ -86,16 +86,16 @@ class AutoPid:
             name: value_of([one.samples[self.focus][name] for one in seen], self.focus.fraction)
             for name in self.instances
         }
-        if self.stage is End.MAX:
+        if self.stage is RangeEnd.MAX:
             capacity = {name: self._achieved(seen, name) for name in self.instances}
             seeable = self._seeable_iops(interval.length_s)
             low = {name: max(LOW_SHARE * most, seeable) for name, most in capacity.items()}
             state = replace(
-                self, stage=End.LOW, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low
+                self, stage=RangeEnd.LOW, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low
             )
             if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
                 return state._blank(blank, interval, rows)
-            edits = tuple(Edit(self.focus.rollup, name, low[name]) for name in self.instances)
+            edits = tuple(LoadEdit(self.focus.rollup, name, low[name]) for name in self.instances)
             return state, Orders(edits, rows, say=say)
         return self._begun(found, interval.number + 1, rows)
 
@@ -107,7 +107,9 @@ class AutoPid:
         fraction = self.focus.fraction
         return 0.0 if fraction is None else _SPARE * fewest_ios(fraction) / length_s
 
-    def _blank(self, names: Sequence[str], interval: Interval, rows: tuple[Row, ...]) -> "tuple[Unreachable, Orders]":
+    def _blank(
+        self, names: Sequence[str], interval: Observation, rows: tuple[ControlRow, ...]
+    ) -> "tuple[Unreachable, Orders]":
         """Even the maximum has too few I/Os in a subinterval."""
         least, since = self._seeable_iops(interval.length_s), interval.number + 1
         most = min(self.capacity[name] for name in names)
@@ -119,7 +121,7 @@ class AutoPid:
         return Unreachable(self.focus, self.targets, since, why), Orders(rows=rows, measurable=since, say=why)
 
     def _begun(
-        self, at_low: Mapping[str, float | None], since: int, rows: tuple[Row, ...]
+        self, at_low: Mapping[str, float | None], since: int, rows: tuple[ControlRow, ...]
     ) -> "tuple[Pid | Unreachable, Orders]":
         """The controller over what was found, or why there can be none."""
 
@@ -148,11 +150,11 @@ class AutoPid:
         pid = Pid(self.focus, loops, self.rules, warmup=1, since=since)
         return pid, Orders(pid.opening(), rows, say="range found")
 
-    def _achieved(self, seen: tuple[Interval, ...], name: str) -> float:
+    def _achieved(self, seen: tuple[Observation, ...], name: str) -> float:
         done = sum(one.loads[self.focus.rollup][name].completed for one in seen)
         return done / sum(one.length_s for one in seen)
 
-    def _row(self, interval: Interval, name: str) -> Row:
+    def _row(self, interval: Observation, name: str) -> ControlRow:
         value = value_of([interval.samples[self.focus].get(name, Sample(0, 0))], self.focus.fraction)
         load = interval.loads[self.focus.rollup][name]
         cells: dict[str, Cell] = {
@@ -164,9 +166,9 @@ class AutoPid:
             "value": value,
             "achieved_iops": load.completed / interval.length_s,
             "backlog": load.backlog,
-            "event": (Event.FINDING_MAX if self.stage is End.MAX else Event.FINDING_LOW).value,
+            "event": (PidEvent.FINDING_MAX if self.stage is RangeEnd.MAX else PidEvent.FINDING_LOW).value,
         }
-        return Row("pid.csv", cells)
+        return ControlRow("pid.csv", cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,10 @@ class Unreachable:
     def retargeted(self, targets: Mapping[str, float], number: int) -> "Unreachable":
         return self
 
-    def opening(self) -> tuple[Edit, ...]:
+    def opening(self) -> tuple[LoadEdit, ...]:
         return ()
 
-    def after(self, interval: Interval) -> "tuple[Unreachable, Orders]":
+    def after(self, interval: Observation) -> "tuple[Unreachable, Orders]":
         return self, Orders(measurable=self.since, say=self.why)
 
     def judged(self, measured: Measured) -> Measured:

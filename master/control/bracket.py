@@ -12,7 +12,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from .probe import Answer, Probe
+from .probe import Probe, ProbeAnswer
 
 _LOWEST = 0.02  # of the IOPS at max: where "already fails at the lowest" is decided
 HIGHEST = 0.98  # and "never fails": at max itself no load is kept up with
@@ -34,7 +34,7 @@ class Bracket:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SearchBounds:
     """What bounds a search."""
 
     capacity: float  # IOPS at max
@@ -48,20 +48,20 @@ def bracket(probes: Sequence[Probe]) -> Bracket:
     """Highest pass and lowest fail; a later answer strikes out earlier ones that it contradicts or fails to repeat."""
     standing: list[Probe] = []
     for probe in probes:
-        if probe.answer is Answer.UNCLEAR:  # an answer whose side does not come again at the same load was chance
+        if probe.answer is ProbeAnswer.UNCLEAR:  # an answer whose side does not come again at the same load was chance
             standing = [one for one in standing if one.iops != probe.iops or one.above is probe.above]
             continue
         standing = [one for one in standing if not _contradict(one, probe)]
         standing.append(probe)
-    passes = [one for one in standing if one.answer is Answer.PASS]
-    fails = [one for one in standing if one.answer is Answer.FAIL]
+    passes = [one for one in standing if one.answer is ProbeAnswer.PASS]
+    fails = [one for one in standing if one.answer is ProbeAnswer.FAIL]
     return Bracket(
         max(passes, key=lambda one: one.iops, default=None), min(fails, key=lambda one: one.iops, default=None)
     )
 
 
 def _contradict(one: Probe, other: Probe) -> bool:
-    passed, failed = (one, other) if one.answer is Answer.PASS else (other, one)
+    passed, failed = (one, other) if one.answer is ProbeAnswer.PASS else (other, one)
     return one.answer is not other.answer and passed.iops >= failed.iops
 
 
@@ -101,7 +101,7 @@ def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
     return probe.iops, 1 / probe.value - 1 / target, probe.half_width / probe.value**2
 
 
-def next_load(probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
+def next_load(probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
     """The next probe's total IOPS; None when the search is over."""
     found = bracket(probes)
     if len(probes) + limits.maxima >= limits.most:
@@ -117,7 +117,7 @@ def next_load(probes: Sequence[Probe], target: float, limits: Limits) -> float |
     return _between(found, probes, target, limits)
 
 
-def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float | None:
+def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
     """Nothing has failed: by the curve, and after two passes to the highest load at once."""
     top = HIGHEST * limits.capacity
     if found.passed is None:
@@ -125,15 +125,15 @@ def _upward(found: Bracket, probes: Sequence[Probe], target: float, limits: Limi
         return max(limits.capacity * 0.5 ** (1 + unclear), min(limits.lowest, top))
     if found.passed.iops >= top * (1 - 1e-9):
         return None
-    passes = sum(one.answer is Answer.PASS for one in probes)
+    passes = sum(one.answer is ProbeAnswer.PASS for one in probes)
     wanted = expected(probes, target, limits.capacity)
-    unclear_above = any(one.answer is Answer.UNCLEAR and one.iops > found.passed.iops for one in probes)
+    unclear_above = any(one.answer is ProbeAnswer.UNCLEAR and one.iops > found.passed.iops for one in probes)
     if wanted is None or passes > 2 or unclear_above:
         return top
     return min(wanted * (1 + _BESIDE * limits.resolution), top)  # a little too high: a fail is what is missing
 
 
-def _downward(failed: Probe, probes: Sequence[Probe], limits: Limits) -> float | None:
+def _downward(failed: Probe, probes: Sequence[Probe], limits: SearchBounds) -> float | None:
     """Nothing has passed: by ever larger strides to the lowest load."""
     bottom = max(_LOWEST * limits.capacity, limits.lowest)
     lowest = min(one.iops for one in probes)
@@ -143,18 +143,18 @@ def _downward(failed: Probe, probes: Sequence[Probe], limits: Limits) -> float |
     return bottom if lowest < 4 * bottom else max(bottom, lowest / 3)
 
 
-def _spent(found: Bracket, probes: Sequence[Probe], limits: Limits) -> bool:
+def _spent(found: Bracket, probes: Sequence[Probe], limits: SearchBounds) -> bool:
     """Only the repetition of the lowest fail is still affordable."""
     return len(probes) + limits.maxima + 1 >= limits.most
 
 
-def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Limits) -> float:
+def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float:
     assert found.passed is not None and found.failed is not None
     low, high = found.passed.iops, found.failed.iops
     wanted = expected(probes, target, limits.capacity)
     if wanted is None or _slow(probes):
         wanted = sqrt(low * high)
-    unclear = [one.iops for one in probes if one.answer is Answer.UNCLEAR and low < one.iops < high]
+    unclear = [one.iops for one in probes if one.answer is ProbeAnswer.UNCLEAR and low < one.iops < high]
     beside = _BESIDE * limits.resolution
     if unclear:  # far enough from what was unclear to be clear, on the wider side
         beside = _clear_of(found, probes, unclear, limits)
@@ -170,7 +170,7 @@ def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Lim
     return min(max(wanted, low + margin), high - margin)
 
 
-def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: Limits) -> float:
+def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: SearchBounds) -> float:
     """How far beside unclear loads, as a share, an answer is to be expected: their half-width over the curve's slope.
 
     The slope of ln(metric) over ln(load) is the bracket's; where that is not known, the resolution, doubled each time.
@@ -187,5 +187,5 @@ def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float],
 
 def _slow(probes: Sequence[Probe]) -> bool:
     """Three answers alike in a row: one end is stuck, so halve."""
-    answers = [one.answer for one in probes if one.answer is not Answer.UNCLEAR][-3:]
+    answers = [one.answer for one in probes if one.answer is not ProbeAnswer.UNCLEAR][-3:]
     return len(answers) == 3 and len(set(answers)) == 1

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from ..text.relative import OfStep
 from .autopid import AutoPid
 from .check import blank_fault, stairs
-from .decide import Judge, State
+from .decide import ControlState, MeasurementState
 from .fixed import Fixed
 from .measure import Measure
-from .pid import Pid, Range, Rules, pid
+from .pid import Pid, PidRules, Range, pid
 from .search import Find
 from .slo import Watched
 from .spec import Calibration, ControlSpec, FindSpec, FixedSpec, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
@@ -24,18 +24,18 @@ Reached = Callable[[str, str, str], float]  # step, rollup type, rollup instance
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RunFacts:
     """What a run knows when a step begins."""
 
     instances: Mapping[str, Sequence[str]]  # rollup type: its instances
     reached: Reached
 
 
-def state_of(spec: ControlSpec, known: Known) -> State:
+def state_of(spec: ControlSpec, known: RunFacts) -> ControlState:
     """The state that a step begins with. Raises what `known.reached` raises, and ValueError for loads that do not fit
     each other now that they are known."""
     judge = _judge(spec)
-    state: State
+    state: ControlState
     match spec.load:
         case None:
             state = judge
@@ -56,7 +56,7 @@ def _refuse(sentences: Iterable[str]) -> None:
         raise ValueError(text)
 
 
-def _judge(spec: ControlSpec) -> Judge:
+def _judge(spec: ControlSpec) -> MeasurementState:
     match spec.measurement:
         case FixedSpec(subintervals):
             return Fixed(spec.warmup, subintervals)
@@ -66,8 +66,8 @@ def _judge(spec: ControlSpec) -> Judge:
             return Steady(steady, steady.ramp or spec.warmup)
 
 
-def _steer(held: PidSpec, spec: ControlSpec, known: Known) -> Pid | AutoPid:
-    names, rules = tuple(known.instances[held.focus.rollup]), Rules(tolerance=spec.tolerance)
+def _steer(held: PidSpec, spec: ControlSpec, known: RunFacts) -> Pid | AutoPid:
+    names, rules = tuple(known.instances[held.focus.rollup]), PidRules(tolerance=spec.tolerance)
     if held.calibration is None:
         return AutoPid(held.focus, held.target, names, rules)
     ranges = {name: _range(held.calibration, held.focus.rollup, name, known) for name in names}
@@ -79,16 +79,16 @@ def _steer(held: PidSpec, spec: ControlSpec, known: Known) -> Pid | AutoPid:
     return pid(held.focus, held.target, ranges, rules, warmup=max(1, spec.warmup))
 
 
-def _range(ends: Calibration, rollup: str, name: str, known: Known) -> Range:
+def _range(ends: Calibration, rollup: str, name: str, known: RunFacts) -> Range:
     low, high = (_level(level, rollup, name, known) for level in (ends.low_iops, ends.high_iops))
     return Range(low, high, ends.low_target, ends.high_target)
 
 
-def _level(level: Level, rollup: str, name: str, known: Known) -> float:
+def _level(level: Level, rollup: str, name: str, known: RunFacts) -> float:
     return level.fraction * known.reached(level.step, rollup, name) if isinstance(level, OfStep) else level
 
 
-def _with_numbers(climbed: StaircaseSpec, known: Known) -> StaircaseSpec:
+def _with_numbers(climbed: StaircaseSpec, known: RunFacts) -> StaircaseSpec:
     """The same staircase, with numbers in the place of references to steps."""
 
     def number(level: Level | None) -> float | None:

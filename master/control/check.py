@@ -13,7 +13,7 @@ from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from ..text.units import format_fraction
-from .choices import Window
+from .choices import WindowChoice
 from .focus import Focus
 from .measure import FEWEST_EFFECTIVE
 from .observe import FOCUS_METRICS, RATES
@@ -83,7 +83,7 @@ def measure_faults(spec: MeasureSpec, subinterval_s: float, warmup_s: float = 0.
         yield "accuracy", f"accuracy is {format_fraction(spec.accuracy)}; it must be above 0"
     if not 0 < spec.confidence < 1:
         yield "confidence", f"confidence is {format_fraction(spec.confidence)}; it must be between 0 and 100%"
-    fewest = FEWEST_EFFECTIVE * subinterval_s if spec.window is Window.LONGEST else 2 * subinterval_s
+    fewest = FEWEST_EFFECTIVE * subinterval_s if spec.window is WindowChoice.LONGEST else 2 * subinterval_s
     least_s = warmup_s + max(spec.min_s, fewest)
     if spec.timeout_s < least_s:
         warmup = f", {warmup_s:g} s of it warmup" if warmup_s else ""

@@ -30,7 +30,7 @@ LATENCIES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99")  # of
 USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
 
 
-class Window(StrEnum):
+class WindowChoice(StrEnum):
     """Which window `measure` looks at."""
 
     LONGEST = "longest"

@@ -12,10 +12,10 @@ from typing import Protocol
 
 from .decision import Decision, Measured
 from .focus import Focus
-from .observation import Interval
+from .observation import Observation
 
 
-class State(Protocol):
+class ControlState(Protocol):
     """Anything that can decide: fixed time, measure, steady state, and what steers the load around them."""
 
     @property
@@ -30,14 +30,14 @@ class State(Protocol):
 
     def opening(self) -> Decision: ...
 
-    def after(self, interval: Interval) -> "tuple[State, Decision]": ...
+    def after(self, interval: Observation) -> "tuple[ControlState, Decision]": ...
 
     def cut_short(self, number: int) -> Measured:
         """What is measured where the step ends unasked behind subinterval `number`, the last that was handed in."""
         ...
 
 
-class Judge(Protocol):
+class MeasurementState(Protocol):
     """A state that only decides when a measurement is good, so that others may run it under loads of their own."""
 
     @property
@@ -53,24 +53,24 @@ class Judge(Protocol):
 
     def opening(self) -> Decision: ...
 
-    def after(self, interval: Interval) -> "tuple[Judge, Decision]": ...
+    def after(self, interval: Observation) -> "tuple[MeasurementState, Decision]": ...
 
     def cut_short(self, number: int) -> Measured: ...
 
-    def restarted(self, at: int) -> "Judge":
+    def restarted(self, at: int) -> "MeasurementState":
         """The same judge with all before subinterval `at` forgotten, except when it began: its timeout runs on."""
         ...
 
-    def begun(self, since: int) -> "Judge":
+    def begun(self, since: int) -> "MeasurementState":
         """The same judge as new, beginning with subinterval `since`: its warmup and its timeout count from there."""
         ...
 
 
-def opening(state: State) -> Decision:
+def opening(state: ControlState) -> Decision:
     """What holds before the first subinterval."""
     return state.opening()
 
 
-def decide(state: State, interval: Interval) -> tuple[State, Decision]:
+def decide(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
     """What follows from one more closed subinterval."""
     return state.after(interval)

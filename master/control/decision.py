@@ -12,7 +12,7 @@ Cell = str | int | float | bool | None  # None is an empty cell
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class LoadEdit:
     """Set the total IOPS of one rollup instance; it is divided over its workload instances as the plan says."""
 
     rollup: str
@@ -21,7 +21,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ControlRow:
     """One row of `file` in the step's folder; each decision is explained by its rows."""
 
     file: str  # "measure.csv"
@@ -86,8 +86,8 @@ class Decision:
     """`next_phase` is of the subinterval that is already running; TAIL ends the step after it."""
 
     next_phase: Phase
-    edits: tuple[Edit, ...] = ()  # sent now, in force within the running subinterval
-    rows: tuple[Row, ...] = ()
+    edits: tuple[LoadEdit, ...] = ()  # sent now, in force within the running subinterval
+    rows: tuple[ControlRow, ...] = ()
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # how a steady-state criterion stands: the content of steady.json

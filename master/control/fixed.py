@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..verdicts import Finding, Reason
 from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
-from .observation import Interval, Phase
+from .observation import Observation, Phase
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Fixed:
     def begun(self, since: int) -> "Fixed":
         return Fixed(self.warmup, self.measurement, since)
 
-    def after(self, interval: Interval) -> "tuple[Fixed, Decision]":
+    def after(self, interval: Observation) -> "tuple[Fixed, Decision]":
         now = interval.number
         state = self
         if now >= self.first and interval.edited:

@@ -16,11 +16,11 @@ from ..stats.autocorrelation import FLOATS
 from ..stats.trend import trend_probabilities
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
-from .choices import Window
-from .decision import Decision, Measured, Row, interrupted, shortened
+from .choices import WindowChoice
+from .decision import ControlRow, Decision, Measured, interrupted, shortened
 from .estimate import Estimate, estimates
 from .focus import Focus, Sample, blank_window
-from .observation import Interval, Phase
+from .observation import Observation, Phase
 from .sample_matrix import Columns, columns, sums_of
 from .spec import MeasureSpec
 
@@ -32,7 +32,7 @@ _DROPS = 10  # a trend drops the beginning in tenths of the window
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WindowPart:
     """One subinterval's share of a window."""
 
     number: int
@@ -46,7 +46,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class WindowCheck:
     """What one window comes to."""
 
     first: int
@@ -69,8 +69,8 @@ class Measure:
     since: int = 0  # the subinterval with which the step, or the tread, began
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be measured, once something has moved it
-    parts: tuple[Part, ...] = ()
-    best: Judgement | None = None
+    parts: tuple[WindowPart, ...] = ()
+    best: WindowCheck | None = None
 
     @property
     def first(self) -> int:
@@ -94,13 +94,13 @@ class Measure:
     def begun(self, since: int) -> "Measure":
         return Measure(self.spec, self.warmup, since)
 
-    def after(self, interval: Interval) -> "tuple[Measure, Decision]":
+    def after(self, interval: Observation) -> "tuple[Measure, Decision]":
         state = self._with(interval)
         last = interval.number
         judgement = judge(self.spec, state.parts)
         if judgement and (state.best is None or judgement.shortfall < state.best.shortfall):
             state = replace(state, best=judgement)
-        rows = (Row("measure.csv", _cells(last, judgement, state)),) if judgement else ()
+        rows = (ControlRow("measure.csv", _cells(last, judgement, state)),) if judgement else ()
         if judgement and judgement.passed:
             measured = Measured(judgement.first, judgement.last)
             return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(judgement))
@@ -111,7 +111,7 @@ class Measure:
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number)) if self.parts else interrupted(number)
 
-    def _with(self, interval: Interval) -> "Measure":
+    def _with(self, interval: Observation) -> "Measure":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
         if interval.number < state.first:
             return state
@@ -119,7 +119,7 @@ class Measure:
             return state.restarted(interval.number + 1)
         if not interval.same_hosts:
             state = state.restarted(interval.number)
-        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[self.spec.focus])
+        part = WindowPart(interval.number, interval.end_s, interval.length_s, interval.samples[self.spec.focus])
         return replace(state, parts=(*state.parts, part))
 
     def _phase(self, number: int) -> Phase:
@@ -133,7 +133,7 @@ class Measure:
             return Measured(begin, last, findings=(why,))
         return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, told(best, self.spec)),))
 
-    def _say(self, judgement: Judgement | None) -> str:
+    def _say(self, judgement: WindowCheck | None) -> str:
         if not self.parts:
             return ""
         if judgement is None:
@@ -142,7 +142,7 @@ class Measure:
         return told(judgement, self.spec) + ("" if left is None else f", about {max(left, 0):.0f} s more")
 
 
-def unjudged(spec: MeasureSpec, parts: tuple[Part, ...]) -> str:
+def unjudged(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
     """Why `judge` says nothing of these parts, for people."""
     fewest = _fewest(spec)
     if len(parts) < fewest:
@@ -150,7 +150,7 @@ def unjudged(spec: MeasureSpec, parts: tuple[Part, ...]) -> str:
     return f"a trend in every window of {fewest} subintervals and more"
 
 
-def told(judgement: Judgement, spec: MeasureSpec) -> str:
+def told(judgement: WindowCheck, spec: MeasureSpec) -> str:
     """How a window stands, for people: what it lacks first."""
     got = judgement.estimate
     if got is None:
@@ -163,11 +163,11 @@ def told(judgement: Judgement, spec: MeasureSpec) -> str:
     return f"{spec.focus.metric} of {judgement.worst} {', '.join([width, *more])}"
 
 
-def lacking(judgement: Judgement, spec: MeasureSpec) -> list[str]:
+def lacking(judgement: WindowCheck, spec: MeasureSpec) -> list[str]:
     """What keeps a window from passing beside the half-width, for people."""
     found = []
     got = judgement.estimate
-    if got and spec.window is Window.LONGEST and got.effective < FEWEST_EFFECTIVE:
+    if got and spec.window is WindowChoice.LONGEST and got.effective < FEWEST_EFFECTIVE:
         found.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
     if not _long_enough(judgement.length_s, spec):
         found.append(f"{judgement.length_s:.4g} of {spec.min_s:g} s")
@@ -176,16 +176,16 @@ def lacking(judgement: Judgement, spec: MeasureSpec) -> list[str]:
 
 def _fewest(spec: MeasureSpec) -> int:
     """Subintervals of the shortest window that is judged."""
-    return FEWEST_SUBINTERVALS if spec.window is Window.LONGEST else 2
+    return FEWEST_SUBINTERVALS if spec.window is WindowChoice.LONGEST else 2
 
 
 def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
     return length_s >= spec.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
 
 
-def judge(spec: MeasureSpec, parts: tuple[Part, ...]) -> Judgement | None:
+def judge(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:
     """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
-    shortest = spec.window is Window.SHORTEST
+    shortest = spec.window is WindowChoice.SHORTEST
     if len(parts) < _fewest(spec) or not parts[-1].samples:
         return None
     everything = _columns(spec, parts)
@@ -201,7 +201,7 @@ def judge(spec: MeasureSpec, parts: tuple[Part, ...]) -> Judgement | None:
     return _judged(spec, parts, everything.since(start))
 
 
-def _columns(spec: MeasureSpec, parts: tuple[Part, ...]) -> Columns:
+def _columns(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> Columns:
     """What the parts hold of every instance."""
     names = parts[-1].samples
     percentile = spec.focus.fraction is not None
@@ -216,9 +216,9 @@ def _trending(window: Columns) -> bool:
     return bool((trend_probabilities(series, below) < below).any())
 
 
-def _judged(spec: MeasureSpec, parts: tuple[Part, ...], window: Columns) -> Judgement:
+def _judged(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: Columns) -> WindowCheck:
     """What a window, which ends with the last part, comes to, every instance taken together."""
-    longest = spec.window is Window.LONGEST
+    longest = spec.window is WindowChoice.LONGEST
     got = estimates(window, spec.confidence, spec.correction)
     if longest:
         got = replace(got, half_widths=got.half_widths * LOOKING)
@@ -230,28 +230,30 @@ def _judged(spec: MeasureSpec, parts: tuple[Part, ...], window: Columns) -> Judg
     inside = parts[-got.subintervals :]
     length_s = sum(part.length_s for part in inside)
     passed = passing == instances and _long_enough(length_s, spec)
-    return Judgement(
+    return WindowCheck(
         inside[0].number, inside[-1].number, [*parts[-1].samples][worst], got[worst], float(short[worst]), passing,
         instances, length_s, passed,
     )  # fmt: skip
 
 
-def remaining_s(judgement: Judgement, spec: MeasureSpec) -> float | None:
+def remaining_s(judgement: WindowCheck, spec: MeasureSpec) -> float | None:
     """Seconds until the goal at the present rate: widths shrink with the root of time; None where that is unknown."""
     if judgement.estimate is None or not 0 < judgement.shortfall < inf:
         return None
     return max(judgement.length_s * judgement.shortfall**2, spec.min_s) - judgement.length_s
 
 
-def _cells(subinterval: int, judgement: Judgement, state: Measure) -> dict[str, str | int | float | bool | None]:
-    got = judgement.estimate
+def _cells(subinterval: int, judgement: WindowCheck, state: Measure) -> dict[str, str | int | float | bool | None]:
+    got, longest = judgement.estimate, state.spec.window is WindowChoice.LONGEST
     finite = got is not None and got.half_width < inf
     return {
         "subinterval": subinterval,
         "window": state.spec.window.value,
         "first_subinterval": judgement.first,
         "last_subinterval": judgement.last,
-        "dropped_for_trend": judgement.first - state.parts[0].number if state.spec.window is Window.LONGEST else None,
+        "dropped_for_trend": judgement.first - state.parts[0].number
+        if state.spec.window is WindowChoice.LONGEST
+        else None,
         "metric": state.spec.focus.metric,
         "worst_instance": judgement.worst,
         "value": got.value if got else None,

@@ -22,7 +22,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class InstanceLoad:
     """What one rollup instance was asked to do in a subinterval, and what came of it."""
 
     due: int  # I/Os that fell due
@@ -44,7 +44,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class Observation:
     """One closed subinterval of a step, as barrier 1 hands it over."""
 
     number: int  # in the step, from 0
@@ -53,8 +53,8 @@ class Interval:
     phase: Phase  # what it was announced as
     same_hosts: bool = True  # as before, at first those told to go; false also where a result is missing
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
-    samples: Mapping[Focus, Mapping[str, Sample]] = field(default_factory=dict)  # by focus, then by rollup instance
-    loads: Mapping[str, Mapping[str, Load]] = field(default_factory=dict)  # by rollup type, then by rollup instance
+    samples: Mapping[Focus, Mapping[str, Sample]] = field(default_factory=dict)  # by focus and rollup instance
+    loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
 
     @property

@@ -15,14 +15,14 @@ from ...protocol.counters import Count
 from ..rollup.arrays import Floats, Merged
 from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
 from ..rollup.instances import RollupInstance, Rollups
-from ..rollup.merge import Interval as Merge
+from ..rollup.merge import Interval
 from ..rollup.metrics import METRICS
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
 from ..stats.histograms import NS_PER_US
 from .focus import Focus, Sample, value_of
-from .observation import Interval, Load, Phase
+from .observation import InstanceLoad, Observation, Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
 RATES: Final = ("iops", "mib_per_s")
@@ -48,7 +48,7 @@ def focus_on(metric: str, rollup: str = "all") -> Focus:
 
 
 def observe(
-    closed: Merge,
+    closed: Interval,
     settings: Settings,
     focuses: Iterable[Focus],
     start_s: float,
@@ -56,13 +56,13 @@ def observe(
     phase: Phase,
     same_hosts: bool,
     edited: bool,
-) -> Interval:
+) -> Observation:
     """What control sees of a closed subinterval; `settings`: in force at its end. The rest is as Interval says."""
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
     samples, loads = observed(_figures(closed.merged), layout.rollups, focuses, surged)
-    return Interval(closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding)
+    return Observation(closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding)
 
 
 def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:
@@ -87,7 +87,7 @@ def _figures(merged: Merged) -> Figures:
 
 def observed(
     figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
-) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, Load]]]:
+) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, InstanceLoad]]]:
     """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval.
 
     Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
@@ -122,7 +122,7 @@ def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance])
     return {one.name: _histogram(latency, one.row, bool(shown[one.row])) for one in instances}
 
 
-def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray[np.bool_]) -> dict[str, Load]:
+def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray[np.bool_]) -> dict[str, InstanceLoad]:
     """What each of a rollup type's instances was asked to do, by name."""
     columns: list[Floats] = [
         figures.counter(Count.DUE),
@@ -134,7 +134,7 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
     found = {}
     for one in instances:
         due, completed, backlog, in_flight, failed = (int(column[one.row]) for column in columns)
-        found[one.name] = Load(due, completed, backlog, in_flight, failed, bool(surged[one.row]))
+        found[one.name] = InstanceLoad(due, completed, backlog, in_flight, failed, bool(surged[one.row]))
     return found
 
 

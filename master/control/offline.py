@@ -13,7 +13,7 @@ from ..stats.autocorrelation import FLOATS
 from .choices import Rule
 from .criteria import Criterion, Score, score
 from .focus import Sample
-from .measure import Part, judge
+from .measure import WindowPart, judge
 from .spec import CONFIDENCE, MeasureSpec
 
 _ONE = ""  # the name of the series, where instances are asked for
@@ -30,7 +30,7 @@ class Attained:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class ValueSeries:
     """Values that were taken one after the other; None where there is none."""
 
     starts_s: Sequence[float]
@@ -40,7 +40,7 @@ class Series:
 
 def first_attained(
     criterion: Criterion,
-    series: Series,
+    series: ValueSeries,
     ramp_s: float = 0.0,
     breaks: Sequence[int] = (),
     confidence: float = CONFIDENCE,
@@ -86,7 +86,7 @@ def _by_t(
     spec = MeasureSpec(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
     rows = zip(starts, lengths, values, strict=True)
     parts = tuple(
-        Part(place, start + length, length, {_ONE: Sample(value * length, length)})
+        WindowPart(place, start + length, length, {_ONE: Sample(value * length, length)})
         for place, (start, length, value) in enumerate(rows)
     )
     found = judge(spec, parts)

@@ -23,9 +23,9 @@ from ..rollup.overload import DEFAULT_TOLERANCE, SURGE, allowed
 from ..stats.confidence import half_width
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .decision import Cell, Edit, Measured, Row
+from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus, blank_subinterval
-from .observation import Interval, Load
+from .observation import InstanceLoad, Observation
 from .steer import Orders
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
@@ -55,7 +55,7 @@ COLUMNS = (
 )  # of pid.csv
 
 
-class Event(StrEnum):
+class PidEvent(StrEnum):
     """What a subinterval did to a loop, as pid.csv has it."""
 
     NONE = ""
@@ -108,7 +108,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class PidRules:
     """When the gain steps, and what counts as an overload."""
 
     gain_step: float = 2.0
@@ -138,11 +138,11 @@ class Loop:
     gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
     at_bound: int = -1  # the first subinterval that was wholly at the bound on which it ran up without crossing
     backlog: int = 0
-    event: Event = Event.NONE  # what happened last
+    event: PidEvent = PidEvent.NONE  # what happened last
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class TargetCheck:
     """One instance's target, as a check of a measurement."""
 
     focus: Focus
@@ -175,7 +175,7 @@ class Pid:
 
     focus: Focus
     loops: Mapping[str, Loop]
-    rules: Rules = field(default_factory=Rules)
+    rules: PidRules = field(default_factory=PidRules)
     warmup: int = 1  # subintervals before the first move
     since: int = 0
     gone: frozenset[str] = frozenset()  # instances without a host: they stand still, and nobody waits for them
@@ -185,8 +185,8 @@ class Pid:
     def focuses(self) -> tuple[Focus, ...]:
         return (self.focus,)
 
-    def opening(self) -> tuple[Edit, ...]:
-        return tuple(Edit(self.focus.rollup, name, loop.iops) for name, loop in self.loops.items())
+    def opening(self) -> tuple[LoadEdit, ...]:
+        return tuple(LoadEdit(self.focus.rollup, name, loop.iops) for name, loop in self.loops.items())
 
     @property
     def targets(self) -> Mapping[str, float]:
@@ -208,7 +208,7 @@ class Pid:
         }
         return replace(self, loops=loops)
 
-    def after(self, interval: Interval) -> "tuple[Pid, Orders]":
+    def after(self, interval: Observation) -> "tuple[Pid, Orders]":
         if interval.number < self.since + self.warmup:
             return self, Orders(() if interval.same_hosts else self.opening(), say="warming up")
         loops, rows, errors = dict(self.loops), [], {}
@@ -217,16 +217,16 @@ class Pid:
             if name not in present:
                 continue
             value = interval.value(self.focus, name)
-            load = interval.loads.get(self.focus.rollup, {}).get(name, Load(0, 0, 0))
+            load = interval.loads.get(self.focus.rollup, {}).get(name, InstanceLoad(0, 0, 0))
             error, after = _moved(loop, value, load, interval.number, self.rules)
             loops[name] = after
             if value is not None:
                 errors[name] = value / loop.target - 1
-            rows.append(Row("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
+            rows.append(ControlRow("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
         gone = frozenset(name for name in loops if name not in present)
         state = replace(self, loops=loops, gone=gone, errors=(*self.errors, (interval.number, errors)))
         edits = tuple(
-            Edit(self.focus.rollup, name, loop.iops)
+            LoadEdit(self.focus.rollup, name, loop.iops)
             for name, loop in loops.items()
             if name in present and (loop.iops != self.loops[name].iops or not interval.same_hosts)
         )
@@ -239,7 +239,9 @@ class Pid:
         for name, loop in self._present().items():
             doubt = _doubt([errors[name] for errors in window if name in errors])
             aims.append(
-                Aim(self.focus, name, loop.target, self.rules.held, doubt, loop.iops, loop.event is Event.CLAMPED)
+                TargetCheck(
+                    self.focus, name, loop.target, self.rules.held, doubt, loop.iops, loop.event is PidEvent.CLAMPED
+                )
             )
         return replace(measured, checks=(*measured.checks, *aims))
 
@@ -249,11 +251,11 @@ class Pid:
     def _measurable(self) -> int | None:
         """Behind the last gain step of any instance, once each has crossed its target, or stands where it must stay."""
         loops = self._present().values()
-        if all(loop.crossed or loop.event is Event.CLAMPED for loop in loops):
+        if all(loop.crossed or loop.event is PidEvent.CLAMPED for loop in loops):
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
-    def _say(self, interval: Interval, errors: Mapping[str, float]) -> str:
+    def _say(self, interval: Observation, errors: Mapping[str, float]) -> str:
         blank = next((name for name in self._present() if name not in errors), None)
         if blank is not None:
             return blank_subinterval(self.focus, blank, interval.samples[self.focus][blank])
@@ -263,7 +265,14 @@ class Pid:
         return f"{metric} of {name} {value}, {errors[name]:+.1%} from its target of {target}, at {loop.iops:.6g} IOPS"
 
     def _cells(
-        self, interval: Interval, name: str, before: Loop, after: Loop, value: float | None, error: float, load: Load
+        self,
+        interval: Observation,
+        name: str,
+        before: Loop,
+        after: Loop,
+        value: float | None,
+        error: float,
+        load: InstanceLoad,
     ) -> dict[str, Cell]:
         values: tuple[Cell, ...] = (
             interval.number,
@@ -291,17 +300,17 @@ def pid(
     focus: Focus,
     target: float,
     ranges: Mapping[str, Range],
-    rules: Rules | None = None,
+    rules: PidRules | None = None,
     warmup: int = 1,
     since: int = 0,
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
-    rules = rules or Rules()
+    rules = rules or PidRules()
     loops = {name: loop_in(one, target, rules) for name, one in ranges.items()}
     return Pid(focus, loops, rules, warmup, since)
 
 
-def loop_in(range: Range, target: float, rules: Rules) -> Loop:
+def loop_in(range: Range, target: float, rules: PidRules) -> Loop:
     """A new loop: the start on the calibration's line, the gain its slope (1 where that is not known)."""
     start = range.start(target)
     gain = 1 / max(range.slope or 1.0, 0.2)
@@ -321,16 +330,16 @@ def _set_out(loop: Loop, target: float, number: int) -> Loop:
     )  # fmt: skip
 
 
-def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rules) -> tuple[float, Loop]:
+def _moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rules: PidRules) -> tuple[float, Loop]:
     """(error, the loop after its move) of one subinterval."""
     grew = load.backlog - loop.backlog
     behind = grew > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
     draining = loop.backlog > 0 and not behind and load.backlog > 0
-    loop = replace(loop, backlog=load.backlog, event=Event.NONE)
+    loop = replace(loop, backlog=load.backlog, event=PidEvent.NONE)
     if draining and load.backlog <= 0.75 * (load.backlog - grew):
-        return 0.0, replace(loop, event=Event.DRAINING)  # response times now are of I/Os that fell due before
+        return 0.0, replace(loop, event=PidEvent.DRAINING)  # response times now are of I/Os that fell due before
     if value is None and not behind:
-        return 0.0, replace(loop, event=Event.BLANK)
+        return 0.0, replace(loop, event=PidEvent.BLANK)
     error = (
         _FARTHEST
         if not value
@@ -347,13 +356,13 @@ def _moved(loop: Loop, value: float | None, load: Load, number: int, rules: Rule
     return error, moved
 
 
-def _piles_up(load: Load, tolerance: float) -> bool:
+def _piles_up(load: InstanceLoad, tolerance: float) -> bool:
     """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
     most = allowed(load.due, tolerance, load.in_flight, 0, 1)
     return load.surged or load.growth > max(float(most), SURGE * (load.owed - load.growth))
 
 
-def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[Loop, float]:
+def _gain_stepped(loop: Loop, error: float, number: int, rules: PidRules) -> tuple[Loop, float]:
     """The loop with its gain stepped, if this error asks for it, and the gain to move by."""
     direction = -copysign(1.0, error) if error else loop.direction
     here = log(loop.iops)
@@ -365,7 +374,7 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
         gain = max(loop.gain / rules.gain_step, loop.least_gain)
         if gain == loop.gain:
             return loop, gain
-        return replace(loop, gain=gain, reduced=True, gain_changed=number, event=Event.GAIN_DOWN), gain
+        return replace(loop, gain=gain, reduced=True, gain_changed=number, event=PidEvent.GAIN_DOWN), gain
     loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
     far = way > _CHANGED * rules.max_ripple
     patient = 2 * rules.max_monotone if loop.reduced else rules.max_monotone
@@ -373,7 +382,7 @@ def _gain_stepped(loop: Loop, error: float, number: int, rules: Rules) -> tuple[
         return replace(loop, monotone=0), loop.gain  # it cannot move on, whatever the gain
     if loop.monotone >= patient and (far or not loop.reduced) and abs(loop.gain * error) < _LONGEST_STEP / 2:
         gain = loop.gain * rules.gain_step
-        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event=Event.GAIN_UP), gain
+        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event=PidEvent.GAIN_UP), gain
     return loop, loop.gain
 
 
@@ -387,4 +396,4 @@ def _stepped(loop: Loop, step: float) -> Loop:
     low, high = log(loop.range.low_iops), log(loop.range.high_iops)
     clamped = not low <= wanted <= high
     iops = exp(min(max(wanted, low), high))
-    return replace(loop, iops=iops, event=Event.CLAMPED if clamped and loop.event is Event.NONE else loop.event)
+    return replace(loop, iops=iops, event=PidEvent.CLAMPED if clamped and loop.event is PidEvent.NONE else loop.event)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..rollup.overload import account, kept_up
 from .estimate import Estimate, estimates
-from .observation import Interval
+from .observation import Observation
 from .sample_matrix import columns_of
 from .spec import FindSpec
 
@@ -23,7 +23,7 @@ _EARLY = 20.0  # times the tolerance: what two subintervals show
 _DOUBT = 1.0  # widths grow by this over the effective samples: in a short series even the correlation is uncertain
 
 
-class Answer(StrEnum):
+class ProbeAnswer(StrEnum):
     PASS = "pass"
     FAIL = "fail"
     UNCLEAR = "unclear"
@@ -35,7 +35,7 @@ class Probe:
 
     iops: float  # total, as set
     achieved: float
-    answer: Answer
+    answer: ProbeAnswer
     value: float | None  # of the instance that is furthest from passing
     half_width: float | None
     instance: str
@@ -45,17 +45,17 @@ class Probe:
     above: bool = False  # its value is above the target, however surely
 
 
-def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Interval]) -> Probe | None:
+def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Observation]) -> Probe | None:
     """The probe's answer, or None to go on; `seen` are its subintervals so far."""
     behind = _falls_behind(tolerance, seen)
     if len(seen) < FEWEST and not behind:
         return None
     worst, instance = _worst(spec, seen)
-    answer = Answer.FAIL if behind else _answer(spec, worst)
+    answer = ProbeAnswer.FAIL if behind else _answer(spec, worst)
     if answer is None:
         if len(seen) < spec.longest_probe:
             return None
-        answer = Answer.UNCLEAR
+        answer = ProbeAnswer.UNCLEAR
     loads = [load for one in seen for load in one.loads[spec.focus.rollup].values()]
     achieved = sum(load.completed for load in loads) / sum(one.length_s for one in seen)
     value = worst.value if worst else None
@@ -64,7 +64,7 @@ def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Interva
     return Probe(iops, achieved, answer, value, width, instance, not behind, seen[0].number, seen[-1].number, above)
 
 
-def _falls_behind(tolerance: float, seen: Sequence[Interval]) -> bool:
+def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
     """What is owed grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
     if len(seen) < 2:
         return False
@@ -72,7 +72,7 @@ def _falls_behind(tolerance: float, seen: Sequence[Interval]) -> bool:
     return bool(kept_up(account(one.outstanding for one in seen), within))
 
 
-def _worst(spec: FindSpec, seen: Sequence[Interval]) -> tuple[Estimate | None, str]:
+def _worst(spec: FindSpec, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:
     """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
     rows = [one.samples[spec.focus] for one in seen]
     got = estimates(columns_of(rows, spec.focus.fraction), spec.confidence)
@@ -83,11 +83,11 @@ def _worst(spec: FindSpec, seen: Sequence[Interval]) -> tuple[Estimate | None, s
     return got[place], list(rows[-1])[place]
 
 
-def _answer(spec: FindSpec, worst: Estimate | None) -> Answer | None:
+def _answer(spec: FindSpec, worst: Estimate | None) -> ProbeAnswer | None:
     if worst is None:
         return None
     if worst.value + worst.half_width <= spec.target:
-        return Answer.PASS
+        return ProbeAnswer.PASS
     if worst.value - worst.half_width > spec.target:
-        return Answer.FAIL
+        return ProbeAnswer.FAIL
     return None

@@ -14,15 +14,15 @@ from ..rollup.overload import DEFAULT_TOLERANCE
 from ..stats.histograms import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
-from .bracket import HIGHEST, Bracket, Limits, bracket, expected, next_load
-from .decision import Cell, Decision, Edit, Measured, Row, interrupted, nothing_measured, shortened
+from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
+from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
 from .focus import Focus, value_of
-from .observation import Interval, Phase
+from .observation import Observation, Phase
 from .probe import Probe, probed
 from .spec import FindSpec
 
 
-class Stage(StrEnum):
+class SearchStage(StrEnum):
     MAX = "max"  # how much there is at all
     DRAIN = "drain"  # at 0 IOPS until nothing is owed
     PROBE = "probe"
@@ -37,10 +37,10 @@ class Find:
     settle: int = 1  # subintervals at a new load that are not used
     look: int = 3  # subintervals at max that are
     capacity: float | None = None  # None until it was measured; a plan may state it
-    stage: Stage = Stage.MAX
+    stage: SearchStage = SearchStage.MAX
     iops: float = 0.0  # of the present probe
     since: int = 0  # the subinterval with which the stage began
-    seen: tuple[Interval, ...] = ()  # the stage's subintervals that are used
+    seen: tuple[Observation, ...] = ()  # the stage's subintervals that are used
     probes: tuple[Probe, ...] = ()
     length_s: float = 0.0  # of a subinterval, once one was seen
     maxima: int = 1  # runs at max that were begun
@@ -55,28 +55,28 @@ class Find:
         return tuple(probe.last for probe in self.probes)
 
     def opening(self) -> Decision:
-        return Decision(Phase.WARMUP, (Edit("all", "all", None),))
+        return Decision(Phase.WARMUP, (LoadEdit("all", "all", None),))
 
-    def after(self, interval: Interval) -> "tuple[Find, Decision]":
+    def after(self, interval: Observation) -> "tuple[Find, Decision]":
         if not interval.same_hosts:  # what is asked for is the total of those that are left
             state = replace(self, since=interval.number + 1, seen=())
             say = "search: other hosts; the load is shared over them"
-            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self._load),), say=say)
+            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), say=say)
         state = self
         if interval.edited:  # the probe starts again
             state = replace(self, since=interval.number + 1, seen=())
         elif interval.number >= state.since + state.settle:
             state = replace(state, seen=(*state.seen, interval))
-        if state.stage is Stage.MAX:
+        if state.stage is SearchStage.MAX:
             return state._at_max(interval)
-        if state.stage is Stage.DRAIN:
+        if state.stage is SearchStage.DRAIN:
             return state._draining(interval)
         return state._probing(interval)
 
     @property
     def _load(self) -> float | None:
         """Total IOPS that are asked for in the present stage."""
-        return {Stage.MAX: None, Stage.DRAIN: 0.0, Stage.PROBE: self.iops}[self.stage]
+        return {SearchStage.MAX: None, SearchStage.DRAIN: 0.0, SearchStage.PROBE: self.iops}[self.stage]
 
     def cut_short(self, number: int) -> Measured:
         """The highest pass so far, and what the bracket still lacks."""
@@ -92,7 +92,7 @@ class Find:
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
-    def _at_max(self, interval: Interval) -> "tuple[Find, Decision]":
+    def _at_max(self, interval: Observation) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
             return self, Decision(Phase.WARMUP, say="search: the load at max")
         done = sum(load.completed for one in self.seen for load in one.loads["all"].values())
@@ -110,7 +110,7 @@ class Find:
         wider = max(known, capacity) if bracket(self.probes).passed else min(known, capacity)
         return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
 
-    def _draining(self, interval: Interval) -> "tuple[Find, Decision]":
+    def _draining(self, interval: Observation) -> "tuple[Find, Decision]":
         owed = sum(load.owed for load in interval.loads["all"].values())
         if owed > 0 and interval.number - self.since >= self.spec.longest_probe:
             why = Finding(
@@ -122,13 +122,13 @@ class Find:
             return self, Decision(Phase.TRANSIENT, say=f"search: {owed:,} I/Os owed")
         return self._start(interval, ())
 
-    def _probing(self, interval: Interval) -> "tuple[Find, Decision]":
+    def _probing(self, interval: Observation) -> "tuple[Find, Decision]":
         probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
             say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, say=say)
         state = replace(self, probes=(*self.probes, probe))
-        return state._next(interval, (Row("find.csv", state._cells(probe)),))
+        return state._next(interval, (ControlRow("find.csv", state._cells(probe)),))
 
     def _so_far(self) -> str:
         """The probe's present value, of the instance that is furthest from passing."""
@@ -146,26 +146,26 @@ class Find:
         shown, aim = (amount_in_words(focus.metric, one, 4) for one in (value, target))
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
-    def _next(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
+    def _next(self, interval: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
         wanted = next_load(self.probes, self.spec.target, self._limits())
         if wanted is None and self._in_doubt():
             state = replace(
-                self, stage=Stage.MAX, since=interval.number + 1, seen=(), maxima=self.maxima + 1, confirmed=False
+                self, stage=SearchStage.MAX, since=interval.number + 1, seen=(), maxima=self.maxima + 1, confirmed=False
             )
             say = "search: max again, to be sure of it"
-            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", None),), rows, say=say)
+            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, say=say)
         if wanted is None:
             measured, say = self._result(interval.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
         state = replace(self, iops=wanted, seen=())
-        if self.stage is Stage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].kept_up):
-            state = replace(state, stage=Stage.DRAIN, since=interval.number + 1)
-            return state, Decision(Phase.TRANSIENT, (Edit("all", "all", 0.0),), rows)
+        if self.stage is SearchStage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].kept_up):
+            state = replace(state, stage=SearchStage.DRAIN, since=interval.number + 1)
+            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", 0.0),), rows)
         return state._start(interval, rows)
 
-    def _start(self, interval: Interval, rows: tuple[Row, ...]) -> "tuple[Find, Decision]":
-        state = replace(self, stage=Stage.PROBE, since=interval.number + 1, seen=())
-        return state, Decision(Phase.TRANSIENT, (Edit("all", "all", self.iops),), rows)
+    def _start(self, interval: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
+        state = replace(self, stage=SearchStage.PROBE, since=interval.number + 1, seen=())
+        return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self.iops),), rows)
 
     def _in_doubt(self) -> bool:
         """There is no bracket, and only one run at max says that there is none."""
@@ -173,9 +173,9 @@ class Find:
         one_sided = (found.passed is None) is not (found.failed is None)
         return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.spec.probes
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> SearchBounds:
         assert self.capacity is not None
-        return Limits(self.capacity, self.spec.resolution, self.spec.probes, self.maxima, self._lowest())
+        return SearchBounds(self.capacity, self.spec.resolution, self.spec.probes, self.maxima, self._lowest())
 
     def _lowest(self) -> float:
         """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
@@ -239,5 +239,5 @@ def _window(probe: Probe) -> Measured:
     return Measured(probe.first, probe.last, f":total_iops={probe.iops:.6g}")
 
 
-def _backlog(interval: Interval) -> int:
+def _backlog(interval: Observation) -> int:
     return sum(load.backlog for load in interval.loads["all"].values())

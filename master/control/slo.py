@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from ..verdicts import Finding, Reason
 from .batch_means import Batches
-from .decide import State
-from .decision import Alert, Decision, Measured, Row
+from .decide import ControlState
+from .decision import Alert, ControlRow, Decision, Measured
 from .estimate import estimate
 from .focus import Focus, value_of
-from .observation import Interval, Phase
+from .observation import Observation, Phase
 from .spec import SloSpec
 
 _CERTAIN = 0.999
@@ -24,7 +24,7 @@ _ASKED = 4  # instances, the worst, whose certainty is worked out: one is enough
 
 
 @dataclass(frozen=True, slots=True)
-class Hopes:
+class EarlyAbort:
     """What is known of the window so far, for the thresholds that may give a step up."""
 
     first: int = -1  # subintervals
@@ -32,10 +32,10 @@ class Hopes:
     subintervals: int = 0
     batches: tuple[Batches, ...] = ()  # of each such threshold
 
-    def after(self, interval: Interval, thresholds: Sequence[SloSpec]) -> "Hopes":
+    def after(self, interval: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
         """With one more subinterval; they begin anew where a window does."""
         if not interval.whole:
-            return Hopes()
+            return EarlyAbort()
         if interval.phase is not Phase.RUN:
             return self
         first = self.first if self.subintervals else interval.number
@@ -43,7 +43,7 @@ class Hopes:
         batches = tuple(
             one.added(interval.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
         )
-        return Hopes(first, interval.number, self.subintervals + 1, batches)
+        return EarlyAbort(first, interval.number, self.subintervals + 1, batches)
 
     def lost(self, thresholds: Sequence[SloSpec]) -> Measured | None:
         """The window so far, if no rest of the step could mend it; asked of whole batches."""
@@ -71,7 +71,7 @@ def _surely_above(threshold: SloSpec, batches: Batches) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class ThresholdValue:
     """How a threshold stands in one subinterval: the instance with the largest value."""
 
     threshold: SloSpec
@@ -92,9 +92,9 @@ class Present:
 class Watched:
     """Any state with thresholds over it."""
 
-    state: State
+    state: ControlState
     thresholds: tuple[SloSpec, ...]
-    hopes: Hopes = field(default_factory=Hopes)  # since the last measurement closed
+    hopes: EarlyAbort = field(default_factory=EarlyAbort)  # since the last measurement closed
     alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
 
     @property
@@ -108,7 +108,7 @@ class Watched:
     def opening(self) -> Decision:
         return self.state.opening()
 
-    def after(self, interval: Interval) -> "tuple[Watched, Decision]":
+    def after(self, interval: Observation) -> "tuple[Watched, Decision]":
         state, decision = self.state.after(interval)
         giving_up = [threshold for threshold in self.thresholds if threshold.abort_early]
         hopes = self.hopes.after(interval, giving_up) if giving_up else self.hopes
@@ -122,7 +122,7 @@ class Watched:
             decision = replace(
                 decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is out of reach"
             )
-        return Watched(state, self.thresholds, Hopes() if decision.measured else hopes, alerted_s), decision
+        return Watched(state, self.thresholds, EarlyAbort() if decision.measured else hopes, alerted_s), decision
 
     def cut_short(self, number: int) -> Measured:
         return self._checked(self.state.cut_short(number))
@@ -131,7 +131,7 @@ class Watched:
         return replace(measured, checks=(*measured.checks, *self.thresholds))
 
     def _alerts(
-        self, interval: Interval, present: Sequence[Present]
+        self, interval: Observation, present: Sequence[ThresholdValue]
     ) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
         """What breaks now and has not alerted for a while; and when each threshold last did."""
         last = dict(self.alerted_s)
@@ -146,8 +146,8 @@ class Watched:
         return tuple(alerts), tuple(last.items())
 
 
-def _row(interval: Interval, present: Present) -> Row:
-    return Row(
+def _row(interval: Observation, present: ThresholdValue) -> ControlRow:
+    return ControlRow(
         "slo.csv",
         {
             "subinterval": interval.number,
@@ -160,10 +160,10 @@ def _row(interval: Interval, present: Present) -> Row:
     )
 
 
-def _present(interval: Interval, threshold: SloSpec) -> Present:
+def _present(interval: Observation, threshold: SloSpec) -> ThresholdValue:
     values = {name: interval.value(threshold.focus, name) for name in interval.samples[threshold.focus]}
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:
-        return Present(threshold, "", None)
+        return ThresholdValue(threshold, "", None)
     name = max(shown, key=lambda one: shown[one])
-    return Present(threshold, name, shown[name])
+    return ThresholdValue(threshold, name, shown[name])

@@ -13,7 +13,7 @@ from ..rollup.overload import DEFAULT_TOLERANCE
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from ..verdicts import Finding, Reason
-from .choices import OnLeave, Window
+from .choices import OnLeave, WindowChoice
 from .criteria import Criterion
 from .estimate import Correction
 from .focus import Focus
@@ -43,7 +43,7 @@ class MeasureSpec:
     confidence: float = CONFIDENCE
     min_s: float = 60.0
     timeout_s: float = TIMEOUT_S  # since the step, or the level, began
-    window: Window = Window.LONGEST
+    window: WindowChoice = WindowChoice.LONGEST
     correction: Correction = Correction.EFFECTIVE
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, kept_up
 from ..verdicts import Finding, Reason
-from .decide import Judge
-from .decision import Decision, Edit, Measured, Row
+from .decide import MeasurementState
+from .decision import ControlRow, Decision, LoadEdit, Measured
 from .focus import Focus
-from .observation import Interval, Load, Phase
+from .observation import InstanceLoad, Observation, Phase
 
 ALL = "all"
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last tread
@@ -53,12 +53,12 @@ def stairs_of_steps(start: float, end: float, steps: int) -> Stairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LevelSubinterval:
     """One subinterval of the present tread."""
 
     number: int
     length_s: float
-    load: Load
+    load: InstanceLoad
     outstanding: Outstanding
 
 
@@ -67,10 +67,10 @@ class Staircase:
     """State of a staircase; `judge` is the present tread's, and made anew for each."""
 
     levels: Stairs
-    judge: Judge
+    judge: MeasurementState
     tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
     tread: int = 0
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[LevelSubinterval, ...] = ()
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -83,11 +83,13 @@ class Staircase:
     def opening(self) -> Decision:
         return replace(self.judge.opening(), edits=(self._edit(),))
 
-    def after(self, interval: Interval) -> "tuple[Staircase, Decision]":
+    def after(self, interval: Observation) -> "tuple[Staircase, Decision]":
         load = interval.loads["all"][ALL]
         judge, decision = self.judge.after(interval)
         state = replace(
-            self, judge=judge, seen=(*self.seen, Seen(interval.number, interval.length_s, load, interval.outstanding))
+            self,
+            judge=judge,
+            seen=(*self.seen, LevelSubinterval(interval.number, interval.length_s, load, interval.outstanding)),
         )
         if not decision.done and not interval.same_hosts:  # what is asked for is the total of those that are left
             state = replace(state, judge=judge.restarted(interval.number + 2))
@@ -100,7 +102,7 @@ class Staircase:
         if behind is not None and self.levels.to_saturation and closed.first <= closed.last:
             findings = (*findings, Finding(Reason.LOAD_NOT_SUSTAINED, behind))
         measured = replace(closed, suffix=self._suffix(), findings=findings)
-        row = Row("staircase.csv", state._cells(measured, achieved, behind is not None))
+        row = ControlRow("staircase.csv", state._cells(measured, achieved, behind is not None))
         state = replace(state, tread=self.tread + 1, seen=())
         saturated = behind is not None and self.levels.to_saturation
         if saturated or state._level() is None:
@@ -116,8 +118,8 @@ class Staircase:
     def _level(self) -> float | None:
         return self.levels.level(self.tread)
 
-    def _edit(self) -> Edit:
-        return Edit("all", ALL, self._level())
+    def _edit(self) -> LoadEdit:
+        return LoadEdit("all", ALL, self._level())
 
     def _suffix(self) -> str:
         return f":total_iops={self._level():.6g}"

@@ -17,14 +17,14 @@ from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
 from .choices import OnLeave, Rule
 from .criteria import Criterion, Score, fio_block, score
-from .decision import Cell, Decision, Measured, Row, interrupted, shortened
+from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window, ios, value_of
-from .measure import Judgement, Part, judge, lacking, unjudged
-from .observation import Interval, Phase
+from .measure import WindowCheck, WindowPart, judge, lacking, unjudged
+from .observation import Observation, Phase
 from .spec import MeasureSpec, SteadySpec
 
 
-class Stage(StrEnum):
+class SteadyStage(StrEnum):
     SEEKING = "seeking"
     HOLDING = "holding"
     ATTAINED = "attained"
@@ -32,7 +32,7 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CriterionState:
     """How a criterion stands over all instances: the worst one's score."""
 
     instance: str
@@ -50,7 +50,7 @@ class Steady:
     since: int = 0
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be judged, once something has moved it
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WindowPart, ...] = ()
     values: tuple[Mapping[str, float | None], ...] = ()  # of each part, by instance
     complete: int = 0  # subintervals in the window; of them only what a score looks at is kept, but for the rule t
     attained: int | None = None  # the subinterval with which the criterion was met; None while seeking
@@ -84,7 +84,7 @@ class Steady:
             self, since=since, began_s=None, begin=None, parts=(), values=(), complete=0, attained=None, left=()
         )
 
-    def after(self, interval: Interval) -> "tuple[Steady, Decision]":
+    def after(self, interval: Observation) -> "tuple[Steady, Decision]":
         state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
         if interval.number >= state.first:
             state = state._with(interval)
@@ -93,7 +93,7 @@ class Steady:
         late = interval.end_s - (state.began_s or 0.0) >= self.spec.timeout_s
         if not measured and late:
             measured = (state._timed_out(interval.number, standing),)
-        row = Row("steady.csv", state._cells(interval, stage, standing))
+        row = ControlRow("steady.csv", state._cells(interval, stage, standing))
         phase = Phase.TAIL if measured else Phase.WARMUP if interval.number + 1 < state.first else Phase.RUN
         block, say = state._block(stage, standing), state._say(stage, standing)
         return state, Decision(phase, rows=(row,), measured=measured, steady=block, say=say)
@@ -101,20 +101,22 @@ class Steady:
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number, self.standing())) if self.parts else interrupted(number)
 
-    def standing(self) -> Standing:
+    def standing(self) -> CriterionState:
         """The criterion's present value, of the instance that is furthest from it."""
         if self.criterion.rule is Rule.T:
             return self._standing_by_t()
         if len(self.parts) < self.criterion.window:
-            return Standing("", None, False, f"{len(self.parts)} of {self.criterion.window} subintervals for a window")
-        worst = Standing("", None, True)
+            return CriterionState(
+                "", None, False, f"{len(self.parts)} of {self.criterion.window} subintervals for a window"
+            )
+        worst = CriterionState("", None, True)
         for instance in self.parts[-1].samples:
             got = self._score(instance)
             if got is None:
-                return Standing(instance, None, False, self._blank(instance))
+                return CriterionState(instance, None, False, self._blank(instance))
             attained = worst.attained and got.attained
             if worst.score is None or _distance(got, self.criterion) > _distance(worst.score, self.criterion):
-                worst = Standing(instance, got, attained, self._drifts(got))
+                worst = CriterionState(instance, got, attained, self._drifts(got))
             else:
                 worst = replace(worst, attained=attained)
         return worst
@@ -144,47 +146,51 @@ class Steady:
             return f"{self.complete} of {self.criterion.looks_back} subintervals to see a drift"
         return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
 
-    def _standing_by_t(self) -> Standing:
+    def _standing_by_t(self) -> CriterionState:
         spec = MeasureSpec(self.criterion.focus, self.criterion.limit / 100, self.spec.confidence, min_s=0.0)
         found = judge(spec, self.parts)
         if found is None:
-            return Standing("", None, False, unjudged(spec, self.parts))
+            return CriterionState("", None, False, unjudged(spec, self.parts))
         if found.estimate is None:
-            return Standing(found.worst, None, False, blank_window(spec.focus, found.worst))
-        return Standing(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
+            return CriterionState(found.worst, None, False, blank_window(spec.focus, found.worst))
+        return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
 
-    def _with(self, interval: Interval) -> "Steady":
+    def _with(self, interval: Observation) -> "Steady":
         if interval.edited:
             return self.restarted(interval.number + 1)
         state = self if interval.same_hosts else self.restarted(interval.number)
         focus = self.criterion.focus
-        part = Part(interval.number, interval.end_s, interval.length_s, interval.samples[focus])
+        part = WindowPart(interval.number, interval.end_s, interval.length_s, interval.samples[focus])
         values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
         kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.looks_back
         parts, earlier = state.parts[kept:], state.values[kept:]
         return replace(state, parts=(*parts, part), values=(*earlier, values), complete=state.complete + 1)
 
-    def _stage(self, now: int, standing: Standing) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
+    def _stage(self, now: int, standing: CriterionState) -> "tuple[SteadyStage, Steady, tuple[Measured, ...]]":
         if self.attained is None:
             if not standing.attained:
-                return Stage.SEEKING, self, ()
+                return SteadyStage.SEEKING, self, ()
             state = replace(self, attained=now)
-            return Stage.ATTAINED, state, () if self.spec.hold else (state._measurement(self._window_first(), now),)
+            return (
+                SteadyStage.ATTAINED,
+                state,
+                () if self.spec.hold else (state._measurement(self._window_first(), now),),
+            )
         if not standing.attained:
             return self._lost(now)
         if now - self.attained >= self.spec.hold:
-            return Stage.HOLDING, self, (self._measurement(self.attained + 1, now),)
-        return Stage.HOLDING, self, ()
+            return SteadyStage.HOLDING, self, (self._measurement(self.attained + 1, now),)
+        return SteadyStage.HOLDING, self, ()
 
-    def _lost(self, now: int) -> "tuple[Stage, Steady, tuple[Measured, ...]]":
+    def _lost(self, now: int) -> "tuple[SteadyStage, Steady, tuple[Measured, ...]]":
         assert self.attained is not None
         state = replace(self, left=(*self.left, now))
         if self.spec.on_leave is OnLeave.RESTART:
-            return Stage.LOST, state.restarted(now + 1), ()
+            return SteadyStage.LOST, state.restarted(now + 1), ()
         stopping = self.spec.on_leave is OnLeave.STOP
         if stopping or now - self.attained >= self.spec.hold:
-            return Stage.LOST, state, (state._measurement(self.attained + 1, now),)
-        return Stage.LOST, state, ()
+            return SteadyStage.LOST, state, (state._measurement(self.attained + 1, now),)
+        return SteadyStage.LOST, state, ()
 
     @property
     def _window_size(self) -> int:
@@ -204,7 +210,7 @@ class Steady:
         detail = f"{self.criterion}, left in subinterval {', '.join(map(str, self.left))}"
         return Measured(first, last, findings=(Finding(reason, detail, severity),))
 
-    def _timed_out(self, now: int, standing: Standing) -> Measured:
+    def _timed_out(self, now: int, standing: CriterionState) -> Measured:
         first = self.parts[-min(len(self.parts), self.criterion.window)].number if self.parts else now + 1
         if self.attained is not None:
             why = (
@@ -217,7 +223,7 @@ class Steady:
             why = f"{self.criterion}; {standing.instance} is at {value}{_and(standing.lacks)}"
         return Measured(first, now, findings=(Finding(Reason.STEADY_NOT_REACHED, why),))
 
-    def _cells(self, interval: Interval, stage: Stage, standing: Standing) -> dict[str, Cell]:
+    def _cells(self, interval: Observation, stage: SteadyStage, standing: CriterionState) -> dict[str, Cell]:
         got = standing.score
         value = got.value if got and abs(got.value) < inf else None
         return {
@@ -239,7 +245,7 @@ class Steady:
             "times_left": len(self.left),
         }
 
-    def _block(self, stage: Stage, standing: Standing) -> Mapping[str, object] | None:
+    def _block(self, stage: SteadyStage, standing: CriterionState) -> Mapping[str, object] | None:
         """The window as fio's JSON has it, of the instance that is furthest from the criterion."""
         if standing.score is None:
             return None
@@ -250,7 +256,7 @@ class Steady:
         instance = f"{self.criterion.focus.rollup}={standing.instance}"
         return {"stage": stage.value, "instance": instance, **block, "attained": int(standing.attained)}
 
-    def _say(self, stage: Stage, standing: Standing) -> str:
+    def _say(self, stage: SteadyStage, standing: CriterionState) -> str:
         if standing.score is None:
             return f"{stage}: {standing.lacks}"
         now = self.criterion.in_words(standing.score.value, 4)
@@ -266,7 +272,7 @@ def _distance(got: Score, criterion: Criterion) -> float:
     return abs(got.value) if got.attained else abs(got.value) + criterion.limit + 1e-300
 
 
-def _score_by_t(found: Judgement) -> Score:
+def _score_by_t(found: WindowCheck) -> Score:
     assert found.estimate is not None
     got = found.estimate
     return Score(100 * got.relative, found.passed, got.value, got.half_width, 0.0)

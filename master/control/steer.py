@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
-from .decide import Judge, State
-from .decision import Decision, Edit, Measured, Row, interrupted, nothing_measured
+from .decide import ControlState, MeasurementState
+from .decision import ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured
 from .focus import Focus
-from .observation import Interval, Phase
+from .observation import Observation, Phase
 from .slo import Watched
 from .spec import TIMEOUT_S
 
@@ -21,8 +21,8 @@ from .spec import TIMEOUT_S
 class Orders:
     """What steering asks for after a subinterval."""
 
-    edits: tuple[Edit, ...] = ()
-    rows: tuple[Row, ...] = ()
+    edits: tuple[LoadEdit, ...] = ()
+    rows: tuple[ControlRow, ...] = ()
     measurable: int | None = None  # the first subinterval that may be measured; None: not yet
     say: str = ""
 
@@ -51,9 +51,9 @@ class Steer(Protocol):
         """With other targets for some instances, since subinterval `number`, which is running."""
         ...
 
-    def opening(self) -> tuple[Edit, ...]: ...
+    def opening(self) -> tuple[LoadEdit, ...]: ...
 
-    def after(self, interval: Interval) -> "tuple[Steer, Orders]": ...
+    def after(self, interval: Observation) -> "tuple[Steer, Orders]": ...
 
     def judged(self, measured: Measured) -> Measured:
         """A measurement with what speaks against its having been at the target, and with what is to be checked."""
@@ -65,7 +65,7 @@ class Steered:
     """State of a step under feedback control."""
 
     steer: Steer
-    judge: Judge
+    judge: MeasurementState
     timeout_s: float = TIMEOUT_S  # for the load to settle, since the step began or the target changed
     began_s: float | None = None
     measurable: int | None = None
@@ -85,7 +85,7 @@ class Steered:
         """With other targets since subinterval `number`, which is running: no measurement reaches back over it."""
         return replace(self, steer=self.steer.retargeted(targets, number), began_s=None, measurable=None)
 
-    def after(self, interval: Interval) -> "tuple[Steered, Decision]":
+    def after(self, interval: Observation) -> "tuple[Steered, Decision]":
         began_s = interval.start_s if self.began_s is None else self.began_s
         steer, orders = self.steer.after(interval)
         judge = self.judge
@@ -108,7 +108,7 @@ class Steered:
         so_far = self.judge.cut_short(number)
         return self.steer.judged(so_far) if so_far.first <= so_far.last else so_far
 
-    def _settling(self, interval: Interval, orders: Orders) -> Decision:
+    def _settling(self, interval: Observation, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
             measurable = orders.measurable is not None and interval.number + 1 >= max(
                 orders.measurable, self.judge.first
@@ -120,14 +120,14 @@ class Steered:
         )
 
 
-def held(state: State) -> Steered | None:
+def held(state: ControlState) -> Steered | None:
     """What holds a metric at a target in this state; None where nothing does."""
     if isinstance(state, Watched):
         return held(state.state)
     return state if isinstance(state, Steered) else None
 
 
-def retargeted(state: State, targets: Mapping[str, float], number: int) -> State:
+def retargeted(state: ControlState, targets: Mapping[str, float], number: int) -> ControlState:
     """`state`, which holds targets, with other ones for these instances since subinterval `number`."""
     if isinstance(state, Watched):
         return replace(state, state=retargeted(state.state, targets, number))

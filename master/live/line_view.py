@@ -7,7 +7,7 @@ digits of latency. A blank is a number that would not be true.
 from collections.abc import Callable
 from typing import Final
 
-from .reports import Latency, Measured, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .reports import Latency, MeasurementRow, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 from .socket_messages import Changed, Took
 
 HEADER_EVERY: Final = 20  # lines
@@ -81,7 +81,7 @@ def verdict_lines(report: StepEnds) -> list[str]:
     return [f"step {report.number} {report.name}: {report.verdict}, {len(each)} measurements", *each]
 
 
-def _verdict_line(number: int, measured: Measured) -> str:
+def _verdict_line(number: int, measured: MeasurementRow) -> str:
     why = "; ".join(str(finding) for finding in measured.findings)
     return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
 

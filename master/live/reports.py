@@ -66,7 +66,7 @@ class Subinterval:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementRow:
     """One measurement of a step, a row of the table at the end: its row of summary.all.csv."""
 
     name: str  # the step's; where the load is control's, with the load: "climb:total_iops=500"
@@ -89,7 +89,7 @@ class StepEnds:
     name: str
     verdict: Verdict  # of all measurements that count: not of the tread with which a staircase showed saturation
     findings: tuple[Finding, ...]  # of the same; where there are several, each says of which
-    measured: tuple[Measured, ...]  # at least one
+    measured: tuple[MeasurementRow, ...]  # at least one
 
 
 @dataclass(frozen=True, slots=True)

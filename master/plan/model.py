@@ -16,7 +16,7 @@ from ...protocol.payload import Attribute, FileToCreate
 from ..control.spec import ControlSpec
 from ..hosts.spec import HostSpec
 from ..text.relative import PlanParameters, Span, Value
-from .read.yaml_positions import Fault, Place, PlanFaults
+from .read.yaml_positions import Place, PlanFault, PlanFaults
 from .select.selection import Select
 
 ALL: Final = "all"  # the rollup type that always is, and its only instance
@@ -167,4 +167,4 @@ class Plan:
     def faults(self, found: Iterable[tuple[Place | None, str]]) -> PlanFaults:
         """As `fault`, for several at once; a fault without a place is about the plan as a whole."""
         first = Place(self.steps[0].place.name if self.steps else self.name, 1, 1)
-        return PlanFaults([Fault(place or first, text) for place, text in found], self.text)
+        return PlanFaults([PlanFault(place or first, text) for place, text in found], self.text)

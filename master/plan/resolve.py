@@ -13,7 +13,7 @@ from ...protocol.payload import FileToCreate
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
-    Known,
+    KnownNames,
     check_control,
     check_edits,
     check_fits,
@@ -53,7 +53,7 @@ def resolved(
     schedule = schedule_of(doc, faults)
     lost = _lost(removed, faults)
     names = [host.name for host in hosts]
-    known = Known(
+    known = KnownNames(
         hosts=None if "hosts" in lost else names,
         workloads=None if "workloads" in lost else doc.workloads.keys(),
         rollups=None if "rollups" in lost else [rollup.name for rollup in rollups],

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...protocol.parameters import MAX, Iops, Parameters
-from ..control.decision import Edit as Steer
+from ..control.decision import LoadEdit
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.read.yaml_positions import Place
 from ..rollup.instances import RollupInstance, Rollups
@@ -115,7 +115,7 @@ def _set(settings: dict[Key, _Setting], iops: Mapping[Key, Iops]) -> None:
 
 
 def steered(
-    edits: Sequence[Steer],
+    edits: Sequence[LoadEdit],
     rollups: Rollups,
     parameters: Mapping[Key, Parameters],
     hosts: Collection[str],

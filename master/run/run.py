@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ... import __version__
 from ...protocol.parameters import Parameters
-from ..control.decide import State
+from ..control.decide import ControlState
 from ..drivers.process import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import HostsError, IvypyError, NoHostLeft, OutputError
@@ -325,7 +325,7 @@ class Run:
         fleet: Fleet,
         discovered: Discovered,
         step: Step,
-        control: State,
+        control: ControlState,
         told: Told,
         beforehand: Iterable[Outside],
     ) -> StepResult:

@@ -19,7 +19,7 @@ from typing import Final
 
 from ...protocol.messages import Go
 from ...protocol.states import State as HostState
-from ..control.decide import State, decide, opening
+from ..control.decide import ControlState, decide, opening
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import observe
@@ -57,7 +57,7 @@ class StepSequence:
         fleet: Fleet,
         rollups: Rollups,
         told: Told,
-        control: State,
+        control: ControlState,
         length_s: float,
         cooldown: int,
         recorder: Recorder,

@@ -12,7 +12,7 @@ from typing import Final
 from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
 from ...protocol.payload import Array, ArrayType
 from ...protocol.states import State as HostState
-from ..control.decision import Decision, Edit
+from ..control.decision import Decision, LoadEdit
 from ..hosts.driver import DRIVING, Driver, barrier
 from ..rollup.instances import Rollups
 from ..rollup.validity import Outside
@@ -128,7 +128,7 @@ class StepCommands:
             self._recorder.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
         return answers
 
-    async def _steer(self, edits: Sequence[Edit], within_s: float) -> None:
+    async def _steer(self, edits: Sequence[LoadEdit], within_s: float) -> None:
         """Send control's edits to all hosts that drive."""
         if not edits:
             return

@@ -7,9 +7,9 @@ were not read for a run. What only earlier steps can show makes this step one th
 from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
-from ..control.build import Known, state_of
+from ..control.build import RunFacts, state_of
 from ..control.check import faults
-from ..control.decide import State, opening
+from ..control.decide import ControlState, opening
 from ..control.spec import RESPONSE
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
@@ -23,12 +23,12 @@ def state_for(
     rollups: Rollups,
     parameters: Mapping[Key, Parameters],
     measured: Measured,
-) -> State:
+) -> ControlState:
     """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
     told = list(faults(step.control, [rollup.name for rollup in rollups.types]))
     if told:
         raise plan.faults([(step.place, text) for _, text in told])
-    known = Known(
+    known = RunFacts(
         instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,
     )
@@ -54,7 +54,7 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
 
 
 def begun_with(
-    control: State, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
+    control: ControlState, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
 ) -> Mapping[Key, Parameters]:
     """The parameters with which the first subinterval runs, on these hosts."""
     return {**parameters, **steered(opening(control).edits, rollups, parameters, hosts)}

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...protocol.messages import Result
-from ..control.decision import Cell, Measured, Row
+from ..control.decision import Cell, ControlRow, Measured
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import Stored
@@ -120,7 +120,7 @@ class StepRecorder:
     def _window(self, record: WindowRecord) -> None:
         self._run.writer.post(partial(self._folder.window, record))
 
-    def _tables(self, rows: Sequence[Row]) -> None:
+    def _tables(self, rows: Sequence[ControlRow]) -> None:
         """What explains control's decisions: each row to the end of its file."""
         for file in dict.fromkeys(row.file for row in rows):
             mine = [row.cells for row in rows if row.file == file]

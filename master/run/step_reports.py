@@ -11,7 +11,7 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX
-from ..live.reports import Latency, Measured, Steadiness, Subinterval
+from ..live.reports import Latency, MeasurementRow, Steadiness, Subinterval
 from ..output.records import SummaryRecord
 from ..plan.model import Step
 from ..rollup.figures import Figures
@@ -50,14 +50,14 @@ def subinterval_report(
     )
 
 
-def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> Measured:
+def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> MeasurementRow:
     """A row of the table at the end of a run; `findings` are of all its rollup instances."""
     verdict, nothing = verdict_of(findings), Latency(*[None] * 3)
     figures = figures_of(record)
     if figures is None or record.measurement is None:
-        return Measured(name, verdict, findings, None, None, None, None, nothing, None, nothing)
+        return MeasurementRow(name, verdict, findings, None, None, None, None, nothing, None, nothing)
     iops, half = _figure(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
-    return Measured(
+    return MeasurementRow(
         name=name,
         verdict=verdict,
         findings=findings,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ..control.decide import State
+from ..control.decide import ControlState
 from ..control.steer import held
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups
@@ -39,7 +39,7 @@ def _is_target(word: str) -> bool:
     return word.partition("=")[0].strip() == TARGET
 
 
-def new_target(words: Sequence[str], rollups: Rollups, state: State) -> NewTarget:
+def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> NewTarget:
     """What the edit asks of the step's control. Raises EditRefused with every fault."""
     steered = held(state)
     if steered is None:

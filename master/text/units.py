@@ -13,7 +13,7 @@ from ...protocol.parameters import MAX, Iops
 from .relative import OfStep, Position, Span
 
 
-class Wanted(NamedTuple):
+class Expected(NamedTuple):
     """What a text should have been, and how that is written."""
 
     what: str
@@ -23,10 +23,10 @@ class Wanted(NamedTuple):
         return f"{self.what}; {self.remedy}" if self.remedy else self.what
 
 
-IOPS: Final = Wanted("an IOPS setting", "write a number, max, or 50% of step NAME")
-_SIZE: Final = Wanted("a size", "write for example 8KiB, 1.5GiB or 4096 (bytes)")
-_FRACTION: Final = Wanted("a fraction", "write for example 70% or 0.7")
-_RATE: Final = Wanted("a number of I/Os per second", "write for example 5000 or 5k")
+IOPS: Final = Expected("an IOPS setting", "write a number, max, or 50% of step NAME")
+_SIZE: Final = Expected("a size", "write for example 8KiB, 1.5GiB or 4096 (bytes)")
+_FRACTION: Final = Expected("a fraction", "write for example 70% or 0.7")
+_RATE: Final = Expected("a number of I/Os per second", "write for example 5000 or 5k")
 _NUMBER: Final = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _QUANTITY: Final = re.compile(rf"({_NUMBER})\s*([A-Za-z%]*)")
 _LONGEST: Final = 100  # characters of a quantity
@@ -136,7 +136,7 @@ def format_fraction(fraction: float) -> str:
 
 def parse_count(text: str) -> int:
     """A whole number; 1e3 is one, 010 is not (nobody knows whether it is 8 or 10)."""
-    number, unit = _quantity(text, Wanted("a whole number"))
+    number, unit = _quantity(text, Expected("a whole number"))
     if unit or number != int(number):
         raise ValueError(f"{text!r} is not a whole number")
     if re.match(r"[+-]?0\d", text.strip()):
@@ -144,7 +144,7 @@ def parse_count(text: str) -> int:
     return int(number)
 
 
-def parse_iops(text: str, wanted: Wanted = IOPS) -> Iops | OfStep:
+def parse_iops(text: str, wanted: Expected = IOPS) -> Iops | OfStep:
     """A number per second (k and M are 1,000 and 1,000,000), "max", or "50% of step NAME".
 
     `wanted`: what to ask for instead of anything else.
@@ -165,7 +165,7 @@ def parse_rate(text: str) -> float:
     return _per_second(text, _RATE)
 
 
-def _per_second(text: str, wanted: Wanted) -> float:
+def _per_second(text: str, wanted: Expected) -> float:
     number, unit = _quantity(text, wanted)
     if unit not in _MULTIPLES:
         raise ValueError(f"{text!r} is not {wanted}")
@@ -216,7 +216,7 @@ def format_span(span: Span) -> str:
     return f"{format_position(span[0])}..{format_position(span[1])}"
 
 
-def _quantity(text: str, wanted: Wanted) -> tuple[Decimal, str]:
+def _quantity(text: str, wanted: Expected) -> tuple[Decimal, str]:
     match = _QUANTITY.fullmatch(text.strip())
     if match and len(text) > _LONGEST:
         raise ValueError(f"{_cut(text)} is beyond all sizes that ivypy can handle")

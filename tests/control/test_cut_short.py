@@ -4,13 +4,13 @@ import pytest
 
 from ivypy.master.control.choices import Rule
 from ivypy.master.control.criteria import Criterion, criterion_named
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.observation import Interval
+from ivypy.master.control.observation import Observation
 from ivypy.master.control.pid import Range, pid
-from ivypy.master.control.probe import Answer
+from ivypy.master.control.probe import ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
@@ -29,7 +29,7 @@ SEARCH = Find(FindSpec(LATENCY, 2500.0))
 UNSTEADY = Steady(SteadySpec(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
 
-def cut(state: State, after: int) -> Measured:
+def cut(state: ControlState, after: int) -> Measured:
     """Cut short behind so many subintervals."""
     trace = simulate(Plant(mmc(1, 1000), 1000.0, noise(1, 0.02, 0.0), iops=100.0), state, after)
     assert not trace.decisions[-1].done
@@ -60,7 +60,7 @@ SHORTENED = [Reason.SHORTENED]
     ],
 )
 def test_complete_subintervals_are_the_measurement(
-    state: State, after: int, window: tuple[int, int] | None, suffix: str, reasons: list[Reason]
+    state: ControlState, after: int, window: tuple[int, int] | None, suffix: str, reasons: list[Reason]
 ) -> None:
     got = cut(state, after)
     assert (got.first, got.last) == (window or (after, after - 1))
@@ -118,7 +118,7 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
         if stages[-1:] != [reasons]:
             stages.append(reasons)
         assert isinstance(trace.state, Find)
-        passes = [one for one in trace.state.probes if one.answer is Answer.PASS]
+        passes = [one for one in trace.state.probes if one.answer is ProbeAnswer.PASS]
         assert (got.first <= got.last) == bool(passes)
         if passes:
             best = max(passes, key=lambda one: one.iops)
@@ -146,10 +146,10 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
     ],
     ids=lambda state: type(state).__name__,
 )
-def test_a_measurement_ends_where_the_state_said_that_it_may(state: State) -> None:
+def test_a_measurement_ends_where_the_state_said_that_it_may(state: ControlState) -> None:
     """Now, or with a subinterval that was named in advance: of all others nothing needs to be kept."""
     plant = Plant(mmc(1, 1000), 1000.0, noise(4, 0.05, 0.3), iops=600.0)
-    seen: list[Interval] = []
+    seen: list[Observation] = []
     decision, named = opening(state), [0]
     for number in range(200):
         seen.append(plant.interval(number, decision))

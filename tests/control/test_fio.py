@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.control.criteria import criterion_named
-from ivypy.master.control.offline import Series, first_attained
+from ivypy.master.control.offline import ValueSeries, first_attained
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")]
 WINDOW = 4
@@ -45,7 +45,7 @@ def test_it_stops_in_the_second_in_which_fio_stops(named: str, tmp_path: Path) -
     name, limit = named.split(":")
     criterion = criterion_named(name, WINDOW, float(limit.rstrip("%")), limit.endswith("%"))
     values = recorded.columns[name.removesuffix("_slope")]
-    got = first_attained(criterion, Series([float(n) for n in range(len(values))], [1.0] * len(values), values))
+    got = first_attained(criterion, ValueSeries([float(n) for n in range(len(values))], [1.0] * len(values), values))
     assert (got is not None) is recorded.attained
     if got is not None:
         assert got.second == len(values)  # fio looked no further

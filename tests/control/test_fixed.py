@@ -5,7 +5,7 @@ import pytest
 from ivypy.master.control.decide import decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.observation import Interval, Phase
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.verdicts import Reason
 
 
@@ -15,7 +15,7 @@ def run(state: Fixed, edited: tuple[int, ...] = (), changed: tuple[int, ...] = (
     deciding, number = state, 0
     while not decisions[-1].done:
         phase = decisions[-1].next_phase
-        interval = Interval(number, number * 5.0, 5.0, phase, number not in changed, number in edited)
+        interval = Observation(number, number * 5.0, 5.0, phase, number not in changed, number in edited)
         after, decision = decide(deciding, interval)
         assert isinstance(after, Fixed)
         deciding, number = after, number + 1

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.check import measure_faults
-from ivypy.master.control.choices import Window
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.choices import WindowChoice
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.estimate import Correction
 from ivypy.master.control.focus import Focus, Sample
-from ivypy.master.control.measure import Measure, Part, judge
-from ivypy.master.control.observation import Interval, Phase
+from ivypy.master.control.measure import Measure, WindowPart, judge
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
@@ -24,13 +24,13 @@ Values = Callable[[int], Mapping[str, float]]  # subinterval -> value per instan
 
 
 def drive(
-    state: State, values: Values, most: int = 400, edited: tuple[int, ...] = (), changed: tuple[int, ...] = ()
+    state: ControlState, values: Values, most: int = 400, edited: tuple[int, ...] = (), changed: tuple[int, ...] = ()
 ) -> list[Decision]:
     """Decisions of each subinterval of 5 s, until done."""
     phase, decisions = opening(state).next_phase, []
     for number in range(most):
         samples = {FOCUS: {name: Sample(value * 5.0, 5.0) for name, value in values(number).items()}}
-        interval = Interval(number, number * 5.0, 5.0, phase, number not in changed, number in edited, samples)
+        interval = Observation(number, number * 5.0, 5.0, phase, number not in changed, number in edited, samples)
         state, decision = decide(state, interval)
         decisions.append(decision)
         phase = decision.next_phase
@@ -200,7 +200,7 @@ def test_shortest_is_the_ancestors_rule_and_says_so() -> None:
     def late_luck(number: int) -> Mapping[str, float]:
         return noise(number) if number < 10 else {"all": 1000.0 + number % 2}
 
-    goal = MeasureSpec(FOCUS, min_s=10, window=Window.SHORTEST, correction=Correction.FACTOR_TWO)
+    goal = MeasureSpec(FOCUS, min_s=10, window=WindowChoice.SHORTEST, correction=Correction.FACTOR_TWO)
     decisions = drive(Measure(goal), late_luck)
     (measured,) = decisions[-1].measured
     assert measured.last - measured.first + 1 == 2
@@ -213,10 +213,10 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     fast, slow = np.zeros(BUCKETS, dtype=np.uint64), np.zeros(BUCKETS, dtype=np.uint64)
     fast[bucket_of(100_000)] = 1000
     slow[bucket_of(900_000)] = 500
-    state: State = Measure(MeasureSpec(focus, timeout_s=200))
+    state: ControlState = Measure(MeasureSpec(focus, timeout_s=200))
     for number in range(40):
         samples = {focus: {"all": Sample(0, 0, slow if number % 2 else fast)}}
-        state, decision = decide(state, Interval(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
+        state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
     value = decision.rows[0].cells["value"]
     assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
 
@@ -251,7 +251,7 @@ def test_a_thousand_instances_are_judged_as_each_would_be_alone() -> None:
     goal = MeasureSpec(FOCUS, accuracy=0.02)
     names = [f"host={place}" for place in range(200)]
     samples = [dict(zip(names, (Sample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
-    parts = tuple(Part(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))
+    parts = tuple(WindowPart(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))
     together = judge(goal, parts)
     assert together is not None and together.worst == "host=7" and together.estimate is None
     alone = [judge(goal, tuple(replace(part, samples={name: part.samples[name]}) for part in parts)) for name in names]

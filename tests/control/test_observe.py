@@ -9,12 +9,12 @@ from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
 from ivypy.master.control.criteria import Criterion
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.estimate import estimates
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import value_of
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.observation import Interval, Load
+from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, loads, observed, samples
 from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.sample_matrix import columns_of
@@ -102,10 +102,10 @@ def test_a_response_time_that_is_not_shown_is_blank() -> None:
 def test_loads_are_counted_per_instance() -> None:
     shown = figures()
     assert loads(shown, ROLLUPS.type("host").instances, NOWHERE) == dict.fromkeys(
-        ("h1", "h2"), Load(6100, 6000, 70, 20, 10)
+        ("h1", "h2"), InstanceLoad(6100, 6000, 70, 20, 10)
     )
-    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": Load(12200, 12000, 140, 40, 20)}
-    assert Load(6100, 6000, 70, 20, 10).growth == Load(6100, 6000, 70, 20, 10).owed
+    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": InstanceLoad(12200, 12000, 140, 40, 20)}
+    assert InstanceLoad(6100, 6000, 70, 20, 10).growth == InstanceLoad(6100, 6000, 70, 20, 10).owed
 
 
 def test_a_state_is_shown_what_it_looks_at() -> None:
@@ -113,7 +113,7 @@ def test_a_state_is_shown_what_it_looks_at() -> None:
     p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
     measure = Measure(MeasureSpec(p99))
     control = pid(cpu, 50, {"all": Range(1, 2)})
-    states: list[State] = [
+    states: list[ControlState] = [
         Fixed(0, 1),
         measure,
         Steady(SteadySpec(Criterion(Rule.DEVIATION, p99, 2))),
@@ -126,7 +126,7 @@ def test_a_state_is_shown_what_it_looks_at() -> None:
     for state in states:
         found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)
         assert set(found) == set(state.focuses)
-        closed = Interval(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
+        closed = Observation(0, 0.0, 5.0, opening(state).next_phase, samples=found, loads=asked)
         decide(state, closed)
     assert states[0].focuses == ()
     assert set(states[-1].focuses) == {p99, cpu}

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.autopid import AutoPid
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample
-from ivypy.master.control.observation import Interval, Load, Phase
-from ivypy.master.control.pid import Aim, Event, Loop, Pid, Range, Rules, pid
+from ivypy.master.control.observation import InstanceLoad, Observation, Phase
+from ivypy.master.control.pid import Loop, Pid, PidEvent, PidRules, Range, TargetCheck, pid
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered, retargeted
 from ivypy.master.verdicts import Reason
@@ -23,10 +23,10 @@ from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear,
 TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
 
 
-def interval(number: int, values: dict[str, float | None], backlogs: dict[str, int] | None = None) -> Interval:
+def interval(number: int, values: dict[str, float | None], backlogs: dict[str, int] | None = None) -> Observation:
     samples = {name: Sample(value or 0.0, 1.0 if value is not None else 0.0) for name, value in values.items()}
-    loads = {name: Load(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
-    return Interval(number, number * 5.0, 5.0, Phase.RUN, samples={LATENCY: samples}, loads={"all": loads})
+    loads = {name: InstanceLoad(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
+    return Observation(number, number * 5.0, 5.0, Phase.RUN, samples={LATENCY: samples}, loads={"all": loads})
 
 
 def loop_of(state: Steer, name: str = "a") -> Loop:
@@ -110,7 +110,7 @@ def test_a_change_of_gain_is_bumpless() -> None:
 @pytest.mark.parametrize(("tolerance", "expected"), [(0.0025, -0.3), (0.02, 0.0)])
 def test_a_backlog_within_the_tolerance_is_no_overload(tolerance: float, expected: float) -> None:
     """1 % of what fell due is left over, and the metric is at its target."""
-    state = pid(LATENCY, 2000, {"a": TWO_POINTS}, Rules(tolerance=tolerance), warmup=0)
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS}, PidRules(tolerance=tolerance), warmup=0)
     _, orders = state.after(interval(0, {"a": 2000}, {"a": 10}))
     assert orders.rows[0].cells["integral_ln"] == pytest.approx(expected)
 
@@ -141,11 +141,11 @@ def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None
     assert orders.rows[0].cells["event"] == "draining"
 
 
-def piled(number: int, in_flight: int, before: int) -> Interval:
+def piled(number: int, in_flight: int, before: int) -> Observation:
     """A subinterval with a metric far below its target."""
-    load = Load(1000, 1000 + before - in_flight, 0, in_flight)
+    load = InstanceLoad(1000, 1000 + before - in_flight, 0, in_flight)
     samples = {LATENCY: {"a": Sample(500.0, 1.0)}}
-    return Interval(number, number * 5.0, 5.0, Phase.RUN, samples=samples, loads={"all": {"a": load}})
+    return Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples, loads={"all": {"a": load}})
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_long_blank_stretch_winds_nothing_up() -> None:
     for number in range(1, 51):
         state, orders = state.after(interval(number, {"a": None}))
         assert not orders.edits and orders.say.endswith(" of a is blank: none was seen in a subinterval")
-    assert replace(loop_of(state), event=Event.NONE) == replace(before, event=Event.NONE)
+    assert replace(loop_of(state), event=PidEvent.NONE) == replace(before, event=PidEvent.NONE)
     _, orders = state.after(interval(51, {"a": 2400}))
     assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2**2)
 
@@ -230,9 +230,9 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
 
 def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
     """A hundred I/Os at 2 ms and nine hundred at 0.5 ms are 0.65 ms, not the 1.25 ms of two subintervals' mean."""
-    aim = Aim(LATENCY, "a", 1000, 0.05, 0.0, 500, clamped=True)
+    aim = TargetCheck(LATENCY, "a", 1000, 0.05, 0.0, 500, clamped=True)
     samples = [{LATENCY: {"a": Sample(200_000, 100)}}, {LATENCY: {"a": Sample(450_000, 900)}}]
-    seen = [Interval(number, number * 5.0, 5.0, Phase.RUN, samples=one) for number, one in enumerate(samples)]
+    seen = [Observation(number, number * 5.0, 5.0, Phase.RUN, samples=one) for number, one in enumerate(samples)]
     (measured,) = checked(Decision(Phase.TAIL, measured=(Measured(0, 1, checks=(aim,)),)), seen).measured
     assert [finding.detail for finding in measured.findings] == [
         "overall_response_us_mean of a was -35.0% off at a bound of its range, at 500 IOPS"
@@ -330,7 +330,7 @@ def test_no_measurement_reaches_back_over_another_target() -> None:
     curve, capacity = mmc(4, 1000), 4000.0
     plant = Plant(curve, capacity, noise(3, 0.005, 0.0))
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    state: State = Watched(Steered(pid(LATENCY, 2000, {"all": ends}), Fixed(0, 60)), ())
+    state: ControlState = Watched(Steered(pid(LATENCY, 2000, {"all": ends}), Fixed(0, 60)), ())
     decision = opening(state)
     for number in range(200):
         if number == 40:
@@ -411,7 +411,7 @@ class TestAuto:
         """A queue whose p99 is four times its mean: where a subinterval has under 1,000 I/Os, p99 is blank."""
         focus = Focus("overall_response_us_p99", fraction=0.99)
         curve = mmc(1, 1e6 / capacity)
-        state: State = Steered(AutoPid(focus, target, ("all",)), Fixed(0, 10), timeout_s=500)
+        state: ControlState = Steered(AutoPid(focus, target, ("all",)), Fixed(0, 10), timeout_s=500)
         decision, iops = opening(state), 0.0
         loads: list[float | None] = []
         for number in range(200):
@@ -422,9 +422,9 @@ class TestAuto:
             counts = np.zeros(BUCKETS, dtype=np.uint64)
             counts[bucket_of(round(4000 * curve(iops)))] = ios
             samples = {focus: {"all": Sample(0.0, 0.0, counts)}}
-            seen = Interval(
+            seen = Observation(
                 number, number * length_s, length_s, decision.next_phase, samples=samples,
-                loads={"all": {"all": Load(ios, ios, 0)}},
+                loads={"all": {"all": InstanceLoad(ios, ios, 0)}},
             )  # fmt: skip
             state, decision = decide(state, seen)
             if decision.done:

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from ivypy.master.control.bracket import Bracket, Limits, bracket, expected, next_load
+from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expected, next_load
 from ivypy.master.control.check import find_faults
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.focus import Sample
-from ivypy.master.control.observation import Interval, Load
-from ivypy.master.control.probe import Answer, Probe
+from ivypy.master.control.observation import InstanceLoad, Observation
+from ivypy.master.control.probe import Probe, ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.spec import FindSpec
 from ivypy.master.verdicts import Reason
@@ -28,12 +28,12 @@ from tests.support.control_plants import (
 )
 
 CAPACITY = 1000.0
-LIMITS = Limits(CAPACITY)
+LIMITS = SearchBounds(CAPACITY)
 M = mmc(1, 1000)
 
 
 def probe(iops: float, answer: str, value: float | None = None, kept_up: bool = True) -> Probe:
-    return Probe(iops, iops, Answer(answer), value, value * 0.01 if value else None, "all", kept_up, 0, 9)
+    return Probe(iops, iops, ProbeAnswer(answer), value, value * 0.01 if value else None, "all", kept_up, 0, 9)
 
 
 def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
@@ -189,7 +189,7 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
     """The metric passes at any load: only that the load is not kept up with says where the capacity is."""
     plant = disturbed_at_max(1000, 1500, 5)
     plant.tags, plant.curve = 1e6, lambda iops: 500.0
-    state: State = Find(FindSpec(LATENCY, 1e12))
+    state: ControlState = Find(FindSpec(LATENCY, 1e12))
     trace = simulate(plant, state, 1000)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
     assert {row["sustained"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
@@ -203,13 +203,13 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
 
 def test_a_backlog_that_never_drains_ends_the_search() -> None:
     """A device that hangs at the first probe: nothing completes any more."""
-    state: State = Find(FindSpec(LATENCY, 1000))
+    state: ControlState = Find(FindSpec(LATENCY, 1000))
     decision, number = opening(state), 0
     while not decision.done:
         hung = number > 4
-        load = Load(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
+        load = InstanceLoad(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
         samples = {LATENCY: {"all": Sample(0.0, 0.0) if hung else Sample(5e6, 5000)}}
-        interval = Interval(
+        interval = Observation(
             number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},
             outstanding=outstanding(load),
         )  # fmt: skip
@@ -324,7 +324,7 @@ def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
         probe(628, "pass", 8454.0), replace(probe(697, "unclear", 60_000.0), half_width=98_000.0),
         probe(829, "fail", 19_000.0),
     ]  # fmt: skip
-    load = next_load(probes, 10_000, Limits(985, 0.05))
+    load = next_load(probes, 10_000, SearchBounds(985, 0.05))
     assert load == pytest.approx((697 * 829) ** 0.5)
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.control.batch_means import MOST, Batches
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus, Sample, merged
-from ivypy.master.control.observation import Interval
+from ivypy.master.control.observation import Observation
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import SloSpec
 from ivypy.master.verdicts import Reason
@@ -22,9 +22,9 @@ from tests.support.control_plants import checked
 FOCUS = Focus("overall_response_us_mean")
 
 
-def drive(state: State, values: Callable[[int], dict[str, float | None]], most: int = 100) -> list[Decision]:
+def drive(state: ControlState, values: Callable[[int], dict[str, float | None]], most: int = 100) -> list[Decision]:
     phase, decisions = opening(state).next_phase, []
-    seen: list[Interval] = []
+    seen: list[Observation] = []
     for number in range(most):
         samples = {
             FOCUS: {
@@ -32,7 +32,7 @@ def drive(state: State, values: Callable[[int], dict[str, float | None]], most: 
                 for name, value in values(number).items()
             }
         }
-        seen.append(Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        seen.append(Observation(number, number * 5.0, 5.0, phase, samples=samples))
         state, decision = decide(state, seen[-1])
         decisions.append(checked(decision, seen))
         phase = decision.next_phase
@@ -116,11 +116,11 @@ def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() 
 
 
 def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
-    state: State = watched(at_most=100, abort_early=True, measurement=10_000)
+    state: ControlState = watched(at_most=100, abort_early=True, measurement=10_000)
     phase = opening(state).next_phase
     for number in range(3000):
         samples = {FOCUS: {"a": Sample(90.0 * 1000, 1000), "b": Sample(50.0 * 1000, 1000)}}
-        state, decision = decide(state, Interval(number, number * 5.0, 5.0, phase, samples=samples))
+        state, decision = decide(state, Observation(number, number * 5.0, 5.0, phase, samples=samples))
         phase = decision.next_phase
     assert isinstance(state, Watched)
     (batches,) = state.hopes.batches

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.observation import Interval, Load, Phase
+from ivypy.master.control.observation import InstanceLoad, Observation, Phase
 from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
 from ivypy.master.verdicts import Reason
@@ -72,14 +72,14 @@ def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
 
 def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
-    state: State = Staircase(Stairs(1000, 1000), Fixed(1, 3))
+    state: ControlState = Staircase(Stairs(1000, 1000), Fixed(1, 3))
     decision = opening(state)
     for number in range(9):
         alone, owed = number >= 3, 200 * (number + 1)
-        load = Load(5000, 4800, owed, 0) if alone else Load(10_000, 4800, 15_000 * number + owed, 0)
+        load = InstanceLoad(5000, 4800, owed, 0) if alone else InstanceLoad(10_000, 4800, 15_000 * number + owed, 0)
         state, decision = decide(
             state,
-            Interval(
+            Observation(
                 number,
                 number * 5.0,
                 5.0,

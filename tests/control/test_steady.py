@@ -22,11 +22,11 @@ from ivypy.master.control.criteria import (
     fio_block,
     score,
 )
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus, Sample
-from ivypy.master.control.observation import Interval, Phase
-from ivypy.master.control.offline import Series, first_attained
+from ivypy.master.control.observation import Observation, Phase
+from ivypy.master.control.offline import ValueSeries, first_attained
 from ivypy.master.control.spec import SteadySpec
 from ivypy.master.control.steady import Steady
 from ivypy.master.verdicts import Reason
@@ -160,7 +160,7 @@ def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> No
 class TestFinishedData:
     def first(self, values: list[float | None], **more: Any) -> tuple[int, int, float] | None:
         starts = [float(second) for second in range(len(values))]
-        got = first_attained(criterion_named("iops", 3, 1.0), Series(starts, [1.0] * len(values), values), **more)
+        got = first_attained(criterion_named("iops", 3, 1.0), ValueSeries(starts, [1.0] * len(values), values), **more)
         return (got.first, got.last, got.second) if got else None
 
     def test_the_first_second_at_which_it_would_have_stopped(self) -> None:
@@ -180,19 +180,19 @@ class TestFinishedData:
     def test_by_t_it_stops_where_a_running_step_would(self) -> None:
         values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
         criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
-        got = first_attained(criterion, Series([float(n) for n in range(200)], [1.0] * 200, values))
+        got = first_attained(criterion, ValueSeries([float(n) for n in range(200)], [1.0] * 200, values))
         decisions = drive(Steady(SteadySpec(criterion)), one(values))
         assert got is not None
         assert got.last == len(decisions) - 1
 
 
-def drive(state: State, values: list[dict[str, float]], **marks: tuple[int, ...]) -> list[Decision]:
+def drive(state: ControlState, values: list[dict[str, float]], **marks: tuple[int, ...]) -> list[Decision]:
     """Decisions over one-second subintervals, until done or the values end."""
     phase, decisions = opening(state).next_phase, []
     for number, instances in enumerate(values):
         samples = {FOCUS: {name: Sample(value, 1.0) for name, value in instances.items()}}
         same, edited = number not in marks.get("changed", ()), number in marks.get("edited", ())
-        state, decision = decide(state, Interval(number, float(number), 1.0, phase, same, edited, samples))
+        state, decision = decide(state, Observation(number, float(number), 1.0, phase, same, edited, samples))
         decisions.append(decision)
         phase = decision.next_phase
         if decision.done:
@@ -291,12 +291,12 @@ class TestStages:
     )
     def test_a_percentile_that_is_blank_is_never_steady_and_says_why(self, rule: Rule, ios: int, why: str) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)
-        current: State = Steady(SteadySpec(Criterion(rule, focus, 4), timeout_s=20))
+        current: ControlState = Steady(SteadySpec(Criterion(rule, focus, 4), timeout_s=20))
         said = []
         for number in range(20):
             few, many = (Sample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
             samples = {focus: {"host=a": many, "host=b": few}}
-            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
             said.append(decision.say)
         blank = f"overall_service_us_p99 of host=b is blank: fewer than 10 I/Os beyond it {why}"
         assert said[2] == f"seeking: 3 of {4 if rule is Rule.DEVIATION else 12} subintervals for a window"
@@ -307,10 +307,10 @@ class TestStages:
 
     def test_a_metric_that_is_not_there_says_so(self) -> None:
         focus = Focus("write_service_us_p99", fraction=0.99)
-        current: State = Steady(SteadySpec(Criterion(Rule.DEVIATION, focus, 2)))
+        current: ControlState = Steady(SteadySpec(Criterion(Rule.DEVIATION, focus, 2)))
         for number in range(3):
             samples = {focus: {"all": Sample(0, 0, None)}}
-            current, decision = decide(current, Interval(number, number, 1.0, Phase.RUN, samples=samples))
+            current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
         assert decision.say == "seeking: write_service_us_p99 of all is blank: none was seen in a subinterval"
 
     def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:

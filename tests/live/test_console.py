@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.control.decide import State, decide
+from ivypy.master.control.decide import ControlState, decide
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.observation import Interval
+from ivypy.master.control.observation import Observation
 from ivypy.master.errors import OutputError
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines, subinterval_line
@@ -107,7 +107,7 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
 ) -> None:
     """Deciding takes 2.6 s of 5 s in two subintervals: one remark, one finding, and no lost subinterval."""
 
-    def slow(state: State, interval: Interval) -> tuple[State, Decision]:
+    def slow(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
         if interval.number in (2, 3):
             loop = asyncio.get_running_loop()
             assert isinstance(loop, SimulatedLoop)

@@ -17,7 +17,7 @@ from ivypy.master.live import socket_paths, socket_server
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import (
     Latency,
-    Measured,
+    MeasurementRow,
     Remark,
     Report,
     RunEnds,
@@ -83,7 +83,7 @@ CLOSED = Subinterval(
     Steadiness("overall_iops:2.000000%", "holding", "all=all", 30.0, 1, "0.5%", 1.5, -0.25),
 )
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
-MEASURED = Measured("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
+MEASURED = MeasurementRow("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
 REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, Remark("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
 MESSAGES: list[Request | Answer | Report] = [

@@ -12,7 +12,7 @@ from ivypy.master.plan.checks.metrics import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
-from ivypy.master.plan.read.yaml_positions import Fault, PlanFaults
+from ivypy.master.plan.read.yaml_positions import PlanFault, PlanFaults
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.text.relative import OfStep
@@ -27,7 +27,7 @@ def plan(*goes: str, rest: str = "") -> Plan:
     return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml")
 
 
-def judged(text: str) -> Fault | None:
+def judged(text: str) -> PlanFault | None:
     """The only fault of a plan, if it has one."""
     try:
         read(text, "p.yaml")
@@ -444,7 +444,7 @@ def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
 def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, {end} }} }}"
     spec = asked(pid, rest="achieved_iops_tolerance: 10%\n")
-    state = build.state_of(spec, build.Known({"all": ["all"]}, lambda *_: 0.0))
+    state = build.state_of(spec, build.RunFacts({"all": ["all"]}, lambda *_: 0.0))
     assert isinstance(state, Steered) and isinstance(state.steer, (AutoPid, Pid))
     assert state.steer.rules.tolerance == 0.1
 

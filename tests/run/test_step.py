@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ivypy.master.control.decide import State
+from ivypy.master.control.decide import ControlState
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.hosts.driver import Driver, Event
@@ -72,7 +72,7 @@ PARAMETERS = Parameters(iops=1000.0, maxtags=4)
 
 
 async def a_step(
-    slaves: list[SimulatedSlave], control: State, length_s: float, cooldown: int, interrupt_after: float | None
+    slaves: list[SimulatedSlave], control: ControlState, length_s: float, cooldown: int, interrupt_after: float | None
 ) -> Outcome:
     loop = asyncio.get_running_loop()
     now_ns = lambda: int(loop.time() * 1e9)  # noqa: E731
@@ -115,7 +115,7 @@ async def a_step(
 
 def step(
     *slaves: SimulatedSlave,
-    control: State | None = None,
+    control: ControlState | None = None,
     length_s: float = 5.0,
     cooldown: int = 0,
     interrupt_after: float | None = None,

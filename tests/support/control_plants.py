@@ -11,10 +11,10 @@ from math import exp, factorial, inf, isfinite
 
 import numpy as np
 
-from ivypy.master.control.decide import State, decide, opening
+from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.focus import Focus, Sample, value_of
-from ivypy.master.control.observation import Interval, Load
+from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.rollup.overload import Outstanding
 
 LATENCY = Focus("overall_response_us_mean")
@@ -59,7 +59,7 @@ def load_for(curve: Curve, target: float, high: float) -> float:
     return low
 
 
-def outstanding(load: Load) -> Outstanding:
+def outstanding(load: InstanceLoad) -> Outstanding:
     """Of the one workload instance that has all of a load."""
     columns = load.due, load.growth, 0, load.in_flight, load.backlog
     return Outstanding(*(np.array([column]) for column in columns))
@@ -97,7 +97,7 @@ class Plant:
     _owed: int = 0
     _chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
-    def interval(self, number: int, decision: Decision) -> Interval:
+    def interval(self, number: int, decision: Decision) -> Observation:
         """Subinterval `number`, with the edits that were decided while it began."""
         for edit in decision.edits:
             self.iops = edit.total_iops
@@ -118,18 +118,18 @@ class Plant:
             IOPS: {"all": Sample(served * LENGTH_S, LENGTH_S)},
         }
         load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)
-        return Interval(
+        return Observation(
             number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, {"all": {"all": load}},
             outstanding(load),
         )  # fmt: skip
 
-    def _load(self, offered: float, steady: float) -> Load:
+    def _load(self, offered: float, steady: float) -> InstanceLoad:
         """With what a steady load has in flight, by Little's law and as a Poisson number."""
         waiting = min(self.backlog, self.tags)
         backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
         due, before = int(offered * LENGTH_S), self._owed
         self._owed = backlog + in_flight
-        return Load(due, due + before - self._owed, backlog, in_flight)
+        return InstanceLoad(due, due + before - self._owed, backlog, in_flight)
 
 
 @dataclass(slots=True)
@@ -138,15 +138,15 @@ class Trace:
 
     decisions: list[Decision]
     loads: list[float | None]
-    state: State
-    seen: list[Interval] = field(default_factory=list)
+    state: ControlState
+    seen: list[Observation] = field(default_factory=list)
 
     @property
     def subintervals(self) -> int:
         return len(self.loads)
 
 
-def simulate(plant: Plant, state: State, most: int) -> Trace:
+def simulate(plant: Plant, state: ControlState, most: int) -> Trace:
     """Drive `plant` by `state` until it is done, or `most` subintervals have passed."""
     decision = opening(state)
     trace = Trace([decision], [], state)
@@ -162,17 +162,17 @@ def simulate(plant: Plant, state: State, most: int) -> Trace:
     return trace
 
 
-def checked(decision: Decision, seen: Sequence[Interval]) -> Decision:
+def checked(decision: Decision, seen: Sequence[Observation]) -> Decision:
     """A decision as the session keeps it: each measurement is summed, and asked what it has to meet."""
     return replace(decision, measured=tuple(asked(one, seen) for one in decision.measured))
 
 
-def asked(measured: Measured, seen: Sequence[Interval]) -> Measured:
+def asked(measured: Measured, seen: Sequence[Observation]) -> Measured:
     """A measurement with what its checks find, if it is one."""
     return measured.checked(_values(measured, seen)) if measured.first <= measured.last else measured
 
 
-def _values(measured: Measured, seen: Sequence[Interval]) -> dict[Focus, dict[str, float | None]]:
+def _values(measured: Measured, seen: Sequence[Observation]) -> dict[Focus, dict[str, float | None]]:
     window = [one for one in seen if measured.first <= one.number <= measured.last]
     return {
         check.focus: {

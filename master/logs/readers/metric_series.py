@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...control.observation import Phase
-from ...control.offline import Series
+from ...control.offline import ValueSeries
 from ...errors import PlanError
 from ...output.columns import OLD_NAMES
 
@@ -32,7 +32,7 @@ class Named:
     """A series, what it is of, and where a window must not reach over."""
 
     name: str
-    series: Series
+    series: ValueSeries
     breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
 
 
@@ -77,13 +77,13 @@ def _of_instance(name: str, path: Path, metric: str) -> Named:
         i for i in range(1, len(rows))
         if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
     ]  # fmt: skip
-    return Named(name, Series(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
+    return Named(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
 
 
 def _of_csv(path: Path, metric: str, length_s: float) -> Named:
     rows = _rows(path)
     lengths = _lengths(path, rows) if rows and "length_s" in rows[0] else [length_s] * len(rows)
-    return Named(str(path), Series(_starts(lengths), lengths, _values(path, rows, metric)))
+    return Named(str(path), ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)))
 
 
 def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -111,7 +111,9 @@ def _of_jobs(path: Path, jobs: Iterable[Mapping[str, Any]], metric: str) -> list
         name, unit = _FIO[metric]
         if values := kept.get(name):
             lengths = [FIO_SECOND] * len(values)
-            found.append(Named(f"{path} {job['jobname']}", Series(_starts(lengths), lengths, _scaled(values, unit))))
+            found.append(
+                Named(f"{path} {job['jobname']}", ValueSeries(_starts(lengths), lengths, _scaled(values, unit)))
+            )
     if not found:
         raise PlanError(f"{path}: no steadystate data of {metric}; fio keeps it when run with --steadystate")
     return found

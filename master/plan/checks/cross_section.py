@@ -23,7 +23,7 @@ from .io_mix import HOST, WORKLOAD, Mix, possible, value_of
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNames:
     """The names that a plan defines; None where some of them were lost to a fault."""
 
     hosts: Collection[str] | None
@@ -42,14 +42,14 @@ def check_names(schedule: Schedule, faults: Faults) -> None:
             faults.add(("steps", entry, "go", "name"), f"a step is called {step.name!r} already, in line {line}")
 
 
-def check_edits(schedule: Schedule, known: Known, faults: Faults) -> None:
+def check_edits(schedule: Schedule, known: KnownNames, faults: Faults) -> None:
     """An edit names a rollup type of the plan, and hosts and workloads of the plan."""
     for entry, edit in schedule.edits():
         for text in _clause_faults(edit.rollup, edit.instances, known):
             faults.add(("steps", entry, "edit", "rollup"), text)
 
 
-def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Iterator[str]:
+def _clause_faults(rollup: str, instances: Iterable[str], known: KnownNames) -> Iterator[str]:
     if rollup == ALL:
         others = [name for name in instances if name != ALL]
         if others:
@@ -69,7 +69,7 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: Known) -> Itera
                     yield f"the plan has no {attribute} {value!r}{suggestion(value, names)}"
 
 
-def check_control(doc: PlanDoc, schedule: Schedule, known: Known, faults: Faults) -> None:
+def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: Faults) -> None:
     """What is wrong with any step's control, at the key where it stands: in the step, or in `defaults`."""
     for entry, step in schedule.steps():
         for keys, text in control_faults(step.control, known.rollups):

@@ -18,17 +18,17 @@ MOST_PARTS: Final = 64  # parts of one workload that are told apart
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InstanceSet:
     """Some of a rollup type's instances: these, or all but these."""
 
     names: frozenset[str]
     inside: bool
 
-    def within(self, names: frozenset[str]) -> "Part":
-        return Part(self.names & names, True) if self.inside else Part(names - self.names, True)
+    def within(self, names: frozenset[str]) -> "InstanceSet":
+        return InstanceSet(self.names & names, True) if self.inside else InstanceSet(names - self.names, True)
 
-    def without(self, names: frozenset[str]) -> "Part":
-        return Part(self.names - names, True) if self.inside else Part(self.names | names, False)
+    def without(self, names: frozenset[str]) -> "InstanceSet":
+        return InstanceSet(self.names - names, True) if self.inside else InstanceSet(self.names | names, False)
 
     def exists(self, universe: Collection[str] | None) -> bool:
         """Whether anything is left; `universe` are all instances there are, where that is known."""
@@ -37,7 +37,7 @@ class Part:
         return universe is None or not self.names >= set(universe)
 
 
-EVERYTHING: Final = Part(frozenset(), False)
+EVERYTHING: Final = InstanceSet(frozenset(), False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Mix:
     fraction_read: float
     edited: bool = False  # differs from the workload as it was created
     certain: bool = True  # False: there were too many parts to tell apart, so perhaps no instance has this mix
-    parts: Mapping[str, Part] = field(default_factory=dict)  # rollup type -> the instances that have this mix
+    parts: Mapping[str, InstanceSet] = field(default_factory=dict)  # rollup type -> the instances that have this mix
 
     @property
     def allowed(self) -> bool:

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, OnLeave, Rule, Window
+from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, OnLeave, Rule, WindowChoice
 from ...control.criteria import Criterion
 from ...control.estimate import Correction
 from ...control.observe import focus_on
 from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
-from ...text.units import Wanted, format_iops, format_number, parse_fraction, parse_iops
+from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
 from ..model import ALL
 from .field_types import (
     FLAG,
@@ -42,7 +42,7 @@ _SLO: Final = SloSpec(_MEASURE.focus, math.nan)
 _STEADY_WINDOW_S: Final = 30.0
 
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
-_LOAD: Final = Wanted("a load", "write a number, or 50% of step NAME")
+_LOAD: Final = Expected("a load", "write a number, or 50% of step NAME")
 _LEVEL: Final = scalar(
     bounded(lambda text: parse_iops(text, _LOAD), format_number, 0, 1e12),
     "a number, or 50% of step NAME", IOPS_SCHEMA, format_iops,
@@ -53,7 +53,7 @@ def _step(text: str) -> Any:
     """IOPS, or ("relative", a share of the level before)."""
     if text.strip().endswith("%"):
         return ("relative", parse_fraction(text))
-    return parse_iops(text, Wanted("a rise", "write a number, or a percentage"))
+    return parse_iops(text, Expected("a rise", "write a number, or a percentage"))
 
 
 _STEP: Final = scalar(_step, "IOPS, or a percentage of the load before", IOPS_SCHEMA)
@@ -96,7 +96,7 @@ class MeasureDoc(Section):
         "Longest time since the start of the step; then the result is invalid, with the best window.",
         _MEASURE.timeout_s,
     )
-    window: Annotated[Window, choice_field(Window)] = about(
+    window: Annotated[WindowChoice, choice_field(WindowChoice)] = about(
         "longest: since the warmup, without a beginning that has a trend; shortest: ivy's rule, whose intervals are "
         "too narrow.",
         _MEASURE.window,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ...text.suggestions import suggestion
-from .yaml_positions import Document, Fault, Node, Place
+from .yaml_positions import Document, Node, Place, PlanFault
 
 SECTION: Final = "parameters"
 NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -28,7 +28,7 @@ class Substituted:
 
     data: dict[str, Any]
     values: dict[str, str] = field(default_factory=dict)  # of every parameter
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[PlanFault] = field(default_factory=list)
 
 
 def substitute(document: Document, defines: Mapping[str, str]) -> Substituted:
@@ -42,7 +42,7 @@ def substitute(document: Document, defines: Mapping[str, str]) -> Substituted:
         if name not in declared:
             place = document.key_place((SECTION,)) if section else Place(document.name, 1, 1)
             known = suggestion(name, declared) if declared else "; this plan declares none"
-            result.faults.append(Fault(place, f"-D {name}: the plan has no parameter {name!r}{known}"))
+            result.faults.append(PlanFault(place, f"-D {name}: the plan has no parameter {name!r}{known}"))
     plain = _Plain(document.name, result, unset, document.keys((SECTION,)))
     result.data = {key: plain(node) for key, node in document.root.value.items() if key != SECTION}
     return result
@@ -52,7 +52,7 @@ def _declare(document: Document, section: Node, result: Substituted) -> set[str]
     """Note each parameter's value; returns the names of those that have none."""
 
     def fault(node: Node, text: str) -> None:
-        result.faults.append(Fault(Place(document.name, node.line, node.column), text))
+        result.faults.append(PlanFault(Place(document.name, node.line, node.column), text))
 
     if not isinstance(section.value, dict):
         fault(section, "parameters: needs a mapping of names to defaults: parameters: { size: 1GiB }")
@@ -61,12 +61,12 @@ def _declare(document: Document, section: Node, result: Substituted) -> set[str]
     for name, node in section.value.items():
         place = document.key_place((SECTION, name))
         if not re.fullmatch(NAME, name):
-            result.faults.append(Fault(place, f"{name!r} cannot be a parameter's name; use letters, digits and _"))
+            result.faults.append(PlanFault(place, f"{name!r} cannot be a parameter's name; use letters, digits and _"))
         if isinstance(node.value, (list, dict)):
             fault(node, f"parameter {name!r}: a default is one value, not a list or mapping")
         elif node.value is None and name not in result.values:
             unset.add(name)
-            result.faults.append(Fault(place, f"parameter {name!r} has no default; give -D {name}=VALUE"))
+            result.faults.append(PlanFault(place, f"parameter {name!r} has no default; give -D {name}=VALUE"))
         elif node.value is not None and _REFERENCE.search(node.value):
             fault(node, f"parameter {name!r}: a default cannot refer to another parameter")
         elif node.value is not None:
@@ -105,7 +105,7 @@ class _Plain:
             lost = True
             if name not in self.unset:
                 place = Place(self.name, node.line, node.column + match.start() + node.quoted)
-                self.result.faults.append(Fault(place, _unknown(match[0], name, self.declared)))
+                self.result.faults.append(PlanFault(place, _unknown(match[0], name, self.declared)))
             return ""
 
         replaced = _REFERENCE.sub(value, text)

@@ -42,7 +42,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Fault:
+class PlanFault:
     place: Place
     text: str
 
@@ -63,13 +63,13 @@ def sentence(subject: str, error: ValueError) -> str:
 class PlanFaults(PlanError):
     """Every fault of a plan. Its text is the complete report."""
 
-    def __init__(self, faults: Iterable[Fault], source: str) -> None:
+    def __init__(self, faults: Iterable[PlanFault], source: str) -> None:
         self.faults = tuple(sorted(set(faults)))
         lines = source.split("\n")
         super().__init__("\n".join(_told(fault, lines) for fault in self.faults))
 
 
-def _told(fault: Fault, lines: list[str]) -> str:
+def _told(fault: PlanFault, lines: list[str]) -> str:
     place = fault.place
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     column = min(place.column - 1, len(line))
@@ -96,7 +96,7 @@ class Document:
     name: str
     text: str
     root: Node
-    faults: list[Fault]
+    faults: list[PlanFault]
 
     def find(self, path: Path) -> tuple[Node, Path]:
         """The node at `path`, or the deepest above it that stands in the text; and the rest of the path."""
@@ -138,7 +138,7 @@ class Faults:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.found: list[Fault] = []
+        self.found: list[PlanFault] = []
         self.sections: set[str] = set()  # that have faults
 
     def add(self, path: Path, text: str) -> None:
@@ -160,23 +160,25 @@ class Faults:
         self._note(path, self.document.key_place(path), text)
 
     def _note(self, path: Path, place: Place, text: str) -> None:
-        self.found.append(Fault(place, text))
+        self.found.append(PlanFault(place, text))
         self.sections.update(str(part) for part in path[:1])
 
 
 def parse(text: str, name: str) -> Document:
     """Raises PlanFaults where `text` is not YAML at all; other faults are listed in the document."""
     if len(text) > LONGEST:
-        raise PlanFaults([Fault(Place(name, 1, 1), f"the plan is longer than {LONGEST >> 20} MiB")], "")
+        raise PlanFaults([PlanFault(Place(name, 1, 1), f"the plan is longer than {LONGEST >> 20} MiB")], "")
     if hidden := [_hidden_break(text, found.start(), name) for found in _HIDDEN_BREAKS.finditer(text)]:
         raise PlanFaults(hidden, text)
     if half := _HALVES.search(text):
         before = text[: half.start()]
         place = Place(name, before.count("\n") + 1, half.start() - before.rfind("\n"))
-        raise PlanFaults([Fault(place, "half a character (U+D800 to U+DFFF), which no file holds; remove it")], text)
+        raise PlanFaults(
+            [PlanFault(place, "half a character (U+D800 to U+DFFF), which no file holds; remove it")], text
+        )
     try:
         if deep := _too_deep(text):
-            raise PlanFaults([Fault(Place(name, *deep), TOO_DEEP)], text)
+            raise PlanFaults([PlanFault(Place(name, *deep), TOO_DEEP)], text)
         composed = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as error:
         raise PlanFaults([_syntax_fault(error, text, name)], text) from None
@@ -184,9 +186,11 @@ def parse(text: str, name: str) -> Document:
     if composed is not None:
         document.root = _Builder(document).build(composed)
     if document.root.value is None:
-        raise PlanFaults([Fault(Place(name, 1, 1), "the plan is empty; docs/plan.md says what it may hold")], text)
+        raise PlanFaults([PlanFault(Place(name, 1, 1), "the plan is empty; docs/plan.md says what it may hold")], text)
     if not isinstance(document.root.value, dict):
-        document.faults.append(Fault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)"))
+        document.faults.append(
+            PlanFault(Place(name, 1, 1), "the plan is not a mapping of keys (name:, luns:, steps: ...)")
+        )
         raise PlanFaults(document.faults, text)
     return document
 
@@ -206,9 +210,9 @@ def _too_deep(text: str) -> tuple[int, int] | None:
     return None
 
 
-def _hidden_break(text: str, at: int, name: str) -> Fault:
+def _hidden_break(text: str, at: int, name: str) -> PlanFault:
     place = Place(name, text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
-    return Fault(
+    return PlanFault(
         place, f"U+{ord(text[at]):04X} ends a line for YAML, but not for editors; remove it, or use a plain newline"
     )
 
@@ -223,7 +227,7 @@ class _Builder:
         self.size: dict[int, int] = {}  # values in a node, aliases written out
 
     def fault(self, node: yaml.Node, text: str) -> None:
-        self.document.faults.append(Fault(self.place(node), text))
+        self.document.faults.append(PlanFault(self.place(node), text))
 
     def place(self, node: yaml.Node) -> Place:
         return Place(self.document.name, node.start_mark.line + 1, node.start_mark.column + 1)
@@ -280,11 +284,11 @@ class _Builder:
                 yield key.value, child
 
 
-def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
+def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> PlanFault:
     if isinstance(error, yaml.reader.ReaderError):
         before = text[: error.position]
         place = Place(name, before.count("\n") + 1, error.position - before.rfind("\n"))
-        return Fault(place, f"a character that text cannot have: #x{error.character:04x}; remove it")
+        return PlanFault(place, f"a character that text cannot have: #x{error.character:04x}; remove it")
     error = _better_told(error, text)
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).removeprefix("but ")
@@ -294,7 +298,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
     lines = text.split("\n")
     if line >= len(lines) or (line == len(lines) - 1 and not lines[line] and line > 0):  # the end of the text
         line, column = max(0, len(lines) - 2), len(lines[max(0, len(lines) - 2)])
-    return Fault(Place(name, line + 1, column + 1), _remedy(problem, lines[line], column))
+    return PlanFault(Place(name, line + 1, column + 1), _remedy(problem, lines[line], column))
 
 
 def _better_told(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
