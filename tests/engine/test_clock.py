@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ivypy.protocol.counters import Count, ThreadCount
 from tests.support.engine import MS, drive, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
+pytestmark = pytest.mark.slow
 
 HOUR = 3600
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.engine import BACKENDS, SQPOLL, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
+pytestmark = pytest.mark.slow
 
 SCENARIOS = [
     "errors",  # all I/Os fail at once: counted, in no latency, and the core is not taken
@@ -49,6 +49,8 @@ SCENARIOS = [
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
 ]
 
+REALTIME = {"caught_up", "slowed_down"}  # their lateness is the driver's own, and nothing else's
+
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
     "hung_go",  # a thread hangs while `go` prepares it: a halt acts, close keeps its limit
@@ -66,7 +68,9 @@ def image(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(it, marks=pytest.mark.realtime) if it in REALTIME else it for it in SCENARIOS]
+)
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
 def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path) -> None:
     run("faults", scenario, image, sanitizer=sanitizer)

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.engine import run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
+pytestmark = pytest.mark.slow
 
 
 def _sets(folder: Path, cores: int) -> list[int]:

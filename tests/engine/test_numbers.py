@@ -17,7 +17,7 @@ from ivypy.protocol.parameters import PARAMETERS
 from ivypy.slave.engine import _engine
 from tests.support.engine import CORE, ENGINE, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from scipy import stats
 
 from tests.support.engine import S, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("engine drivers")]  # compiled once
+pytestmark = pytest.mark.slow
 
 HOUR = 3600 * S
 

@@ -4,12 +4,15 @@ Rule: a driver is one C file beside this one, linked with the whole core, so tha
 every sanitizer. It exits 0, or says which check failed.
 """
 
+import contextlib
+import fcntl
 import functools
+import hashlib
 import os
 import select
 import shutil
 import subprocess
-import tempfile
+import sys
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +27,7 @@ from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.slave.engine._engine import Collected, Ended, Engine, Fields, backends, now_ns, probe
 
 ENGINE = Path(__file__).parents[2] / "slave" / "engine"
+DRIVERS = Path(__file__).parents[1] / "engine"
 CORE = sorted(path for path in ENGINE.rglob("*.c") if path.parent.name != "binding")  # which alone knows Python
 COMPILE = ("gcc", "-std=c11", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread")
 SANITIZERS = {
@@ -43,35 +47,59 @@ EVERYWHERE = ((0, 1 << 62),)  # extents that any LUN lies in
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="ivypy-engine-")
+def _version() -> str:
+    """Of all that a driver is made of."""
+    parts = [*COMPILE, *map(str, SANITIZERS.values())]
+    sources = sorted(path for folder in (ENGINE, DRIVERS) for path in folder.rglob("*.[ch]"))
+    return hashlib.sha256("".join([*parts, *(path.read_text() for path in sources)]).encode()).hexdigest()[:16]
 
 
-@functools.cache
-def _objects(sanitizer: str) -> tuple[str, ...]:
-    """The core's object files, compiled once in a test run for each sanitizer."""
-    folder = Path(_folder().name) / sanitizer
-    folder.mkdir()
-    objects = [str(folder / f"{path.stem}.o") for path in CORE]
-    words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", "-c"]
-    commands = [[*words, "-o", to, str(path)] for to, path in zip(objects, CORE, strict=True)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(functools.partial(subprocess.run, check=True), commands))
-    return tuple(objects)
+@contextlib.contextmanager
+def _compiled() -> Iterator[Path]:
+    """The folder of what is compiled, for this process alone while the block runs; what is outdated goes."""
+    root = Path(sys.prefix) / "engine-drivers"
+    root.mkdir(exist_ok=True)
+    with open(root / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for old in root.iterdir():
+            if old.is_dir() and old.name != _version():
+                shutil.rmtree(old)
+        folder = root / _version()
+        folder.mkdir(exist_ok=True)
+        yield folder
+
+
+def _objects(folder: Path, sanitizer: str) -> list[str]:
+    """The core's object files, compiled once for each sanitizer."""
+    made = folder / sanitizer
+    objects = [made / f"{path.stem}.o" for path in CORE]
+    if not made.exists():
+        unfinished = made.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir()
+        words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", "-c"]
+        commands = [
+            [*words, "-o", str(unfinished / to.name), str(path)] for to, path in zip(objects, CORE, strict=True)
+        ]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(functools.partial(subprocess.run, check=True), commands))
+        unfinished.rename(made)
+    return [str(path) for path in objects]
 
 
 @functools.cache
 def build(driver: str, sanitizer: str = "asan") -> str:
-    """The path of a built driver; a machine without gcc skips."""
+    """The path of a driver, which is kept until its sources change; a machine without gcc skips."""
     if shutil.which("gcc") is None:
         pytest.skip("this machine lacks gcc")
-    objects = _objects(sanitizer)
-    path = f"{_folder().name}/{driver}-{sanitizer}"
-    here = Path(__file__).parents[1] / "engine"
-    words = [*COMPILE, *SANITIZERS[sanitizer]]
-    includes = [f"-I{ENGINE}", f"-I{here}"]
-    subprocess.run([*words, *includes, "-o", path, str(here / f"{driver}.c"), *objects, "-lm"], check=True)
-    return path
+    with _compiled() as folder:
+        path = folder / f"{driver}-{sanitizer}"
+        if not path.exists():
+            words = [*COMPILE, *SANITIZERS[sanitizer], f"-I{ENGINE}", f"-I{DRIVERS}", "-o", f"{path}.new"]
+            objects = _objects(folder, sanitizer)
+            subprocess.run([*words, str(DRIVERS / f"{driver}.c"), *objects, "-lm"], check=True)
+            Path(f"{path}.new").rename(path)
+    return str(path)
 
 
 def run(driver: str, *words: object, sanitizer: str = "asan", told: str = "", wrapper: Sequence[str] = ()) -> str:
