@@ -64,7 +64,7 @@ class Count(IntEnum):
         11  # at the end: age since it fell due of the oldest I/O in the backlog or in flight, 0 if none
     )
     QUEUE_LIMITED = 12  # waits for room, its thread's part of a hardware queue (nr_requests) being full
-    AGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
+    EAGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
 
 
 class ThreadCount(IntEnum):

@@ -50,12 +50,12 @@ def gone_wrong_ns(anchors: list[Anchor]) -> float:
 
 def measure(number: int, duration_ns: int) -> ClockReport:
     """The report that answers command `number`; takes `duration_ns` and some seconds."""
-    why, cores, turns, backwards, worst, least = _engine.judge_counter(TURNS, TURNS_NS)
+    why, cores, turns, backwards, worst, least = _engine.check_tsc(TURNS, TURNS_NS)
     kernel_cost_ns = _engine.reading_cost_ns(False, COST_READINGS)
     ticking = _engine.anchor(False)[0] > 0
     anchors, raw = _watch(duration_ns) if ticking else ([], [])
     rate = rate_hz(anchors[0], anchors[-1]) if ticking else 0.0
-    kernel_hz, cpuid_hz = _engine.factors_hz() if ticking else (0.0, 0.0)
+    kernel_hz, cpuid_hz = _engine.nominal_hz() if ticking else (0.0, 0.0)
     return ClockReport(
         re=number,
         refusal=why,

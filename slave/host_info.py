@@ -35,7 +35,7 @@ def hello() -> Hello:
         clock_source=first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         backends=tuple(_engine.backends()),
         aio_left=aio_left(),
-        io_uring=tuple(_engine.abilities()),
+        io_uring=tuple(_engine.uring_features()),
     )
 
 

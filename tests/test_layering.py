@@ -16,7 +16,7 @@ GROUND = ["verdicts", "errors"]
 MASTER = ["text", "stats", "hosts", "rollup", "drivers", "control", "plan", "output", "live", "run", "logs", "cli"]
 
 # Inside the engine, likewise.
-ENGINE = ["time", "load", "record", "luns", "backends", "thread", "commands", "binding"]
+ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
 
 
 def modules(folder: str) -> list[Path]:

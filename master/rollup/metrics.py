@@ -65,7 +65,7 @@ LOAD: Final = (
         Precision.WHOLE,
         lambda figures: figures.counter(Count.QUEUE_LIMITED),
     ),
-    _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.AGAIN),
+    _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.EAGAIN),
     _age(
         "oldest_in_flight_ms",
         "age of the oldest I/O in flight since its submission, at the end",

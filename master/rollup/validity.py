@@ -269,7 +269,7 @@ def _types(case: _Case) -> Rows:
 def _counters(case: _Case) -> Rows:
     for reason, which in (
         (Reason.QUEUE_DEPTH_LIMITED, Count.QUEUE_LIMITED),
-        (Reason.EAGAIN, Count.AGAIN),
+        (Reason.EAGAIN, Count.EAGAIN),
         (Reason.DROPPED_DUE, Count.DROPPED),
     ):
         counts = case.count(which)

@@ -141,13 +141,13 @@ def layout() -> dict[str, int]:
 def backends() -> list[str]:
     """The backends that work on this kernel."""
 
-def abilities() -> list[str]:
+def uring_features() -> list[str]:
     """What this kernel's io_uring can do beyond its beginnings, tried out; empty where there is none."""
 
 def probe(backend: str, polled: bool = False, sqpoll: bool = False, /) -> int:
     """0 if this backend works so on this kernel, else an errno."""
 
-def judge_counter(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
+def check_tsc(turns: int, most_ns: int, /) -> tuple[str, int, int, int, int, int]:
     """Why the cycle counter is not used ("": it is), and its order across cores, from a test of its own: cores, turns
     of the core with the fewest, how often one read less than another had before, by how many ticks at most, the
     shortest step from one core to another in ticks.
@@ -161,7 +161,7 @@ def anchor(raw: bool, /) -> tuple[int, int, int]:
 def reading_cost_ns(counter: bool, readings: int, /) -> float:
     """What one reading costs: of the cycle counter with its conversion, or of CLOCK_MONOTONIC."""
 
-def factors_hz() -> tuple[float, float]:
+def nominal_hz() -> tuple[float, float]:
     """The counter's rate by the kernel's factors (the perf page), and by CPUID leaf 0x15; 0.0 where there are none."""
 
 def fio_window(least_ns: int, /) -> tuple[int, int]:

@@ -29,7 +29,7 @@ struct view {
 static struct decision pass(struct view *v, uint64_t late_ns)
 {
     uint64_t boundary_ns = step_boundary(&step, v->subinterval, v->began_ns);
-    struct decision d = step_look(&step, v->subinterval);
+    struct decision d = step_decision(&step, v->subinterval);
 
     CHECK_EQUAL(boundary_ns, end_of(v->subinterval));
     if (d.outcome == OUTCOME_OPEN)

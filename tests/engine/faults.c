@@ -1,6 +1,6 @@
 /* The engine on a backend that misbehaves as it is told: each scenario is one way in which storage or kernel fail. */
 #include "life.h"
-#include "thread/turns.h"
+#include "thread/ready_queue.h"
 
 enum { DEPTH = 4096, MOST_BLOCKSIZE = 32768 };
 
@@ -88,7 +88,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
     return (int)count;
 }
 
-static int harvest(void *context, struct completion *completions, uint32_t room)
+static int reap(void *context, struct completion *completions, uint32_t room)
 {
     struct context *c = context;
     uint64_t now_ns = clock_now();
@@ -117,7 +117,7 @@ static int wait(void *context, uint64_t timeout_ns, struct completion *completio
 
     for (;;) {
         bool deaf = clock_now() < atomic_load(&told.deaf_until_ns);
-        int found = deaf ? 0 : harvest(context, completions, room);
+        int found = deaf ? 0 : reap(context, completions, room);
         if (!deaf && (found || clock_now() >= until_ns))
             return found;
         nanosleep(&pause, NULL);
@@ -126,7 +126,7 @@ static int wait(void *context, uint64_t timeout_ns, struct completion *completio
 
 static const struct backend faulty = {
     .name = "faulty", .probe = probe, .open = open_context, .close = free,
-    .prepare = prepare, .submit = submit, .harvest = harvest, .wait = wait,
+    .prepare = prepare, .submit = submit, .reap = reap, .wait = wait,
 };
 
 static const char *path;
@@ -258,7 +258,7 @@ static void again(void)
     for (;;) {
         struct end end;
         while (engine_collect(engine, false, &r) == 1) {
-            given_back += r.counts[COUNT_AGAIN];
+            given_back += r.counts[COUNT_EAGAIN];
             add_result(&s, &r, 32);
             result_free(&r);
         }
@@ -317,10 +317,10 @@ static struct lun *open_with_queues(uint32_t *handle)
 
     l->has_queue = true;
     l->queue = (struct queue){.nr_requests = 12};
-    hardware_free(&l->hardware);
-    l->hardware = (struct hardware){.set_of = malloc(sizeof set_of), .cores = 4, .sets = 2};
-    CHECK(l->hardware.set_of);
-    memcpy(l->hardware.set_of, set_of, sizeof set_of);
+    hw_queues_free(&l->hw_queues);
+    l->hw_queues = (struct hw_queues){.set_of = malloc(sizeof set_of), .cores = 4, .sets = 2};
+    CHECK(l->hw_queues.set_of);
+    memcpy(l->hw_queues.set_of, set_of, sizeof set_of);
     return l;
 }
 

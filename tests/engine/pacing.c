@@ -31,7 +31,7 @@ int main(int count, char **words)
             CHECK(scanf("%llu", &a) == 1);
             unsigned long long fallen = pacer_fall_due(&p, a, UINT64_MAX);
             printf("%llu %llu %llu %llu", fallen, (unsigned long long)p.backlog,
-                   (unsigned long long)pacer_owed_since(&p), (unsigned long long)p.dropped);
+                   (unsigned long long)pacer_backlog_since(&p), (unsigned long long)p.dropped);
         } else if (strcmp(command, "take") == 0) {
             CHECK(scanf("%llu", &a) == 1);
             while (a-- > 0)

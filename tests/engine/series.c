@@ -2,7 +2,7 @@
  * columns.h), the percentiles 0.01 %, 50 %, 99 % and 99.99 %, and the buckets in use; then clears one and checks that it
  * is as new. */
 #include "check.h"
-#include "record/histogram.h"
+#include "stats/histogram.h"
 
 int main(void)
 {

@@ -17,7 +17,7 @@ HOUR = 3600
 
 def converted(pairs: list[tuple[int, int]]) -> list[int]:
     """Nanoseconds of (ticks per second, seconds), as the engine converts them."""
-    return list(map(int, run("lines", "convert", told="\n".join(f"{rate} {s}" for rate, s in pairs)).split()))
+    return list(map(int, run("clock_map", "convert", told="\n".join(f"{rate} {s}" for rate, s in pairs)).split()))
 
 
 def test_an_hour_is_exact_to_a_nanosecond() -> None:
@@ -34,7 +34,7 @@ def test_any_rate_is_exact_for_a_hundred_days(pairs: list[tuple[int, int]]) -> N
 
 @pytest.mark.parametrize("law", ["day", "forward", "meet"])
 def test_the_line(law: str) -> None:
-    run("lines", law)
+    run("clock_map", law)
 
 
 def test_threads_follow_the_kernels_clock_at_their_own_swaps(tmp_path: Path) -> None:
@@ -57,11 +57,11 @@ def test_threads_follow_the_kernels_clock_at_their_own_swaps(tmp_path: Path) -> 
 
 
 def trusted() -> bool:
-    return run("counter").startswith("trusted")
+    return run("tsc").startswith("trusted")
 
 
 def test_the_order_across_cores_is_told_by_turns_that_were_really_taken() -> None:
-    words = run("counter").split()
+    words = run("tsc").split()
     cores, turns, backwards = (int(words[words.index(name) + 1]) for name in ("cores", "turns", "backwards"))
     assert cores == len(os.sched_getaffinity(0))
     if words[0] == "trusted" and cores > 1:

@@ -113,7 +113,7 @@ def test_a_window_is_the_sum_of_its_subintervals(drawn: list[tuple[HostData, Hos
     }
     found = measurement.merged
     check_samples_but_bytes(found, together)
-    flows = [Count.DUE, Count.SUBMITTED, Count.COMPLETED, Count.BYTES, Count.ERRORS, Count.DROPPED, Count.AGAIN]
+    flows = [Count.DUE, Count.SUBMITTED, Count.COMPLETED, Count.BYTES, Count.ERRORS, Count.DROPPED, Count.EAGAIN]
     for column in Count:
         parts = [sum(h.counts.get((n, column), 0) for h in pair for n in range(4)) for pair in drawn]
         if column in flows:

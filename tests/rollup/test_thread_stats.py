@@ -26,7 +26,7 @@ SUBINTERVALS = 20
 DONE = 2000  # I/Os in each
 
 Thread = Mapping[ThreadCount, int]
-CPU, SPUN, SUM, P99 = (
+CPU, BUSY_WAIT, SUM, P99 = (
     ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT, ThreadCount.REAP_DELAY_SUM, ThreadCount.REAP_DELAY_P99,
 )  # fmt: skip
 
@@ -47,9 +47,9 @@ def workers_of(*results: list[list[int]]) -> Workers:
     [
         ((), 0, False),
         (({CPU: S // 2}, {CPU: S // 4}), 50, False),
-        (({CPU: S, SPUN: 3 * S // 4},), 25, True),
-        (({CPU: S, SPUN: S // 4},), 75, False),  # as much as a thread is awake without being told to spin
-        (({CPU: S // 2, SPUN: S},), 0, True),  # put aside while it spun
+        (({CPU: S, BUSY_WAIT: 3 * S // 4},), 25, True),
+        (({CPU: S, BUSY_WAIT: S // 4},), 75, False),  # as much as a thread is awake without being told to spin
+        (({CPU: S // 2, BUSY_WAIT: S},), 0, True),  # put aside while it spun
     ],
 )
 def test_how_busy_threads_are(threads: tuple[Thread, ...], busy: float, spins: bool) -> None:
@@ -134,8 +134,8 @@ def test_late_harvests(thread: Thread, iops: Iops, service_us: int, says: str) -
         ({CPU: LENGTH // 2}, (20.0, 94.0), ""),
         ({CPU: LENGTH // 2}, (20.0, 96.0), "host_limit[note] (busiest core 96 %)"),
         # what spins keeps its core busy, and its own work is what counts
-        ({CPU: LENGTH, SPUN: LENGTH // 2}, (20.0, 100.0), ""),
-        ({CPU: LENGTH, SPUN: LENGTH // 32}, (20.0, 100.0), "host_limit[note] (busiest core 100 %)"),
+        ({CPU: LENGTH, BUSY_WAIT: LENGTH // 2}, (20.0, 100.0), ""),
+        ({CPU: LENGTH, BUSY_WAIT: LENGTH // 32}, (20.0, 100.0), "host_limit[note] (busiest core 100 %)"),
     ],
 )
 def test_a_busy_generator_is_noted(thread: Thread, iops: Iops, cpu: tuple[float, float], says: str) -> None:

@@ -179,7 +179,7 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         # counters
         (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due[invalid] (15)"),
         (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited[note] (2,000)"),
-        (Plant(counts={Count.AGAIN: 1}), "eagain[note] (5)"),
+        (Plant(counts={Count.EAGAIN: 1}), "eagain[note] (5)"),
         (Plant(counts={Count.ERRORS: 1}), "io_errors[invalid] (5)"),
         (
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),

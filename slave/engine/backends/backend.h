@@ -1,7 +1,7 @@
 /* How I/Os reach the kernel: a struct of functions, chosen once.
  *
  * Rule: a backend knows nothing of load, time or counting. Its context belongs to one workload thread, which alone calls
- * these, but for close. Nothing but open and attach allocates; harvest makes no system call where that can be avoided.
+ * these, but for close. Nothing but open and attach allocates; reap makes no system call where that can be avoided.
  * What may be NULL is said.
  */
 #ifndef IVYPY_BACKEND_H
@@ -49,9 +49,9 @@ struct backend {
     int (*submit)(void *context, struct tag *const *tags, uint32_t count);
 
     /* What has completed, at most `room`: how many, or -errno. */
-    int (*harvest)(void *context, struct completion *completions, uint32_t room);
+    int (*reap)(void *context, struct completion *completions, uint32_t room);
 
-    /* Sleeps until something completes, at most `timeout_ns`: like harvest. */
+    /* Sleeps until something completes, at most `timeout_ns`: like reap. */
     int (*wait)(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room);
 
     /* In words, what is wrong and what to do when open or attach said this; NULL: errno says it. May be NULL. */

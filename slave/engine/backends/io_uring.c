@@ -1,8 +1,8 @@
 /* The io_uring backend: one ring per workload thread, which alone enters it.
  *
  * Completions are put into the ring when this thread asks for them, which every submit call does too; the ring's flags
- * say when there are some, so looking costs no system call. Polled, every look asks the device. Where the kernel's own
- * thread takes submissions, they are handed over by moving the tail, and only a thread that fell asleep is called.
+ * say when there are some, so a poll costs no system call. With `polled`, every poll asks the device. Where the kernel's
+ * own thread takes submissions, they are handed over by moving the tail, and only a thread that fell asleep is called.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "backend.h"
-#include "registry.h"
+#include "fixed_resources.h"
 #include "ring.h"
 #include "time/clock.h"
 
@@ -23,7 +23,7 @@
 
 struct uring {
     struct ring ring;
-    struct registry registry;
+    struct fixed_resources fixed;
     bool sqpoll; /* the kernel's thread takes submissions */
     bool polls;  /* this thread looks into the device's queues, not an interrupt or the kernel's thread */
     uint32_t tail; /* behind the last that was submitted */
@@ -51,7 +51,7 @@ static int uring_open(void **context, uint32_t depth, uint32_t options)
         free(u);
         return result;
     }
-    u->registry.ring = &u->ring;
+    u->fixed.ring = &u->ring;
     u->sqpoll = options & BACKEND_SQPOLL;
     u->polls = (options & BACKEND_POLLED) && !u->sqpoll;
     *context = u;
@@ -63,7 +63,7 @@ static void uring_close(void *context)
     struct uring *u = context;
 
     ring_close(&u->ring);
-    registry_free(&u->registry);
+    fixed_resources_free(&u->fixed);
     free(u);
 }
 
@@ -71,14 +71,14 @@ static int uring_attach(void *context, const struct instance *instances, uint32_
 {
     struct uring *u = context;
 
-    return registry_attach(&u->registry, instances, slots);
+    return fixed_resources_attach(&u->fixed, instances, slots);
 }
 
 static void uring_detach(void *context, uint32_t slot)
 {
     struct uring *u = context;
 
-    registry_detach(&u->registry, slot);
+    fixed_resources_detach(&u->fixed, slot);
 }
 
 /* Submission. */
@@ -91,7 +91,7 @@ static struct io_uring_sqe *sqe_at(const struct uring *u, uint32_t at)
 static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *tag)
 {
     const struct instance *i = tag->instance;
-    const struct place *place = &u->registry.places[i->slot];
+    const struct place *place = &u->fixed.places[i->slot];
 
     *sqe = (struct io_uring_sqe){
         .fd = place->file ? (int32_t)i->slot : i->lun->fd,
@@ -195,7 +195,7 @@ static int ask(struct uring *u, struct completion *completions, uint32_t room)
     return reap_after(u, ring_enter(&u->ring, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0), completions, room);
 }
 
-static int uring_harvest(void *context, struct completion *completions, uint32_t room)
+static int uring_reap(void *context, struct completion *completions, uint32_t room)
 {
     struct uring *u = context;
     uint32_t count = reap(u, completions, room);
@@ -267,7 +267,7 @@ const struct backend backend_io_uring = {
     .detach = uring_detach,
     .prepare = uring_prepare,
     .submit = uring_submit,
-    .harvest = uring_harvest,
+    .reap = uring_reap,
     .wait = uring_wait,
     .remedy = uring_remedy,
 };

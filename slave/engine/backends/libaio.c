@@ -129,7 +129,7 @@ static int copy(const struct libaio *aio, int count, struct completion *completi
     return count;
 }
 
-static int libaio_harvest(void *context, struct completion *completions, uint32_t room)
+static int libaio_reap(void *context, struct completion *completions, uint32_t room)
 {
     struct libaio *aio = context;
     struct aio_ring *ring = aio->ring;
@@ -171,7 +171,7 @@ const struct backend backend_libaio = {
     .close = libaio_close,
     .prepare = libaio_prepare,
     .submit = libaio_submit,
-    .harvest = libaio_harvest,
+    .reap = libaio_reap,
     .wait = libaio_wait,
     .remedy = libaio_remedy,
 };

@@ -8,7 +8,7 @@
 #include "time/clock.h"
 
 struct null_context {
-    uint32_t mask, head, tail; /* a ring: completed, not harvested */
+    uint32_t mask, head, tail; /* a ring: completed, not reaped */
     struct tag *tags[];
 };
 
@@ -52,7 +52,7 @@ static int null_submit(void *context, struct tag *const *tags, uint32_t count)
     return (int)count;
 }
 
-static int null_harvest(void *context, struct completion *completions, uint32_t room)
+static int null_reap(void *context, struct completion *completions, uint32_t room)
 {
     struct null_context *null = context;
     uint32_t count = 0;
@@ -73,7 +73,7 @@ static int null_wait(void *context, uint64_t timeout_ns, struct completion *comp
         struct timespec time = clock_timespec(timeout_ns);
         clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
     }
-    return null_harvest(context, completions, room);
+    return null_reap(context, completions, room);
 }
 
 const struct backend backend_null = {
@@ -83,6 +83,6 @@ const struct backend backend_null = {
     .close = null_close,
     .prepare = null_prepare,
     .submit = null_submit,
-    .harvest = null_harvest,
+    .reap = null_reap,
     .wait = null_wait,
 };

@@ -66,10 +66,10 @@ PyObject *module_layout(PyObject *self, PyObject *unused);
 
 /* clocks.c */
 PyObject *module_now_ns(PyObject *self, PyObject *unused);
-PyObject *module_judge_counter(PyObject *self, PyObject *arguments);
+PyObject *module_check_tsc(PyObject *self, PyObject *arguments);
 PyObject *module_anchor(PyObject *self, PyObject *arguments);
 PyObject *module_reading_cost_ns(PyObject *self, PyObject *arguments);
 PyObject *module_fio_window(PyObject *self, PyObject *arguments);
-PyObject *module_factors_hz(PyObject *self, PyObject *unused);
+PyObject *module_nominal_hz(PyObject *self, PyObject *unused);
 
 #endif

@@ -2,9 +2,9 @@
 #include "binding.h"
 
 #include "time/clock.h"
-#include "time/counter.h"
-#include "time/factors.h"
-#include "time/gauge.h"
+#include "time/tsc.h"
+#include "time/perf_page.h"
+#include "time/clock_selftest.h"
 
 PyObject *module_now_ns(PyObject *self, PyObject *unused)
 {
@@ -12,19 +12,19 @@ PyObject *module_now_ns(PyObject *self, PyObject *unused)
     return PyLong_FromUnsignedLongLong(clock_now());
 }
 
-PyObject *module_judge_counter(PyObject *self, PyObject *arguments)
+PyObject *module_check_tsc(PyObject *self, PyObject *arguments)
 {
     unsigned long long turns, most_ns;
-    char why[COUNTER_WORDS];
-    struct order order;
+    char why[TSC_WORDS];
+    struct tsc_order order;
     int result;
 
     (void)self;
     if (!PyArg_ParseTuple(arguments, "KK", &turns, &most_ns))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    result = counter_order(&order, turns, most_ns);
-    counter_judge(&order, why);
+    result = tsc_order(&order, turns, most_ns);
+    tsc_check(&order, why);
     Py_END_ALLOW_THREADS
     if (result < 0)
         return raise_error(result, NULL, NULL);
@@ -42,7 +42,7 @@ PyObject *module_anchor(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "p", &raw))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    reading = counter_bracket(raw ? CLOCK_MONOTONIC_RAW : CLOCK_MONOTONIC);
+    reading = tsc_bracket(raw ? CLOCK_MONOTONIC_RAW : CLOCK_MONOTONIC);
     Py_END_ALLOW_THREADS
     return Py_BuildValue("KKK", (unsigned long long)reading.ticks, (unsigned long long)reading.ns,
                          (unsigned long long)reading.width);
@@ -62,7 +62,7 @@ PyObject *module_reading_cost_ns(PyObject *self, PyObject *arguments)
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS
-    cost_ns = gauge_cost(counter != 0, readings);
+    cost_ns = clock_selftest_cost(counter != 0, readings);
     Py_END_ALLOW_THREADS
     return PyFloat_FromDouble(cost_ns);
 }
@@ -76,19 +76,19 @@ PyObject *module_fio_window(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "K", &least_ns))
         return NULL;
     Py_BEGIN_ALLOW_THREADS
-    gauge_window(least_ns, &ticks, &ns);
+    clock_selftest_window(least_ns, &ticks, &ns);
     Py_END_ALLOW_THREADS
     return Py_BuildValue("KK", (unsigned long long)ticks, (unsigned long long)ns);
 }
 
-PyObject *module_factors_hz(PyObject *self, PyObject *unused)
+PyObject *module_nominal_hz(PyObject *self, PyObject *unused)
 {
     double kernel_hz, cpuid_hz;
 
     (void)self, (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    kernel_hz = factors_kernel_hz();
-    cpuid_hz = factors_cpuid_hz();
+    kernel_hz = perf_page_kernel_hz();
+    cpuid_hz = perf_page_cpuid_hz();
     Py_END_ALLOW_THREADS
     return Py_BuildValue("dd", kernel_hz, cpuid_hz);
 }

@@ -1,7 +1,7 @@
 /* What is compiled in: sizes, positions of columns, buckets. */
 #include "binding.h"
-#include "record/columns.h"
-#include "record/histogram.h"
+#include "stats/columns.h"
+#include "stats/histogram.h"
 
 PyObject *module_bucket_of(PyObject *self, PyObject *argument)
 {

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "backends/abilities.h"
+#include "backends/uring_features.h"
 
 static PyObject *module_probe(PyObject *self, PyObject *arguments)
 {
@@ -45,12 +45,12 @@ static PyObject *module_backends(PyObject *self, PyObject *unused)
     return list;
 }
 
-static PyObject *module_abilities(PyObject *self, PyObject *unused)
+static PyObject *module_uring_features(PyObject *self, PyObject *unused)
 {
     PyObject *list = PyList_New(0);
 
     (void)self, (void)unused;
-    for (const struct ability *a = abilities; list && a->name; a++)
+    for (const struct uring_feature *a = uring_features; list && a->name; a++)
         if (a->works(a))
             list = with(list, a->name);
     return list;
@@ -61,12 +61,12 @@ static PyMethodDef module_methods[] = {
     {"bucket_of", module_bucket_of, METH_O, "The bucket that holds a latency."},
     {"layout", module_layout, METH_NOARGS, "Sizes and column positions that are compiled in."},
     {"backends", module_backends, METH_NOARGS, "The backends that work on this kernel."},
-    {"abilities", module_abilities, METH_NOARGS, "What this kernel's io_uring can do."},
+    {"uring_features", module_uring_features, METH_NOARGS, "What this kernel's io_uring can do."},
     {"probe", module_probe, METH_VARARGS, "0 if a backend works on this kernel, else an errno."},
-    {"judge_counter", module_judge_counter, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
+    {"check_tsc", module_check_tsc, METH_VARARGS, "Whether the cycle counter is trusted, and its order."},
     {"anchor", module_anchor, METH_VARARGS, "The cycle counter and a clock at one instant."},
     {"reading_cost_ns", module_reading_cost_ns, METH_VARARGS, "What one reading of a clock costs."},
-    {"factors_hz", module_factors_hz, METH_NOARGS, "The counter's rate as the kernel and the CPU state it."},
+    {"nominal_hz", module_nominal_hz, METH_NOARGS, "The counter's rate as the kernel and the CPU state it."},
     {"fio_window", module_fio_window, METH_VARARGS, "One of fio's measurements of the cycle counter."},
     {0},
 };

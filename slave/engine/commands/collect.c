@@ -9,8 +9,8 @@
 /* What one thread contributes to a result. */
 struct part {
     struct thread_figures sums;
-    uint64_t gaps, *gap_buckets; /* harvest gaps: how many, and their histogram */
-    uint64_t late, *late_buckets; /* likewise: late harvests, by completion */
+    uint64_t gaps, *gap_buckets; /* poll gaps: how many, and their histogram */
+    uint64_t late, *late_buckets; /* likewise: reap delays, by completion */
     struct moments lateness;
     uint64_t *lateness_buckets;
     bool swapped;
@@ -24,8 +24,8 @@ static void tally(struct tally *sums, const struct row *row)
         sums->oldest_submit_ns = row->oldest_submit_ns;
     if (row->oldest_due_ns != UNCHANGED)
         sums->oldest_due_ns = row->oldest_due_ns;
-    if (row->owed_since_ns != UNCHANGED)
-        sums->owed_since_ns = row->owed_since_ns;
+    if (row->backlog_since_ns != UNCHANGED)
+        sums->backlog_since_ns = row->backlog_since_ns;
     if (row->edit != UNCHANGED)
         sums->edit = row->edit;
 }
@@ -40,7 +40,7 @@ static void add_row(int64_t *counts, const struct row *row)
     counts[COUNT_SHORT] += (int64_t)row->short_transfers;
     counts[COUNT_DROPPED] += (int64_t)row->dropped;
     counts[COUNT_QUEUE_LIMITED] += (int64_t)row->queue_limited;
-    counts[COUNT_AGAIN] += (int64_t)row->again;
+    counts[COUNT_EAGAIN] += (int64_t)row->again;
 }
 
 static void add_rows(struct collector *c, struct result *r, const struct thread *t, const struct buffer *b)
@@ -101,21 +101,21 @@ static void add_figures(struct part *p, const struct buffer *b)
     s->switchover = f->switchover;
     s->in_submit += f->in_submit;
     s->submit_calls += f->submit_calls;
-    s->harvests += f->harvests;
+    s->reaps += f->reaps;
     s->waits += f->waits;
     s->submitted += f->submitted;
     s->completed += f->completed;
     s->cpu_time += f->cpu_time;
-    s->anchor_correction += f->anchor_correction;
-    s->spun += f->spun;
-    s->harvest_late += f->harvest_late;
-    if (f->harvest_gap_max > s->harvest_gap_max)
-        s->harvest_gap_max = f->harvest_gap_max;
+    s->clock_adjustment += f->clock_adjustment;
+    s->busy_wait += f->busy_wait;
+    s->reap_delay += f->reap_delay;
+    if (f->poll_gap_max > s->poll_gap_max)
+        s->poll_gap_max = f->poll_gap_max;
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
-        p->gap_buckets[n] += b->harvest_gap[n];
-        p->gaps += b->harvest_gap[n];
-        p->late_buckets[n] += b->harvest_late[n];
-        p->late += b->harvest_late[n];
+        p->gap_buckets[n] += b->poll_gap[n];
+        p->gaps += b->poll_gap[n];
+        p->late_buckets[n] += b->reap_delay[n];
+        p->late += b->reap_delay[n];
     }
 }
 
@@ -133,7 +133,7 @@ static struct buffer *finished(struct thread *t, uint32_t label)
     return oldest;
 }
 
-static int take_part(struct engine *e, struct thread *t, const struct line *anchor, struct part *p, struct result *r)
+static int take_part(struct engine *e, struct thread *t, const struct clock_map *anchor, struct part *p, struct result *r)
 {
     struct collector *c = &e->collector;
     struct buffer *b;
@@ -156,7 +156,7 @@ static int take_part(struct engine *e, struct thread *t, const struct line *anch
 
 static void pack_thread(const struct thread *t, const struct part *p, int64_t *figures)
 {
-    struct moments gaps = {.count = p->gaps, .max = p->sums.harvest_gap_max}; /* what is known of these histograms */
+    struct moments gaps = {.count = p->gaps, .max = p->sums.poll_gap_max}; /* what is known of these histograms */
     struct moments late = {.count = p->late, .max = UINT64_MAX};
 
     figures[THREAD_CPU] = t->cpu;
@@ -168,21 +168,21 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_LATENESS_P99] = (int64_t)histogram_percentile(p->lateness_buckets, &p->lateness, 9900);
     figures[THREAD_LATENESS_MAX] = (int64_t)p->lateness.max;
     figures[THREAD_POLL_GAP_P99] = (int64_t)histogram_percentile(p->gap_buckets, &gaps, 9900);
-    figures[THREAD_POLL_GAP_MAX] = (int64_t)p->sums.harvest_gap_max;
+    figures[THREAD_POLL_GAP_MAX] = (int64_t)p->sums.poll_gap_max;
     figures[THREAD_IN_SUBMIT] = (int64_t)p->sums.in_submit;
     figures[THREAD_SUBMIT_CALLS] = (int64_t)p->sums.submit_calls;
-    figures[THREAD_REAPS] = (int64_t)p->sums.harvests;
+    figures[THREAD_REAPS] = (int64_t)p->sums.reaps;
     figures[THREAD_SLEEPS] = (int64_t)p->sums.waits;
     figures[THREAD_SUBMITTED] = (int64_t)p->sums.submitted;
     figures[THREAD_COMPLETED] = (int64_t)p->sums.completed;
     figures[THREAD_CPU_TIME] = (int64_t)p->sums.cpu_time;
-    figures[THREAD_CLOCK_ADJUSTMENT] = p->sums.anchor_correction;
-    figures[THREAD_BUSY_WAIT] = (int64_t)p->sums.spun;
-    figures[THREAD_REAP_DELAY_SUM] = (int64_t)p->sums.harvest_late;
+    figures[THREAD_CLOCK_ADJUSTMENT] = p->sums.clock_adjustment;
+    figures[THREAD_BUSY_WAIT] = (int64_t)p->sums.busy_wait;
+    figures[THREAD_REAP_DELAY_SUM] = (int64_t)p->sums.reap_delay;
     figures[THREAD_REAP_DELAY_P99] = (int64_t)histogram_percentile(p->late_buckets, &late, 9900);
 }
 
-static int collect_thread(struct engine *e, struct thread *t, const struct line *anchor, struct result *r)
+static int collect_thread(struct engine *e, struct thread *t, const struct clock_map *anchor, struct result *r)
 {
     uint64_t *scratch = e->collector.scratch;
     struct part p = {.lateness_buckets = scratch,
@@ -229,7 +229,7 @@ static int collect(struct engine *e, bool force, struct result *r)
     r->subinterval = line->subinterval;
     r->length_ns = line->end_ns - c->end_ns;
     r->last = line->last;
-    struct line anchor = engine_anchor(e);
+    struct clock_map anchor = engine_anchor(e);
     for (uint32_t n = 0; n < e->thread_count; n++) {
         int of_thread = collect_thread(e, &e->threads[n], &anchor, r);
         result = result ? result : of_thread;

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "thread/mail.h"
-#include "thread/strays.h"
+#include "thread/mailbox.h"
+#include "thread/orphans.h"
 #include "time/clock.h"
 
 /* Has a workload thread that waits for a command do something: what it returns, or -ETIMEDOUT; then the thread is still
@@ -51,7 +51,7 @@ static int detach_here(struct thread *t)
 
 static int reap_here(struct thread *t)
 {
-    strays_reap(t);
+    orphans_reap(t);
     return 0;
 }
 
@@ -71,18 +71,18 @@ static int explain(struct engine *e, const struct thread *t, int error)
 static int open_context(struct engine *e, struct thread *t)
 {
     uint64_t depth = 1;
-    bool strays = false;
+    bool orphans = false;
 
     for (uint32_t n = 0; n < t->slots; n++)
         if (t->instances[n].lun) {
             depth += t->instances[n].ceiling.tags;
-            strays |= t->instances[n].strays > 0;
+            orphans |= t->instances[n].orphans > 0;
         }
     if (t->context && depth <= t->depth)
         return 0;
     if (depth > INT32_MAX)
         return engine_refuse(e, EINVAL, "%llu tags on one workload thread are too many", (unsigned long long)depth);
-    if (t->context && strays)
+    if (t->context && orphans)
         return engine_refuse(e, EBUSY, "I/Os of an earlier step have not come back");
     return explain(e, t, send(t, open_here, (uint32_t)depth));
 }
@@ -106,5 +106,5 @@ int context_forget(struct engine *e, struct thread *t, uint32_t slot)
 {
     bool known = t->context && t->backend->detach;
 
-    return known || !mail_taken(t) ? explain(e, t, send(t, detach_here, slot)) : 0;
+    return known || !mailbox_taken(t) ? explain(e, t, send(t, detach_here, slot)) : 0;
 }

@@ -14,7 +14,7 @@ int context_prepare(struct engine *e, struct thread *t);
  * instance. 0 or -errno. */
 int context_forget(struct engine *e, struct thread *t, uint32_t slot);
 
-/* What came back since the step ended, while its thread waits for a command and does not look. 0 or -errno. */
+/* What came back since the step ended, while its thread waits for a command and does not poll. 0 or -errno. */
 int context_reap(struct engine *e, struct thread *t);
 
 #endif

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "commands.h"
-#include "thread/mail.h"
+#include "thread/mailbox.h"
 
 static bool all_taken(const struct engine *e)
 {
     for (uint32_t n = 0; n < e->thread_count; n++)
-        if (!mail_taken(&e->threads[n]))
+        if (!mailbox_taken(&e->threads[n]))
             return false;
     return true;
 }

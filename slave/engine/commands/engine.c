@@ -83,10 +83,10 @@ int engine_must_be_idle(struct engine *e)
     return 0;
 }
 
-struct line engine_anchor(struct engine *e)
+struct clock_map engine_anchor(struct engine *e)
 {
     if (!e->counted)
-        return (struct line){0};
-    struct reading now = counter_bracket(CLOCK_MONOTONIC);
+        return (struct clock_map){0};
+    struct reading now = tsc_bracket(CLOCK_MONOTONIC);
     return calibration_add(&e->calibration, &now);
 }

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "luns/instance.h"
-#include "record/columns.h"
+#include "stats/columns.h"
 #include "thread/step.h"
 #include "thread/thread.h"
 
@@ -24,7 +24,7 @@ enum { ENGINE_THREADS = 256, ENGINE_WORDS = 256 };
 /* One instance's state as of the end of the last collected subinterval: what the collector adds up. */
 struct tally {
     int64_t backlog, in_flight;
-    uint64_t oldest_submit_ns, oldest_due_ns, owed_since_ns, edit;
+    uint64_t oldest_submit_ns, oldest_due_ns, backlog_since_ns, edit;
 };
 
 /* A merge class's distributions of one result, all threads merged. */
@@ -32,7 +32,7 @@ struct collector {
     struct tally *tallies; /* per instance of the step, in its order */
     struct moments *moments;
     uint64_t *buckets;
-    uint64_t *scratch; /* three histograms of a thread: its lateness, harvest gaps and late harvests */
+    uint64_t *scratch; /* three histograms of a thread: its lateness, poll gaps and reap delays */
     uint32_t instances, classes;
     uint32_t next;   /* label of the next result */
     uint64_t end_ns; /* of the last result; the start at first */
@@ -121,7 +121,7 @@ int engine_ended(struct engine *e, struct end *end);
 bool engine_dying_words(struct engine *e, uint32_t *thread, char *words, size_t size);
 
 /* The line that clocks are to follow from now on; slope 0: the kernel's clock. */
-struct line engine_anchor(struct engine *e);
+struct clock_map engine_anchor(struct engine *e);
 
 /* Describes what went wrong in the last command. */
 const char *engine_why(struct engine *e);

@@ -84,14 +84,14 @@ static void pack_tallies(const struct collector *c, struct result *r)
     for (uint32_t n = 0; n < c->instances; n++) {
         const struct tally *sums = &c->tallies[n];
         int64_t *counts = r->counts + (size_t)n * COUNTS;
-        uint64_t owed_ns = sums->oldest_due_ns;
-        if (sums->owed_since_ns && (owed_ns == 0 || sums->owed_since_ns < owed_ns))
-            owed_ns = sums->owed_since_ns;
+        uint64_t outstanding_ns = sums->oldest_due_ns;
+        if (sums->backlog_since_ns && (outstanding_ns == 0 || sums->backlog_since_ns < outstanding_ns))
+            outstanding_ns = sums->backlog_since_ns;
         counts[COUNT_EDIT] = (int64_t)sums->edit;
         counts[COUNT_BACKLOG] = sums->backlog;
         counts[COUNT_IN_FLIGHT] = sums->in_flight;
         counts[COUNT_OLDEST_IN_FLIGHT_NS] = sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns);
-        counts[COUNT_OLDEST_OUTSTANDING_NS] = age(owed_ns, c->end_ns);
+        counts[COUNT_OLDEST_OUTSTANDING_NS] = age(outstanding_ns, c->end_ns);
     }
 }
 

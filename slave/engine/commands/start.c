@@ -7,7 +7,7 @@
 #include "commands.h"
 #include "context.h"
 #include "result.h"
-#include "shares.h"
+#include "queue_shares.h"
 #include "time/clock.h"
 
 /* How long go waits for the threads, which only have to wake up. */
@@ -76,7 +76,7 @@ static int prepare_thread(struct engine *e, struct thread *t)
 
     for (int n = 0; n < 2 && result == 0; n++) {
         result = buffer_init(&t->buffers[n], t->slots, series);
-        t->buffers[n].anchor = (struct line){0};
+        t->buffers[n].anchor = (struct clock_map){0};
         atomic_store(&t->buffers[n].state, BUFFER_READY_TO_RUN);
     }
     heap_free(&t->heap);
@@ -91,7 +91,7 @@ static int prepare_thread(struct engine *e, struct thread *t)
 static int start_threads(struct engine *e)
 {
     struct timespec deadline = clock_timespec(clock_now() + READY_S * NS_PER_S);
-    struct line anchor = engine_anchor(e);
+    struct clock_map anchor = engine_anchor(e);
 
     for (uint32_t n = 0; n < e->thread_count; n++) {
         struct thread *t = &e->threads[n];
@@ -155,7 +155,7 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         result = deal(&e->threads[n], class_count);
     if (result == 0)
-        result = shares_settle(e);
+        result = queue_shares_settle(e);
     e->steps++;
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         result = prepare_thread(e, &e->threads[n]);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "area.h"
+#include "io_buffers.h"
 
 enum { PAGE = 4096, SECTOR = 512 };
 
@@ -96,7 +96,7 @@ static int make_data(struct instance *i)
     i->stride = (i->ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
     half = (size_t)i->stride * i->ceiling.tags;
     i->data_size = i->lun->writable ? 2 * half : half;
-    i->data = area_take(&i->data_size);
+    i->data = io_buffers_take(&i->data_size);
     if (!i->data)
         return -ENOMEM;
     /* Touched now, so that no I/O waits for a page. */
@@ -150,7 +150,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
 
 void instance_destroy(struct instance *i)
 {
-    area_give_back(i->data, i->data_size);
+    io_buffers_free(i->data, i->data_size);
     i->lun->users--;
     free(i->tags);
     free(i->pacer.ring);
@@ -162,7 +162,7 @@ static void free_tags(struct instance *i)
 {
     i->free = NULL;
     for (uint32_t n = i->ceiling.tags; n-- > 0;) {
-        if (i->tags[n].stray)
+        if (i->tags[n].orphaned)
             continue;
         i->tags[n].next = i->free;
         i->free = &i->tags[n];

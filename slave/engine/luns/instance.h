@@ -34,7 +34,7 @@ struct tag {
     bool nowait;
     bool fresh; /* its write buffer holds what was never written yet */
     bool again; /* being submitted once more: keeps its times */
-    bool stray; /* in flight from an earlier step: counts no more */
+    bool orphaned; /* in flight from an earlier step: counts no more */
 };
 
 _Static_assert(sizeof(struct tag) == 128, "a tag is two cache lines");
@@ -102,7 +102,7 @@ struct instance {
     uint32_t number, thread;
     uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
     uint32_t failures;    /* one after the other */
-    uint32_t strays;      /* tags in flight from earlier steps */
+    uint32_t orphans;     /* tags in flight from earlier steps */
     uint32_t edit;        /* number of the edit in force, 0 as created */
     uint32_t class;       /* merge class of this step */
     uint32_t order;       /* row in this step's counts */
@@ -121,7 +121,7 @@ int instance_check(const struct lun *lun, struct ceiling ceiling, const struct e
 /* Takes a setting that was checked: what is issued from now on follows it. What is in flight keeps its size. */
 void instance_set(struct instance *i, const struct setting *setting);
 
-/* Back to the state in which a step begins: nothing in flight but strays, nothing owed. */
+/* Back to the state in which a step begins: nothing in flight but orphans, no backlog. */
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);
 
 /* Makes a tag's next write differ from every other in each of its 512-byte sectors. */

@@ -73,15 +73,15 @@ static dev_t whole_disk(dev_t device)
 }
 
 /* Without memory for it the queue is taken for one, as where there is nothing to be read. */
-static void find_hardware(struct lun *lun, dev_t device)
+static void find_hw_queues(struct lun *lun, dev_t device)
 {
     char folder[64];
 
     snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/mq", major(device), minor(device));
-    if (hardware_read(&lun->hardware, folder))
+    if (hw_queues_read(&lun->hw_queues, folder))
         return;
     snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/../mq", major(device), minor(device)); /* a partition's */
-    hardware_read(&lun->hardware, folder);
+    hw_queues_read(&lun->hw_queues, folder);
 }
 
 /* Drivers without a request queue (zram) have no nr_requests, or 0: nothing to cap. So have file systems that are on
@@ -98,7 +98,7 @@ static void find_queue(struct lun *lun, dev_t device)
     };
     lun->has_queue = lun->queue.nr_requests > 0;
     if (lun->has_queue)
-        find_hardware(lun, device);
+        find_hw_queues(lun, device);
     lun->polls = sysfs_number(device, "queue/io_poll") == 1;
 }
 
@@ -182,7 +182,7 @@ void lun_close(struct lun *lun)
 {
     close(lun->fd);
     free(lun->path);
-    hardware_free(&lun->hardware);
+    hw_queues_free(&lun->hw_queues);
     *lun = (struct lun){.fd = -1};
 }
 

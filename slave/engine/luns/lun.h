@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "hardware.h"
+#include "hw_queues.h"
 
 /* The kernel's queue below one or more LUNs: partitions of a disk, and files on it, share theirs. */
 struct queue {
@@ -32,7 +32,7 @@ struct lun {
     bool has_queue;
     bool polls; /* the queue's completions can be polled for */
     struct queue queue;
-    struct hardware hardware; /* below the queue */
+    struct hw_queues hw_queues; /* below the queue */
     uint32_t queue_id; /* the same for all LUNs above one queue */
     uint32_t users; /* workload instances on it */
 };

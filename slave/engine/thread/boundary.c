@@ -1,10 +1,10 @@
 #include "boundary.h"
 
-#include "due.h"
+#include "due_times.h"
 #include "submit.h"
 #include "time/clock.h"
 
-/* From the subinterval that a cooldown names: gives up what is owed, and nothing falls due any more. */
+/* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
 static void cool_if_told(struct thread *t)
 {
     if (t->cooling || t->subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
@@ -15,7 +15,7 @@ static void cool_if_told(struct thread *t)
     for (uint32_t n = 0; n < t->step_count; n++) {
         struct instance *i = t->step_instances[n];
         row_of(t, i)->dropped += pacer_stop(&i->pacer);
-        row_of(t, i)->owed_since_ns = 0;
+        row_of(t, i)->backlog_since_ns = 0;
         i->flat_out = false;
     }
 }
@@ -37,10 +37,10 @@ static int64_t follow_anchor(struct thread *t)
         return 0;
     if (t->clock.slope == 0) { /* the kernel's so far */
         uint64_t now_ns = clock_now();
-        t->clock = (struct line){.ticks = counter_read(), .ns = now_ns, .slope = t->anchor.slope};
+        t->clock = (struct clock_map){.ticks = tsc_read(), .ns = now_ns, .slope = t->anchor.slope};
     }
-    ticks = counter_read();
-    return line_follow(&t->clock, &t->anchor, ticks, t->step->length_ns);
+    ticks = tsc_read();
+    return clock_map_follow(&t->clock, &t->anchor, ticks, t->step->length_ns);
 }
 
 /* Gives the running buffer to the collector, and goes on in `next` (NULL: the step is over). */
@@ -82,7 +82,7 @@ static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary
         hand_over(t, d.label, boundary_ns, now_ns, other);
     else
         t->running->figures.overruns++;
-    t->running->figures.anchor_correction += follow_anchor(t);
+    t->running->figures.clock_adjustment += follow_anchor(t);
     if (d.outcome == OUTCOME_SWAP)
         pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = boundary_ns});
     t->subinterval++;
@@ -100,7 +100,7 @@ static bool cross(struct thread *t, uint64_t now_ns)
         if (now_ns >= lease_ns && lease_ns < boundary_ns)
             step_cut(s, END_LEASE, lease_ns, now_ns);
 
-        struct decision d = step_look(s, t->subinterval);
+        struct decision d = step_decision(s, t->subinterval);
         if (d.outcome == OUTCOME_OPEN && now_ns >= boundary_ns)
             d = step_decide(s, t->subinterval, now_ns);
         bool cut = d.outcome == OUTCOME_CUT;
@@ -112,7 +112,7 @@ static bool cross(struct thread *t, uint64_t now_ns)
 
         if (at_ns < t->began_ns)
             at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
-        due_fall_wholly(t, at_ns);
+        due_times_count_all(t, at_ns);
         if (cut || d.outcome == OUTCOME_LAST) {
             submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
             hand_over(t, d.label, at_ns, now_ns, NULL);

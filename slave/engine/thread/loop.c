@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "boundary.h"
-#include "due.h"
-#include "harvest.h"
-#include "late.h"
-#include "mail.h"
-#include "rest.h"
+#include "due_times.h"
+#include "reap.h"
+#include "reap_delay.h"
+#include "mailbox.h"
+#include "idle.h"
 #include "submit.h"
 #include "time/clock.h"
 
@@ -17,9 +17,9 @@ static bool take_notice(struct thread *t, uint64_t now_ns)
     t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
     if (!boundary_go_on(t, now_ns))
         return false;
-    if (mail_has(t)) {
-        due_fall_wholly(t, now_ns + 1);
-        mail_take(t, now_ns, true);
+    if (mailbox_has(t)) {
+        due_times_count_all(t, now_ns + 1);
+        mailbox_take(t, now_ns, true);
     }
     return true;
 }
@@ -30,31 +30,31 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
            t->attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
-/* What a look at the ring found, at `now_ns`; of the time since the one before, so much was spent in the submit call. */
-static uint32_t looked(struct thread *t, int found, uint64_t now_ns, uint64_t in_submit_ns, enum rest how)
+/* What a poll of the ring found, at `now_ns`; of the time since the one before, so much was spent in the submit call. */
+static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t in_submit_ns, enum idle_kind how)
 {
     struct thread_figures *figures = &t->running->figures;
-    uint64_t gap_ns = now_ns - t->last_look_ns;
+    uint64_t gap_ns = now_ns - t->last_poll_ns;
 
     if (found < 0) {
         thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
         return 0;
     }
-    t->look_late_ns = how == REST_ASLEEP        ? late_slept(t, (uint32_t)found, gap_ns)
-                      : gap_ns >= LATE_WATCH_NS ? late_put_aside(t, (uint32_t)found, gap_ns, in_submit_ns)
-                                                : late_busy(t, (uint32_t)found, gap_ns - in_submit_ns);
-    t->last_look_ns = now_ns;
-    /* Asleep, the kernel looks for us. */
-    if (how != REST_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
-        t->running->harvest_gap[bucket_of(gap_ns)]++;
-        if (gap_ns > figures->harvest_gap_max)
-            figures->harvest_gap_max = gap_ns;
+    t->reap_delay_ns = how == IDLE_ASLEEP        ? reap_delay_slept(t, (uint32_t)found, gap_ns)
+                      : gap_ns >= REAP_DELAY_WATCH_NS ? reap_delay_preempted(t, (uint32_t)found, gap_ns, in_submit_ns)
+                                                : reap_delay_busy(t, (uint32_t)found, gap_ns - in_submit_ns);
+    t->last_poll_ns = now_ns;
+    /* Asleep, the kernel waits for us. */
+    if (how != IDLE_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
+        t->running->poll_gap[bucket_of(gap_ns)]++;
+        if (gap_ns > figures->poll_gap_max)
+            figures->poll_gap_max = gap_ns;
     }
-    if (how == REST_ASLEEP && found == 0)
-        rest_rang(t, now_ns);
-    if (how == REST_AWAKE && found == 0)
-        figures->spun += gap_ns;
-    figures->harvests += found > 0;
+    if (how == IDLE_ASLEEP && found == 0)
+        idle_rang(t, now_ns);
+    if (how == IDLE_BUSY_WAIT && found == 0)
+        figures->busy_wait += gap_ns;
+    figures->reaps += found > 0;
     return (uint32_t)found;
 }
 
@@ -65,16 +65,16 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
 
     t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
     t->cpu_seen_ns = clock_thread_cpu();
-    t->last_look_ns = now_ns;
+    t->last_poll_ns = now_ns;
     for (;;) {
-        enum rest how = REST_NONE;
+        enum idle_kind how = IDLE_NONE;
         uint64_t in_submit_ns = 0;
         int result;
 
         if (needs_notice(t, now_ns) && !take_notice(t, now_ns))
             break;
-        harvest_file(t, found, now_ns);
-        due_fall(t, now_ns + 1);
+        reap_file(t, found, now_ns);
+        due_times_count(t, now_ns + 1);
         if (t->batch_size == 0)
             submit_gather(t, now_ns);
 
@@ -84,7 +84,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
                  * submitted behind it. An edit waits until this batch, which knows nothing of it, has gone. */
-                harvest_record(t);
+                reap_record(t);
                 if (!boundary_go_on(t, stamp_ns)) {
                     now_ns = stamp_ns;
                     found = 0;
@@ -92,7 +92,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 }
             }
             bool all = submit_batch(t, stamp_ns);
-            result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+            result = t->backend->reap(t->context, t->completions, THREAD_REAP);
             now_ns = thread_now(t);
             /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
              * is left of the batch is given up with the step, or goes now. */
@@ -102,15 +102,15 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 submit_account(t, stamp_ns);
             }
         } else if (t->done_count == 0) {
-            result = rest_until_needed(t, now_ns, &how);
+            result = idle_until_needed(t, now_ns, &how);
             now_ns = thread_now(t);
         } else {
-            harvest_record(t);
-            result = t->backend->harvest(t->context, t->completions, THREAD_HARVEST);
+            reap_record(t);
+            result = t->backend->reap(t->context, t->completions, THREAD_REAP);
             now_ns = thread_now(t);
         }
-        found = looked(t, result, now_ns, in_submit_ns, how);
-        harvest_record(t);
+        found = polled(t, result, now_ns, in_submit_ns, how);
+        reap_record(t);
     }
     *now = now_ns;
     return found;

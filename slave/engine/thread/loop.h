@@ -2,7 +2,7 @@
  *
  * In order of priority: file what completed, submit what is due, record, wait until the next thing can happen. Every
  * pass has two readings of the clock: one immediately before the submit call, and one after it, which stamps the
- * completions found by then (the ring is looked at first, so a stamp is never early).
+ * completions found by then (the ring is polled first, so a stamp is never early).
  * Rule: nothing here allocates, nothing takes a lock, and no wait is longer than 10 ms.
  */
 #ifndef IVYPY_LOOP_H

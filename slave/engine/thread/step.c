@@ -84,7 +84,7 @@ static _Atomic uint64_t *place_of(struct step *s, uint32_t subinterval)
     return &s->decisions[subinterval % STEP_DECISIONS];
 }
 
-struct decision step_look(struct step *s, uint32_t subinterval)
+struct decision step_decision(struct step *s, uint32_t subinterval)
 {
     return unpack(subinterval, atomic_load_explicit(place_of(s, subinterval), memory_order_acquire));
 }
@@ -94,7 +94,7 @@ static uint32_t next_label(struct step *s, uint32_t subinterval)
 {
     if (subinterval == 0)
         return 0;
-    struct decision before = step_look(s, subinterval - 1);
+    struct decision before = step_decision(s, subinterval - 1);
     return before.label + (before.outcome == OUTCOME_SWAP);
 }
 
@@ -146,7 +146,7 @@ void step_cut(struct step *s, enum end_reason reason, uint64_t at_ns, uint64_t n
     atomic_store_explicit(&s->cut_ns, at_ns, memory_order_release);
     atomic_store_explicit(&s->cut, 1, memory_order_release);
     for (uint32_t k = atomic_load_explicit(&s->frontier, memory_order_relaxed);; k++) {
-        struct decision d = step_look(s, k);
+        struct decision d = step_decision(s, k);
         if (d.outcome == OUTCOME_OPEN)
             d = propose(s, k, (struct decision){.outcome = OUTCOME_CUT, .label = next_label(s, k)});
         if (d.outcome == OUTCOME_CUT || d.outcome == OUTCOME_LAST)

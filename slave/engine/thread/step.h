@@ -68,7 +68,7 @@ uint64_t step_boundary(struct step *s, uint32_t subinterval, uint64_t previous_n
  * for all threads to see it, or further than a tenth of the length from where it would be. */
 bool step_place(struct step *s, uint32_t subinterval, uint64_t boundary_ns, uint64_t now_ns);
 
-struct decision step_look(struct step *s, uint32_t subinterval);
+struct decision step_decision(struct step *s, uint32_t subinterval);
 
 /* Decides what happens at the end of `subinterval`, all boundaries before which are decided, unless another thread
  * was first: the decision that holds. */

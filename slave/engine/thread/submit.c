@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "flight.h"
-#include "harvest.h"
-#include "record/columns.h"
+#include "in_flight.h"
+#include "reap.h"
+#include "stats/columns.h"
 #include "time/clock.h"
-#include "turns.h"
+#include "ready_queue.h"
 
 enum { TURN = 8, FLAT_OUT_PART = THREAD_BATCH / 4 };
 
@@ -36,7 +36,7 @@ static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_n
     t->batch[t->batch_size++] = tag;
 }
 
-/* A tag whose I/O is not submitted; `dropped`: the I/O is not owed any more. */
+/* A tag whose I/O is not submitted; `dropped`: nor will it be. */
 static void give_back(struct thread *t, struct tag *tag, bool dropped)
 {
     struct instance *i = tag->instance;
@@ -46,7 +46,7 @@ static void give_back(struct thread *t, struct tag *tag, bool dropped)
     if (tag->due_ns && dropped) {
         row_of(t, i)->dropped++;
     } else if (tag->due_ns) {
-        row_of(t, i)->owed_since_ns = tag->due_ns;
+        row_of(t, i)->backlog_since_ns = tag->due_ns;
         t->end.dropped++;
     }
 }
@@ -75,7 +75,7 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->due_ns = 0;
     if (i->pacer.backlog) {
         tag->due_ns = pacer_take(&i->pacer);
-        row_of(t, i)->owed_since_ns = pacer_owed_since(&i->pacer);
+        row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
         since_ns = late_from(i, tag->due_ns);
     }
     tag->write = sequencer_writes(&i->sequencer);
@@ -111,14 +111,14 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
         i->waiting = NOT_WAITING;
         for (uint32_t turn = 0; turn < TURN && t->batch_size < limit && instance_has_work(i); turn++) {
             if (!share_has_room(i->share, i->weight)) {
-                turns_wait_for_room(t, i);
+                ready_queue_wait_for_room(t, i);
                 break;
             }
             issue(t, i, now_ns);
         }
-        turns_enqueue(t, i);
+        ready_queue_enqueue(t, i);
         if (i->waiting == NOT_WAITING && i->share->waiting.first && share_has_room(i->share, 1))
-            turns_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
+            ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
     }
 }
 
@@ -135,7 +135,7 @@ static void gather_again(struct thread *t, uint64_t now_ns)
             if (s->in_flight > 0 && s->in_flight + tag->weight > s->cap && !retry)
                 break;
             if (retry)
-                s->retry_ns = now_ns + TURNS_RETRY_NS;
+                s->retry_ns = now_ns + READY_QUEUE_RETRY_NS;
             s->again_first = tag->next_again;
             tag->nowait = tag->instance->nowait && tag->weight == 1 && s->in_flight > 0;
             tag->again = true;
@@ -204,9 +204,9 @@ static void account_refused(struct thread *t, uint64_t stamp_ns)
         if (is_fatal(-refused))
             fatal = -refused;
         if (fatal || refused == -EAGAIN)
-            turns_again(t, t->batch[n], stamp_ns);
+            ready_queue_again(t, t->batch[n], stamp_ns);
         else
-            harvest_fail(t, t->batch[n], refused, stamp_ns);
+            reap_fail(t, t->batch[n], refused, stamp_ns);
     }
     t->any_refused = false;
     if (fatal)
@@ -286,7 +286,7 @@ void submit_take_back(struct thread *t, bool dropped)
         struct tag *tag = t->batch[--t->batch_size];
         struct instance *i = tag->instance;
         if (tag->again) {
-            turns_put_again(t, tag);
+            ready_queue_put_again(t, tag);
             continue;
         }
         i->share->in_flight -= tag->weight;

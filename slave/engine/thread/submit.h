@@ -19,8 +19,8 @@ bool submit_batch(struct thread *t, uint64_t stamp_ns);
 /* Afterwards: what was taken counts as submitted at `stamp_ns`. */
 void submit_account(struct thread *t, uint64_t stamp_ns);
 
-/* Instead: as if the batch had never been gathered. What of it was due stays owed and will not be submitted; `dropped`:
- * counts as given up. */
+/* Instead: as if the batch had never been gathered. What of it was due stays outstanding and will not be submitted;
+ * `dropped`: it counts as dropped. */
 void submit_take_back(struct thread *t, bool dropped);
 
 #endif

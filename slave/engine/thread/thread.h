@@ -15,14 +15,14 @@
 #include "backends/backend.h"
 #include "heap.h"
 #include "luns/instance.h"
-#include "record/buffer.h"
+#include "stats/buffer.h"
 #include "step.h"
 #include "time/clock.h"
-#include "time/counter.h"
+#include "time/tsc.h"
 
 enum {
     THREAD_BATCH = 32,      /* I/Os in one submit call: one stamp is true for all of them */
-    THREAD_HARVEST = 128,   /* completions in one look at the ring */
+    THREAD_REAP = 128,   /* completions of one poll of the ring */
     THREAD_INSTANCES = 16384,
 };
 
@@ -76,7 +76,7 @@ struct thread {
     uint32_t options; /* BACKEND_* */
     void *context;
     struct step *step;
-    struct line clock;   /* its own; slope 0: the kernel's */
+    struct clock_map clock;   /* its own; slope 0: the kernel's */
     uint64_t horizon_ns; /* the next boundary, or the lease */
     uint32_t attention;  /* the step's, as last seen */
     uint32_t batch_size, done_count;
@@ -88,10 +88,10 @@ struct thread {
     struct share *again;                /* shares that hold I/Os to submit again */
     struct heap heap;                   /* when each instance falls due next, or ends its rest */
     _Atomic uint32_t in_flight;         /* this step's */
-    uint64_t last_look_ns;
-    uint64_t look_late_ns; /* by how much that look came late, as far as it is known */
-    int queued;            /* the account of its time without a core; -1: none */
-    uint64_t queued_ns;    /* as last read */
+    uint64_t last_poll_ns;
+    uint64_t reap_delay_ns; /* by how much that poll came late, as far as it is known */
+    int schedstat;          /* the account of its time without a core; -1: none */
+    uint64_t runqueue_ns;   /* as last read */
     uint64_t watch_ns;     /* when it may be read again before a sleep */
     bool watched;          /* it was, before this one */
     uint64_t unwatched;    /* completions found by short sleeps that were not watched, */
@@ -107,14 +107,14 @@ struct thread {
     uint32_t subinterval;
     uint64_t began_ns; /* of the subinterval */
     uint64_t cpu_seen_ns;
-    struct line anchor; /* what its clock follows */
+    struct clock_map anchor; /* what its clock follows */
     struct buffer buffers[2];
     struct tag *batch[THREAD_BATCH];
     uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
     int refused[THREAD_BATCH];        /* 0, or -errno of the submit call */
     bool any_refused;
-    struct completion completions[THREAD_HARVEST];
-    struct done done[THREAD_HARVEST];
+    struct completion completions[THREAD_REAP];
+    struct done done[THREAD_REAP];
 
     /* Settled between steps. */
     struct instance *instances; /* THREAD_INSTANCES reserved; `slots` were ever used */
@@ -144,7 +144,7 @@ struct thread {
     struct mailbox mailbox;
     struct thread_end end;
     char words[160]; /* dying words */
-    bool words_told, joined;
+    bool words_reported, joined;
 };
 
 /* Wakes whoever collects results and answers. */
@@ -156,7 +156,7 @@ __attribute__((format(printf, 2, 3))) void thread_die(struct thread *t, const ch
 /* The thread's time, on CLOCK_MONOTONIC's scale. */
 static inline uint64_t thread_now(const struct thread *t)
 {
-    return t->clock.slope ? line_at(&t->clock, counter_read()) : clock_now();
+    return t->clock.slope ? clock_map_at(&t->clock, tsc_read()) : clock_now();
 }
 
 static inline struct row *row_of(struct thread *t, const struct instance *i)

@@ -1,0 +1,253 @@
+/* The engine's LUNs and workload instances: they come and go between steps. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "context.h"
+
+struct lun *engine_lun(struct engine *e, uint32_t lun)
+{
+    return lun < e->lun_count ? e->luns[lun] : NULL;
+}
+
+const char *engine_lun_path(struct engine *e, uint32_t lun)
+{
+    struct lun *l = engine_lun(e, lun);
+
+    return l ? l->path : "";
+}
+
+/* LUNs above the same queue of the kernel have the same. */
+static uint32_t queue_id(const struct engine *e, const struct lun *lun)
+{
+    for (uint32_t n = 0; n < e->lun_count && lun->has_queue; n++) {
+        const struct lun *other = e->luns[n];
+        if (other && other->has_queue && other->queue.device == lun->queue.device)
+            return other->queue_id;
+    }
+    return e->lun_count;
+}
+
+/* The handle of a LUN that is open. */
+static int keep(struct engine *e, struct lun *lun)
+{
+    if (e->closed)
+        return engine_refuse(e, EBADF, "the engine is closed");
+    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
+    if (!luns)
+        return -ENOMEM;
+    e->luns = luns;
+    lun->queue_id = queue_id(e, lun);
+    e->luns[e->lun_count] = lun;
+    return (int)e->lun_count++;
+}
+
+static int explain_open(struct engine *e, int result)
+{
+    if (result == -ENOTBLK)
+        return engine_refuse(e, ENOTBLK, "neither a block device nor a file");
+    if (result == -EINVAL)
+        return engine_refuse(e, EINVAL, "O_DIRECT is refused");
+    return result;
+}
+
+/* Without a turn as long as it is opened, since a device may hang. */
+int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable)
+{
+    struct lun *lun = calloc(1, sizeof *lun);
+    int opened = lun ? lun_open(lun, path, name, writable) : -ENOMEM;
+
+    engine_enter(e);
+    int result = opened == 0 ? keep(e, lun) : explain_open(e, opened);
+    engine_leave(e, result);
+    if (result < 0) {
+        if (opened == 0)
+            lun_close(lun);
+        free(lun);
+    }
+    return result;
+}
+
+static int let_go_of(struct engine *e, uint32_t handle)
+{
+    struct lun *lun = engine_lun(e, handle);
+
+    if (!lun)
+        return engine_refuse(e, EBADF, "there is no LUN with this handle");
+    if (lun->users)
+        return engine_refuse(e, EBUSY, "%u workload instances use this LUN", lun->users);
+    e->luns[handle] = NULL;
+    return 0;
+}
+
+/* Without a turn likewise as long as it is closed. */
+int engine_close_lun(struct engine *e, uint32_t handle)
+{
+    engine_enter(e);
+    struct lun *lun = engine_lun(e, handle);
+    int result = engine_leave(e, let_go_of(e, handle));
+    if (result == 0) {
+        lun_close(lun);
+        free(lun);
+    }
+    return result;
+}
+
+struct instance *engine_instance(struct engine *e, uint32_t number)
+{
+    return number < e->number_count ? e->by_number[number] : NULL;
+}
+
+static int make_room(struct engine *e, uint32_t number)
+{
+    enum { HIGHEST = 1 << 24 };
+    uint32_t count = e->number_count ? e->number_count : 64;
+
+    if (number >= HIGHEST)
+        return engine_refuse(e, ERANGE, "instance numbers end at %d", HIGHEST - 1);
+    while (count <= number)
+        count *= 2;
+    if (count == e->number_count)
+        return 0;
+    struct instance **larger = realloc(e->by_number, count * sizeof(struct instance *));
+    if (!larger)
+        return -ENOMEM;
+    memset(larger + e->number_count, 0, (count - e->number_count) * sizeof *larger);
+    e->by_number = larger;
+    e->number_count = count;
+    return 0;
+}
+
+/* A slot that no instance uses; it counts as used once its instance has a LUN. */
+static struct instance *free_slot(struct thread *t)
+{
+    uint32_t slot = t->holes ? 0 : t->slots;
+
+    while (slot < t->slots && t->instances[slot].lun)
+        slot++;
+    if (slot == THREAD_INSTANCES)
+        return NULL;
+    if (slot == t->slots)
+        t->slots++, t->holes++;
+    t->instances[slot].slot = slot;
+    return &t->instances[slot];
+}
+
+static int check_polls(struct engine *e, const struct lun *lun, uint32_t options)
+{
+    if (!(options & BACKEND_POLLED) || lun->polls)
+        return 0;
+    return engine_refuse(e, EOPNOTSUPP, "no completion of %s can be polled for (its queue/io_poll is 0): give the driver "
+                         "polled queues (NVMe: nvme.poll_queues=N), or leave `polled` out", lun->path);
+}
+
+static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
+                  const struct extents *agreed, const struct parameters *parameters)
+{
+    const char *why = "";
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    if (!engine_lun(e, lun))
+        return engine_refuse(e, EBADF, "there is no LUN with this handle");
+    if (thread >= e->thread_count)
+        return engine_refuse(e, EINVAL, "there are %u workload threads", e->thread_count);
+    if (engine_instance(e, number))
+        return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
+    result = check_polls(e, engine_lun(e, lun), e->options);
+    if (result == 0)
+        result = make_room(e, number);
+    if (result != 0)
+        return result;
+    struct instance *i = free_slot(&e->threads[thread]);
+    if (!i)
+        return engine_refuse(e, ENOSPC, "a workload thread drives at most %d instances", THREAD_INSTANCES);
+    i->number = number;
+    i->thread = thread;
+    result = instance_create(i, engine_lun(e, lun), ceiling, agreed, parameters, &why);
+    if (result != 0)
+        return engine_refuse(e, -result, "%s", why);
+    i->created = ++e->created;
+    e->threads[thread].holes--;
+    e->by_number[number] = i;
+    return 0;
+}
+
+int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
+                  const struct extents *agreed, const struct parameters *parameters)
+{
+    engine_enter(e);
+    return engine_leave(e, create(e, number, lun, thread, ceiling, agreed, parameters));
+}
+
+static int delete(struct engine *e, uint32_t number)
+{
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    struct instance *i = engine_instance(e, number);
+    if (!i)
+        return engine_refuse(e, ENOENT, "there is no workload instance %u", number);
+    if (i->orphans)
+        result = context_reap(e, &e->threads[i->thread]);
+    if (i->orphans && result == 0)
+        return engine_refuse(e, EBUSY, "%u I/Os of the instance have not come back", i->orphans);
+    if (result == 0)
+        result = context_forget(e, &e->threads[i->thread], i->slot);
+    if (result != 0)
+        return result;
+    e->threads[i->thread].holes++;
+    instance_destroy(i);
+    e->by_number[number] = NULL;
+    return 0;
+}
+
+int engine_delete(struct engine *e, uint32_t number)
+{
+    engine_enter(e);
+    return engine_leave(e, delete(e, number));
+}
+
+static int use(struct engine *e, const struct backend *backend, uint32_t options)
+{
+    int result = engine_must_be_idle(e);
+
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        if (e->threads[n].context)
+            result = engine_refuse(e, EBUSY, "a step has run with backend %s", e->backend->name);
+    if (result != 0)
+        return result;
+    if (options & ~backend->options)
+        return engine_refuse(e, EINVAL, "backend %s can neither poll nor be polled for: io_uring can", backend->name);
+    for (uint32_t n = 0; n < e->number_count && result == 0; n++)
+        if (e->by_number[n])
+            result = check_polls(e, e->by_number[n]->lun, options);
+    if (result != 0)
+        return result;
+    e->backend = backend;
+    e->options = options;
+    for (uint32_t n = 0; n < e->thread_count; n++) {
+        e->threads[n].backend = backend;
+        e->threads[n].options = options;
+    }
+    return 0;
+}
+
+int engine_spin(struct engine *e, bool spin)
+{
+    engine_enter(e);
+    int result = engine_must_be_idle(e);
+    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
+        e->threads[n].spin = spin;
+    return engine_leave(e, result);
+}
+
+int engine_use(struct engine *e, const struct backend *backend, uint32_t options)
+{
+    engine_enter(e);
+    return engine_leave(e, use(e, backend, options));
+}

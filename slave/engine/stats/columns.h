@@ -1,0 +1,33 @@
+/* The columns of the packed arrays: the C twin of protocol/counters.py, which a test compares by name.
+ *
+ * Rule: each table is written once, as a list of names; the enum and layout() are made from it.
+ */
+#ifndef IVYPY_COLUMNS_H
+#define IVYPY_COLUMNS_H
+
+#define KINDS_TABLE(X) X(RANDOM_READ) X(RANDOM_WRITE) X(SEQUENTIAL_READ) X(SEQUENTIAL_WRITE)
+
+#define MOMENTS_TABLE(X) X(COUNT) X(BYTES) X(SUM) X(SQUARES_LOW) X(SQUARES_HIGH) X(MIN) X(MAX)
+
+#define COUNTS_TABLE(X)                                                                                         \
+    X(EDIT) X(DUE) X(SUBMITTED) X(COMPLETED) X(BYTES) X(ERRORS) X(SHORT) X(DROPPED) X(BACKLOG) X(IN_FLIGHT)     \
+    X(OLDEST_IN_FLIGHT_NS) X(OLDEST_OUTSTANDING_NS) X(QUEUE_LIMITED) X(EAGAIN)
+
+#define THREAD_COUNTS_TABLE(X)                                                                                  \
+    X(CPU) X(SWAPPED) X(OVERRUNS) X(DISPATCH) X(SWITCHOVER) X(LATENESS_P50) X(LATENESS_P99) X(LATENESS_MAX)     \
+    X(POLL_GAP_P99) X(POLL_GAP_MAX) X(IN_SUBMIT) X(SUBMIT_CALLS) X(REAPS) X(SLEEPS) X(SUBMITTED)        \
+    X(COMPLETED) X(CPU_TIME) X(CLOCK_ADJUSTMENT) X(BUSY_WAIT) X(REAP_DELAY_SUM) X(REAP_DELAY_P99)
+
+#define KIND_COLUMN(name) KIND_##name,
+#define MOMENT_COLUMN(name) MOMENT_##name,
+#define COUNT_COLUMN(name) COUNT_##name,
+#define THREAD_COLUMN(name) THREAD_##name,
+
+enum kind { KINDS_TABLE(KIND_COLUMN) KINDS };
+enum moment { MOMENTS_TABLE(MOMENT_COLUMN) MOMENTS };
+enum count { COUNTS_TABLE(COUNT_COLUMN) COUNTS };
+enum thread_count { THREAD_COUNTS_TABLE(THREAD_COLUMN) THREAD_COUNTS };
+
+enum { SERIES_SERVICE = 0, SERIES_RESPONSE = KINDS, SERIES_LATENESS = 2 * KINDS, SERIES = 2 * KINDS + 1 };
+
+#endif

@@ -1,0 +1,58 @@
+#include "due_times.h"
+
+#include "ready_queue.h"
+
+/* How many exponential due times are counted in one pass, so that what has completed does not wait for it. */
+enum { MOST_FALLEN = 16384 };
+
+/* For which part of a subinterval those of a stall are counted where it matters: a core counts 100 million a second, so
+ * that only rates that it cannot drive ever reach it; and a thread always catches up with its boundaries. */
+enum { COUNTING_PART = 10 };
+
+void due_times_set_alarm(struct thread *t, struct instance *i)
+{
+    uint64_t at_ns = pacer_next_due(&i->pacer);
+
+    if (i->resting)
+        at_ns = earlier(at_ns, i->rest_until_ns);
+    if (at_ns == PACER_IDLE)
+        heap_remove(&t->heap, i->slot);
+    else
+        heap_set(&t->heap, i->slot, at_ns);
+}
+
+void due_times_count(struct thread *t, uint64_t until_ns)
+{
+    uint64_t most = MOST_FALLEN;
+
+    while (heap_key(&t->heap) < until_ns && most > 0) {
+        struct instance *i = &t->instances[t->heap.entries[0].item];
+        if (i->resting && i->rest_until_ns < until_ns)
+            i->resting = false;
+        if (i->pacer.ticking) {
+            struct row *row = row_of(t, i);
+            uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
+            row->due += fallen;
+            row->dropped += i->pacer.dropped;
+            i->pacer.dropped = 0;
+            row->backlog_since_ns = pacer_backlog_since(&i->pacer);
+            if (i->pacer.exponential)
+                most -= fallen;
+        }
+        due_times_set_alarm(t, i);
+        ready_queue_enqueue(t, i);
+    }
+}
+
+void due_times_count_all(struct thread *t, uint64_t until_ns)
+{
+    uint64_t give_up_ns;
+
+    due_times_count(t, until_ns);
+    if (heap_key(&t->heap) >= until_ns)
+        return;
+    give_up_ns = thread_now(t) + t->step->length_ns / COUNTING_PART;
+    do
+        due_times_count(t, until_ns);
+    while (heap_key(&t->heap) < until_ns && thread_now(t) < give_up_ns);
+}

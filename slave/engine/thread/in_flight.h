@@ -1,0 +1,49 @@
+/* What is in flight: linked by age, counted, and how old the oldest is for all who ask. */
+#ifndef IVYPY_IN_FLIGHT_H
+#define IVYPY_IN_FLIGHT_H
+
+#include "thread.h"
+
+/* The thread is the only writer of its counters; others only read them. */
+static inline void add_in_flight(struct thread *t, uint32_t n)
+{
+    atomic_store_explicit(&t->in_flight, atomic_load_explicit(&t->in_flight, memory_order_relaxed) + n,
+                          memory_order_relaxed);
+}
+
+/* What is known of the oldest in flight, for the collector and for other threads. */
+static inline void publish_oldest(struct thread *t, struct instance *i)
+{
+    const struct tag *oldest = i->flying.first;
+    uint64_t submit_ns = oldest ? oldest->submit_ns : 0;
+    struct row *row = row_of(t, i);
+
+    atomic_store_explicit(&i->oldest_submit_ns, submit_ns, memory_order_relaxed);
+    row->oldest_submit_ns = submit_ns;
+    row->oldest_due_ns = oldest && oldest->due_ns ? oldest->due_ns : submit_ns;
+}
+
+static inline void fly(struct instance *i, struct tag *tag)
+{
+    tag->next = NULL;
+    tag->previous = i->flying.last;
+    if (i->flying.last)
+        i->flying.last->next = tag;
+    else
+        i->flying.first = tag;
+    i->flying.last = tag;
+}
+
+static inline void land(struct instance *i, struct tag *tag)
+{
+    if (tag->previous)
+        tag->previous->next = tag->next;
+    else
+        i->flying.first = tag->next;
+    if (tag->next)
+        tag->next->previous = tag->previous;
+    else
+        i->flying.last = tag->previous;
+}
+
+#endif

@@ -1,0 +1,51 @@
+#include "mailbox.h"
+
+#include "due_times.h"
+#include "ready_queue.h"
+
+/* A new rate for an instance in mid-step: what is overdue keeps its due times. */
+static void retime(struct thread *t, struct instance *i, double iops, uint64_t now_ns)
+{
+    uint64_t start_ns = t->step->start_ns;
+
+    pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
+    i->flat_out = iops < 0.0;
+    due_times_set_alarm(t, i);
+}
+
+static void apply(struct thread *t, struct instance *i, const struct setting *setting, uint64_t now_ns)
+{
+    double old_iops = i->parameters.setting.iops;
+
+    instance_set(i, setting);
+    i->edit = t->mailbox.edit;
+    if (!i->in_step)
+        return;
+    row_of(t, i)->edit = i->edit;
+    if (i->in_flight >= i->maxtags)
+        i->tag_since_ns = now_ns;
+    i->maxtags = setting->maxtags;
+    if (setting->iops != old_iops && !t->cooling)
+        retime(t, i, setting->iops, now_ns);
+    ready_queue_enqueue(t, i);
+}
+
+void mailbox_take(struct thread *t, uint64_t now_ns, bool in_step)
+{
+    struct mailbox *m = &t->mailbox;
+    uint32_t posted = atomic_load_explicit(&m->posted, memory_order_acquire);
+
+    for (uint32_t n = 0; n < m->count; n++) {
+        struct instance *i = &t->instances[m->posts[n].slot];
+        if (in_step) {
+            apply(t, i, &m->posts[n].setting, now_ns);
+        } else {
+            instance_set(i, &m->posts[n].setting);
+            i->edit = m->edit;
+        }
+    }
+    /* Not now_ns, the pass's stamp: a thread that was put aside since would seem to have known before it was told. */
+    atomic_store_explicit(&m->taken_ns, thread_now(t), memory_order_relaxed);
+    atomic_store_explicit(&m->taken, posted, memory_order_release);
+    thread_signal(t);
+}

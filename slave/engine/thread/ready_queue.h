@@ -1,0 +1,69 @@
+/* Whose turn it is: the instances that may submit, those that wait for room in a queue of the kernel, and the I/Os that
+ * the kernel gave back.
+ *
+ * Rule: a queue takes no more than it holds; one more would block submission, and with it every other LUN on the thread.
+ * So the rest waits here, as due, and is woken by what completes.
+ */
+#ifndef IVYPY_READY_QUEUE_H
+#define IVYPY_READY_QUEUE_H
+
+#include "thread.h"
+
+/* After an EAGAIN: how long until it is tried again although nothing has completed. */
+#define READY_QUEUE_RETRY_NS (10 * NS_PER_MS)
+
+/* This thread's part of a device's queue in the kernel: of the hardware queue that it submits to. */
+struct share {
+    uint32_t in_flight, cap, full_cap; /* requests */
+    bool only_full;                    /* the device says EAGAIN only when its queue is full, whoever filled it */
+    bool listed;                       /* in the thread's list of shares with I/Os to submit again */
+    uint64_t wanted;                   /* the most that its instances may want */
+    uint64_t room_since_ns;
+    uint64_t retry_ns, raise_ns;
+    struct instance_list waiting;
+    struct tag *again_first, *again_last;
+    struct share *next_listed;
+};
+
+/* It may submit, if it has something to submit and waits for nothing. */
+void ready_queue_enqueue(struct thread *t, struct instance *i);
+
+/* It has something to submit, and the queue below it has no room. */
+void ready_queue_wait_for_room(struct thread *t, struct instance *i);
+
+/* There is room in a queue for the next of those that wait for it. */
+void ready_queue_wake(struct thread *t, struct share *s);
+
+/* Waits to be submitted once more. */
+void ready_queue_put_again(struct thread *t, struct tag *tag);
+
+/* The kernel gave it back: it keeps its times, and its place among those in flight. */
+void ready_queue_again(struct thread *t, struct tag *tag, uint64_t now_ns);
+
+/* One I/O less in the queue below its instance. */
+void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_ns);
+
+static inline bool share_has_room(const struct share *s, uint32_t weight)
+{
+    return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
+}
+
+/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: it was not,
+ * by so much when it submitted the I/O, and by so much when it polled for completions; none came before the I/O went. */
+static inline uint64_t ready_queue_free_since(const struct thread *t, const struct tag *tag, uint64_t now_ns)
+{
+    uint64_t found_ns = now_ns - t->reap_delay_ns;
+
+    return (found_ns > tag->submit_ns ? found_ns : tag->submit_ns) - tag->late_ns;
+}
+
+static inline struct instance *list_take(struct instance_list *list)
+{
+    struct instance *i = list->first;
+
+    if (i)
+        list->first = i->next_waiting;
+    return i;
+}
+
+#endif
