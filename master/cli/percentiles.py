@@ -27,8 +27,9 @@ _T = TypeVar("_T")  # what an option is parsed to
               help="Length of the intervals, or the error that the named percentile may have in them. "
               "[default: 1s; of runs, their subinterval]")  # fmt: skip
 @click.option("--percentiles", "percentiles_text", metavar="50,99,...", help="Percentiles. [default: 50,95,99,99.9]")
-@click.option("--by", default="all", show_default=True, metavar="all,host,...",
-              help="Slices: all, host, job, file, direction, or several joined as in host+direction.")  # fmt: skip
+@click.option("--by", metavar="all,host,...",
+              help="Slices: all, run, host, job, file, direction, or several joined as in host+direction. "
+              "[default: all; of several runs, run]")  # fmt: skip
 @click.option("--format", "output_format", type=click.Choice(["csv", "json", "table"]),
               help="What to print. [default: table on a terminal, else csv]")  # fmt: skip
 @click.option("-o", "--output", type=_FILE, help="Write there rather than print.")
@@ -50,6 +51,8 @@ _T = TypeVar("_T")  # what an option is parsed to
               help="Compare histogram logs with logs of every I/O of the same run: PER_IO.log HIST.log.")  # fmt: skip
 @click.option("--latency", "latencies", type=click.Choice(["service", "response", "both"]), default="both",
               show_default=True, help="Of runs of ivypy: which latency.")  # fmt: skip
+@click.option("--phases", type=click.Choice(["loaded", "all"]), default="loaded", show_default=True,
+              help="Of runs of ivypy: leave out warmup and cooldown, or nothing.")  # fmt: skip
 @click.option("--max-start-spread", default="5m", show_default=True, help="How far apart logs may begin.")
 @click.option("--align", type=click.Choice(["clock", "start"]),
               help="Stamps from 1970: intervals at whole multiples of the clock, or from the first log's begin. "
@@ -74,7 +77,8 @@ def percentiles(**words: Any) -> ExitCode:
 
     Logs of many threads and hosts are merged first, on aligned intervals, and the percentiles taken then. Reads
     fio's histogram and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and
-    run folders; what each holds is found out from its content. Folders stand for the logs in them.
+    run folders; what each holds is found out from its content. Folders stand for the logs in them, - for standard
+    input.
     """
     from ..logs.execute import execute
 
@@ -83,6 +87,7 @@ def percentiles(**words: Any) -> ExitCode:
 
 def _options(words: dict[str, Any]) -> "Options":
     """PlanError names every option that is wrong."""
+    from ..control.observation import Phase
     from ..logs.compat import CompatOptions, Tool
     from ..logs.execute import Options, interval_ms
     from ..logs.readers.bucket_layouts import LayoutHints
@@ -112,8 +117,8 @@ def _options(words: dict[str, Any]) -> "Options":
     faults += _endings("plot", words["plots"], (".png", ".html")) + _endings("hgrm", words["hgrm"], (".hgrm", ".hlog"))
     if set(words["directions"]) - set("rwtm"):
         faults.append(f"--directions: {words['directions']!r} is not made of the letters r, w, t and m")
-    if faults or by is None or spread_s is None:
-        raise PlanError("\n".join(faults) or "--by and --max-start-spread must not be blank")
+    if faults or spread_s is None:
+        raise PlanError("\n".join(faults) or "--max-start-spread must not be blank")
     weighting = Weighting(words["weighting"]) if words["weighting"] else None
     compat = Tool(words["compat"]) if words["compat"] else None
     return Options(
@@ -140,6 +145,7 @@ def _options(words: dict[str, Any]) -> "Options":
         ),
         max_start_spread_s=spread_s,
         align=words["align"],
+        other_phases=() if words["phases"] == "all" else (Phase.WARMUP, Phase.COOLDOWN),
         latencies=("service", "response") if words["latencies"] == "both" else (words["latencies"],),
         compat=compat,
         compat_options=CompatOptions(

@@ -7,6 +7,9 @@ interval, analyse, judge, write.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
 
 from ..errors import OutputError, PlanError
 from ..text.units import format_duration
@@ -15,6 +18,7 @@ from .compat import PRINTERS, CompatOptions, Tool
 from .faults import Fault, LogError
 from .readers.detect_format import Hints
 from .readers.find_logs import Found, find
+from .readers.line_chunks import StreamError, copied, is_pipe
 from .readers.records import NS_PER_MS, NS_PER_S
 from .readers.source import Format, Source
 from .render.table import Result
@@ -23,10 +27,11 @@ from .result.accuracy_check import check
 from .result.percentile import Interpolation
 from .result.series import Series
 from .result.sla import Promise, judge
-from .timeline.accumulate import Weighting
+from .timeline.accumulate import Weighting, tolerance_ns
 from .timeline.build_series import Analysis, Question
 from .timeline.clock_alignment import apart, begins_ns, misalignment, read_start_times, with_start_times
 from .timeline.interval_length import SHORTEST_NS, Auto, choose
+from .timeline.rollups import Instance, shares_of
 from .timeline.unlogged_tail import read_totals
 
 _MOST_ROWS = 5_000_000
@@ -42,7 +47,7 @@ class Options:
     paths: tuple[Path, ...]
     interval: int | Auto | None  # ns; None: a second, or a run's own subinterval
     percentiles: tuple[float, ...] | None
-    by: tuple[tuple[str, ...], ...]
+    by: tuple[tuple[str, ...], ...] | None  # None: all; of several runs, run
     output_format: str
     output: Path | None
     plots: tuple[Path, ...]
@@ -58,6 +63,7 @@ class Options:
     hints: Hints
     max_start_spread_s: float
     align: str | None  # "clock" or "start"; None: start for runs of ivypy
+    other_phases: tuple[str, ...]  # of ivypy's runs: phases that are left out
     latencies: tuple[str, ...]  # of ivypy's runs: service, response
     compat: Tool | None
     compat_options: CompatOptions
@@ -65,11 +71,33 @@ class Options:
 
 def execute(options: Options, out: Say, log: Say) -> ExitCode:
     """Do it; `out` takes the result, `log` what is to be known about it. PlanError: the arguments or the logs."""
+    with TemporaryDirectory(prefix="ivypy-") as folder:
+        copies = _copies(options.paths, Path(folder))
+        return _execute(options, copies, out, log)
+
+
+def _copies(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
+    """Files with the content of the pipes among the paths."""
+    copies = {}
+    faults = []
+    for path in paths:
+        try:
+            if path not in copies and is_pipe(path):
+                copies[path] = copied(path, folder)
+        except StreamError as error:
+            faults.append(Fault(str(path), str(error)))
+    if faults:
+        raise LogError(faults)
+    return copies
+
+
+def _execute(options: Options, copies: dict[Path, Path], out: Say, log: Say) -> ExitCode:
     if options.compat is not None:
-        lines = PRINTERS[options.compat](options.paths, options.hints, options.compat_options)
+        paths = [copies.get(path, path) for path in options.paths]
+        lines = PRINTERS[options.compat](paths, options.hints, options.compat_options)
         _deliver("".join(f"{line}\n" for line in lines), options.output, out)
         return ExitCode.OK
-    found = find(options.paths, options.hints, options.latencies)
+    found = find(options.paths, options.hints, options.latencies, options.other_phases, copies)
     if options.check:
         return _check(found, options, out)
     result = _analyse(found, options)
@@ -93,13 +121,20 @@ def _analyse(found: Found, options: Options) -> Result:
     sources = [source for source in sources if source.name not in left_out]
     if not sources:
         raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
-    origin_ns = _origin_ns(sources, options.align)
-    sources = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources] if origin_ns else sources
+    runs = sorted({source.run for source in sources if source.format is Format.IVYPY})
+    by = options.by or ((("run",) if len(runs) > 1 else ("all",)),)
+    origin_ns, apart_ns = _origin_ns(sources, options.align), dict[Instance, int]()
+    if len(runs) > 1 and options.align != "clock" and _keeps_apart(sources, by):
+        origins = {run: _origin_ns([s for s in sources if s.run == run], options.align) for run in runs}
+        apart_ns = {share.instance: origins[s.run] for s in sources for share in shares_of(s, by)}
+        sources = [replace(s, start_ns=s.start_ns - origins[s.run]) for s in sources]
+    elif origin_ns:
+        sources = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources]
     wanted = options.percentiles or _DEFAULT_PERCENTILES
     percentiles = tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)}))
     question = Question(
         SHORTEST_NS,
-        options.by,
+        by,
         percentiles,
         options.weighting or Weighting.UNIFORM,
         options.interpolation,
@@ -109,8 +144,10 @@ def _analyse(found: Found, options: Options) -> Result:
     )
     _refuse_nonsense(question, sources)
     notes = [*found.notes, *_remarks(sources)]
+    if apart_ns:
+        notes.append(f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them")
     question, chosen = _with_length(question, options.interval, sources, found)
-    notes += chosen
+    notes += [*chosen, *_finer_than_rows(question.length_ns, sources)]
     answer = Analysis(sources, found.layouts, question).run()
     faults += answer.faults
     if answer.faults and not options.keep_going:
@@ -128,7 +165,7 @@ def _analyse(found: Found, options: Options) -> Result:
         "logs": str(len(sources)),
     }
     said = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
-    result = Result(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns)
+    result = Result(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns, apart_ns)
     if not result.series:
         raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
     if len(result.span) * len(result.series) > _MOST_ROWS:
@@ -155,6 +192,11 @@ def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
     # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
     first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
     return min(begins_ns(source) - first_row[source] for source in sources)
+
+
+def _keeps_apart(sources: Sequence[Source], by: tuple[tuple[str, ...], ...]) -> bool:
+    """Whether no series holds I/Os of two runs: then each run's time can count from its own begin."""
+    return all(source.format is Format.IVYPY for source in sources) and all("run" in attributes for attributes in by)
 
 
 def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:
@@ -207,6 +249,19 @@ def _with_length(
         return replace(question, length_ns=base_ns), []
     longest = max(chosen, key=lambda choice: choice.length_ns)
     return replace(question, length_ns=longest.length_ns), [longest.sentence(interval)]
+
+
+def _finer_than_rows(length_ns: int, sources: Sequence[Source]) -> list[str]:
+    """A warning where intervals are shorter than what the logs tell."""
+    near = tolerance_ns(np.array(length_ns), length_ns)
+    longer = [s.period_ns for s in sources if s.period_ns and s.period_ns > length_ns + near]
+    if not longer:
+        return []
+    return [
+        f"intervals of {format_duration(length_ns / NS_PER_S)} are finer than the rows of {len(longer)} logs (up to "
+        f"{format_duration(max(longer) / NS_PER_S)}): within a row nobody knows when an I/O completed, so its I/Os are "
+        "spread evenly"
+    ]
 
 
 def _remarks(sources: Sequence[Source]) -> list[str]:

@@ -30,6 +30,8 @@ def explain(line: str, source: Source, cut: bool) -> str:
     """What is wrong with a line of `source`. `cut`: it is the last one and has no newline."""
     cells = [cell.strip() for cell in line.split(",")]
     expected = _columns(source)
+    if "\0" in line:
+        return "holds NUL bytes: the file was not written to its end (a crash, or a full disk)"
     if cut and len(cells) < expected:
         return f"is cut off after {len(cells):,} of {expected:,} columns: the log was not written to its end"
     if source.format is Format.SMALLFILE:

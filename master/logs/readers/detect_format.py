@@ -37,17 +37,23 @@ class Hints:
     period_ms: float | None = None
 
 
-def detect(path: Path, hints: Hints) -> Source | Fault:
-    """What `path` holds. A Fault where it is no log."""
+def detect(path: Path, hints: Hints, copy: Path | None = None) -> Source | Fault:
+    """What `path` holds, or (a pipe) its copy. A Fault where it is no log."""
+    found = _detect(path, copy or path, hints)
+    return replace(found, content=copy) if copy and isinstance(found, Source) else found
+
+
+def _detect(path: Path, content: Path, hints: Hints) -> Source | Fault:
     try:
-        start = head(path)
+        start = head(content)
     except StreamError as error:
         return Fault(str(path), str(error))
     if not start:
         return Fault(str(path), "is empty", "was it written with log_hist_msec, and did the job end?")
     if start.startswith(_SQLITE):
         return Source(path, Format.IVYPY, "", "", "")
-    if b"\0" in start or not start.isascii():
+    start = start[: start.rfind(b"\n", 0, start.find(b"\0")) + 1] if b"\0" in start else start  # a crash's tail
+    if not start.isascii() or not start:
         return Fault(str(path), f"is binary, not text; {_EXPECTED}")
     text = start.decode("ascii")
     whole_lines = text[: text.rfind("\n") + 1].split("\n", _MOST_LINES)[:_MOST_LINES]

@@ -5,15 +5,15 @@ everything that cannot be used is a fault, and logs of one kind get one layout.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from ..faults import Fault
 from .bucket_layouts import Layout
 from .detect_format import Hints, detect
-from .ivypy_run import sources_of
+from .ivypy_run import leaves_out, sources_of
 from .logging_period import with_periods
 from .records import NS_PER_MS
 from .source import Format, Source, named, with_hosts
@@ -29,11 +29,20 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find(paths: Sequence[Path], hints: Hints, latencies: Sequence[str] = ()) -> Found:
+def find(
+    paths: Sequence[Path],
+    hints: Hints,
+    latencies: Sequence[str] = (),
+    other_phases: tuple[str, ...] = (),
+    copies: Mapping[Path, Path] | None = None,
+) -> Found:
+    """`other_phases`: of runs, what is left out. `copies`: files that hold what came through pipes."""
     sources: list[Source] = []
     faults: list[Fault] = []
     notes: list[str] = []
-    for path in dict.fromkeys(paths):
+    seen: dict[tuple[int, int], Path] = {}
+    copies = copies or {}
+    for path in paths:
         if not path.is_dir():
             files = [path]
         elif (path / RUN_FILE).exists():
@@ -45,22 +54,47 @@ def find(paths: Sequence[Path], hints: Hints, latencies: Sequence[str] = ()) -> 
             else:
                 notes.append(f"{path}: logs in it: {len(files)}, from {files[0].name}")
         for file in files:
-            found = detect(file, hints)
+            if (first := _seen_before(file, seen)) is not None:
+                notes.append(f"{file}: is the same file as {first}; read once")
+                continue
+            found = detect(file, hints, copies.get(file))
             if isinstance(found, Source) and found.format is Format.IVYPY:
-                run = sources_of(file, latencies)
+                run = sources_of(file, latencies, other_phases)
                 found = run if isinstance(run, Fault) else found
                 sources += [] if isinstance(run, Fault) else run
+                if not isinstance(run, Fault) and leaves_out(file, other_phases):
+                    notes.append(f"{file.parent}: {' and '.join(other_phases)} are left out; --phases all has them")
             elif isinstance(found, Source):
                 sources.append(found)
             if isinstance(found, Fault):
                 faults.append(found)
     given_ns = round(hints.period_ms * NS_PER_MS) if hints.period_ms is not None else None
+    sources = _named_runs(sources)
     sources, assumptions = with_periods(with_hosts(sources), given_ns)
     notes += assumptions
     layouts, misfits = _layouts(sources)
     faults.extend(misfits)
     bad = {fault.path for fault in misfits}
     return Found(tuple(s for s in sources if s.name not in bad), tuple(faults), layouts, tuple(notes))
+
+
+def _seen_before(file: Path, seen: dict[tuple[int, int], Path]) -> Path | None:
+    """The path under which a file was given before, whatever links lead to it; None the first time."""
+    try:
+        status = file.stat()
+        place = status.st_dev, status.st_ino
+    except OSError:  # standard input, or what detect says
+        place = -1, hash(file)
+    first = seen.setdefault(place, file)
+    return first if first is not file else None
+
+
+def _named_runs(sources: Sequence[Source]) -> list[Source]:
+    """Runs by their folders' names, or by their paths where two have one name."""
+    names = {source.run: Path(source.run).name for source in sources if source.format is Format.IVYPY}
+    if len(set(names.values())) < len(names) or not all(names.values()):
+        return list(sources)
+    return [replace(source, run=names.get(source.run, source.run)) for source in sources]
 
 
 def _logs_in(folder: Path) -> list[Path]:

@@ -29,16 +29,17 @@ _DIRECTION_OF: Final = {
     Kind.RANDOM_WRITE: Direction.WRITE,
     Kind.SEQUENTIAL_WRITE: Direction.WRITE,
 }
-_PLACES: Final = "SELECT host, start_utc_ns, length_ns FROM result WHERE step = ? ORDER BY subinterval"
+_PLACES: Final = "SELECT host, start_utc_ns, length_ns, phase FROM result WHERE step = ? ORDER BY subinterval"
 _RESULTS: Final = (
-    "SELECT start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
+    "SELECT phase, start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
     " WHERE step = ? AND host = ? ORDER BY subinterval"
 )
-_MOMENTS: Final = "SELECT moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
+_MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
 
 
-def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
-    """What a run holds. A Fault where the file is no run's, of another version, or holds no subinterval."""
+def sources_of(path: Path, latencies: Sequence[str], other_phases: tuple[str, ...]) -> list[Source] | Fault:
+    """What a run holds, without the subintervals of some phases. A Fault where the file is no run's, of another
+    version, or holds no such subinterval."""
     from ...output.histogram_db_reader import Stored  # a seventh of a second, which logs need not wait for
 
     sources: list[Source] = []
@@ -47,7 +48,7 @@ def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
             steps = stored.steps()
         with closing(_connect(path)) as base:
             for number, name in steps.items():
-                rows = base.execute(_PLACES, (number,)).fetchall()
+                rows = [row[:3] for row in base.execute(_PLACES, (number,)) if row[3] not in other_phases]
                 for host in dict.fromkeys(row[0] for row in rows):
                     begins, lengths = zip(*(row[1:] for row in rows if row[0] == host), strict=True)
                     sources += [
@@ -61,21 +62,31 @@ def sources_of(path: Path, latencies: Sequence[str]) -> list[Source] | Fault:
                             first_ns=begins[0],
                             period_ns=sorted(lengths)[len(lengths) // 2],
                             step=number,
+                            run=str(path.parent),
+                            other_phases=other_phases,
                         )
                         for latency in latencies
-                        if _was_recorded(base, number, host, latency)
+                        if _was_recorded(base, number, host, latency, other_phases)
                     ]
     except (OutputError, sqlite3.Error, zlib.error, ValueError) as error:
         return Fault(str(path), f"is not a run of ivypy that can be read: {error}")
     return sources or Fault(
-        str(path), "holds no I/Os: the run ended before its first subinterval, or recorded no such latency"
+        str(path), "holds no I/Os: the run ended before its first subinterval under load, or recorded no such latency"
     )
 
 
-def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str) -> bool:
+def leaves_out(path: Path, other_phases: tuple[str, ...]) -> bool:
+    """Whether a run has subintervals of these phases."""
+    with closing(_connect(path)) as base:
+        return any(phase in other_phases for (phase,) in base.execute("SELECT DISTINCT phase FROM result"))
+
+
+def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str, other_phases: tuple[str, ...]) -> bool:
     """Whether a host's step has any such latency: where iops was max there is no response time, which is no fault."""
     first = _SERIES_OF[latency]
-    for (moments,) in base.execute(_MOMENTS, (step, host)):
+    for phase, moments in base.execute(_MOMENTS, (step, host)):
+        if phase in other_phases:
+            continue
         known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
         if known[:, first : first + KINDS, Moment.COUNT].any():
             return True
@@ -91,7 +102,9 @@ def read(reading: Reading) -> Iterator[Records]:
     source = reading.source
     try:
         with closing(_connect(source.path)) as base:
-            for begin_ns, length_ns, *arrays in base.execute(_RESULTS, (source.step, source.host)):
+            for phase, begin_ns, length_ns, *arrays in base.execute(_RESULTS, (source.step, source.host)):
+                if phase in source.other_phases:
+                    continue
                 begin_ns += source.start_ns
                 records = _records(begin_ns, begin_ns + length_ns, _SERIES_OF[source.quantity], *arrays)
                 if len(records):

@@ -7,10 +7,13 @@ void when the next is asked for.
 
 import gzip
 import lzma
+import shutil
 import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -20,12 +23,43 @@ LONGEST_LINE: Final = 64 << 20
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 
 
+_BROKEN: Final = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+
+
 class StreamError(Exception):
     """The file cannot be read, or not unpacked; the text says why."""
 
 
+def is_pipe(path: Path) -> bool:
+    """Whether a path can be read only once: `-` (standard input), a FIFO, a process substitution, a terminal."""
+    return str(path) == "-" or (path.exists() and not path.is_file() and not path.is_dir())
+
+
+def copied(path: Path, folder: Path) -> Path:
+    """The content of a pipe in a file of `folder`: a log is looked into before it is read. StreamError."""
+    copy = folder / f"{len(list(folder.iterdir()))}_{path.name}"
+    try:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as pipe, copy.open("wb") as file:
+            shutil.copyfileobj(pipe, file, CHUNK)
+    except OSError as error:
+        raise StreamError(f"cannot be read: {error.strerror or error}") from None
+    return copy
+
+
 class _Readable(Protocol):
     def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Unpacked:
+    """A compressed file read piece by piece: where it ends too early, all that came before has been given."""
+
+    file: gzip.GzipFile | lzma.LZMAFile
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        piece = self.file.read1(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 @contextmanager
@@ -36,15 +70,15 @@ def open_log(path: Path) -> Iterator[_Readable]:
             magic = file.read(6) or b""
             file.seek(0)
             if magic.startswith(_GZIP):
-                yield gzip.GzipFile(fileobj=file)
+                yield _Unpacked(gzip.GzipFile(fileobj=file))
             elif magic.startswith(_XZ):
-                yield lzma.LZMAFile(file)
+                yield _Unpacked(lzma.LZMAFile(file))
             elif magic.startswith(_ZSTD):
                 with _zstd(path) as unpacked:
                     yield unpacked
             else:
                 yield file
-    except (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
+    except _BROKEN as error:
         raise StreamError(f"cannot be unpacked: {error}") from None
     except OSError as error:
         raise StreamError(f"cannot be read: {error.strerror or error}") from None
@@ -98,10 +132,16 @@ def chunks(stream: _Readable, size: int = CHUNK) -> Iterator[tuple[memoryview, b
 
 
 def _fill(stream: _Readable, view: memoryview) -> int:
-    """Read until the view is full or the stream ends: an unpacker gives little at a time."""
+    """Read until the view is full or the stream ends: an unpacker gives little at a time. Where it breaks, what came
+    before is given; the next call fails."""
     filled = 0
     while filled < len(view):
-        count = stream.readinto(view[filled:])
+        try:
+            count = stream.readinto(view[filled:])
+        except (*_BROKEN, OSError):
+            if filled:
+                break
+            raise
         if not count:
             break
         filled += count

@@ -24,17 +24,30 @@ class Reading:
     source: Source
     faults: list[Fault] = field(default_factory=list)
     line: int = 1  # the number of the first line of what was parsed last
+    rows: int = 0
+    blank_lines: int = 0
+    has_open_end: bool = False  # the last line was read, but has no newline
     late_rows: int = 0  # fio histograms: rows that came after a stall
     catch_up_rows: int = 0  # fio histograms: rows with the stamp of the one before
 
     def fault(self, what: str, remedy: str = "", line: int | None = None, left_out: str = "the line") -> None:
         self.faults.append(Fault(self.source.name, what, remedy, line, left_out))
 
+    def notes(self) -> Iterator[str]:
+        """What is no fault, but should be known."""
+        if self.has_open_end:
+            yield f"{self.source.name}: the last line has no newline: its last number may be cut off"
+        if self.blank_lines:
+            lines = "a blank line is" if self.blank_lines == 1 else f"{self.blank_lines:,} blank lines are"
+            yield f"{self.source.name}: {lines} left out"
+        if self.rows == 1:
+            yield f"{self.source.name}: holds one row only"
+
     def parse(self, parser: Callable[[memoryview], Parsed]) -> Iterator[tuple[memoryview, Parsed]]:
         """Run `parser` over the log; yield what it read, with the text that it was read from."""
         bad_lines = 0
         try:
-            with open_log(self.source.path) as stream:
+            with open_log(self.source.content or self.source.path) as stream:
                 for text, cut in chunks(stream):
                     while len(text):
                         parsed = parser(text)
@@ -42,7 +55,10 @@ class Reading:
                         if rows:
                             yield text[:used], parsed
                         self.line += lines
+                        self.rows += rows
+                        self.blank_lines += lines - rows
                         text = text[used:]
+                        self.has_open_end = cut and not bad and not len(text)
                         if not bad:
                             continue
                         bad_lines += 1

@@ -1,8 +1,9 @@
 """HdrHistogram's files, for its viewers: .hgrm (one percentile distribution) and .hlog (a histogram an interval).
 
 Rule: our buckets are written through their middles into an HdrHistogram of two significant digits in nanoseconds,
-whose cells are finer than ours, so nothing is lost that was there. Counts are whole there: weighted ones are
-rounded. Values in .hgrm are microseconds. Formats: HdrHistogram's log format 1.3 with V2 compressed payloads.
+whose cells are finer than ours, so nothing is lost that was there. Counts are whole there: weighted ones are rounded
+such that each bucket's counts of all intervals add up to the bucket's I/Os. Values in .hgrm are microseconds. Formats:
+HdrHistogram's log format 1.3 with V2 compressed payloads.
 """
 
 import base64
@@ -71,17 +72,22 @@ def hlog(series: Series) -> str:
         f"#[StartTime: {start:.3f} (seconds since epoch)]",
         '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"',
     ]
-    for quantum, cells, high in zip(histograms.quanta, histograms.cells, series.statistics.high, strict=True):
+    for quantum, cells, high in zip(histograms.quanta, whole_counts(histograms), series.statistics.high, strict=True):
         payload = base64.b64encode(encode(histograms, cells)).decode("ascii")
         lines.append(f"{int(quantum) * length:.3f},{length:.3f},{high / 1e6:.3f},{payload}")
     return "\n".join(lines) + "\n"
 
 
+def whole_counts(histograms: Histograms) -> Floats:
+    """The cells, rounded: a bucket's sum up to any interval is off by at most half an I/O, and its last sum by none."""
+    return np.diff(np.rint(np.cumsum(histograms.cells, axis=0)), axis=0, prepend=0)
+
+
 def encode(histograms: Histograms, cells: Floats) -> bytes:
-    """One histogram, V2 compressed."""
+    """One histogram of whole counts, V2 compressed."""
     middles = histograms.layout.middles[histograms.base :][: len(cells)]
     counts: dict[int, int] = {}
-    for middle, count in zip(middles, np.rint(cells), strict=True):
+    for middle, count in zip(middles, cells, strict=True):
         if count:
             index = _index(int(middle))
             counts[index] = counts.get(index, 0) + int(count)

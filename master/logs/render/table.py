@@ -1,12 +1,12 @@
 """The rows of a result, the same for CSV, JSON and the screen.
 
 Rule: columns come from one table, which also prints their documentation. Nothing is scaled: latencies are
-microseconds. A cell is blank where there is no number. A percentile that is only a lower bound is no number: its
-cell says ">=17045651.456".
+microseconds. A cell is blank where there is no number. A figure that is only a lower bound is no number: its cell
+says ">=17045651.456".
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
@@ -18,11 +18,12 @@ from ..readers.source import Format
 from ..result.percentile import Statistics
 from ..result.series import Series
 from ..timeline.accumulate import tolerance_ns
+from ..timeline.rollups import Instance
 
 WHOLE: Final = "whole"
 
 COLUMNS: Final = {
-    "rollup_type": "The attributes by which the logs are sliced: `all`, `host`, `host+direction` ...",
+    "rollup_type": "The attributes by which the logs are sliced: `all`, `run`, `host`, `host+direction` ...",
     "rollup_instance": "The slice: the attributes' values.",
     "format": "What the logs are: fio-histogram, fio-latency, smallfile, ivypy.",
     "quantity": "Which latency: fio's clat, slat or lat (histogram logs hold clat only), smallfile's response_time, "
@@ -44,7 +45,7 @@ COLUMNS: Final = {
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
     "blank where too few I/Os lie beyond it.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
-    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99`: at least this. "
+    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: at least this. "
     "`partial 55%`: the logs cover so much of the interval. `split 12% max p99_9`: so many of the I/Os are in rows of "
     "logs that the interval cuts, shared out by time; the named figures lie above all rows that are wholly in the "
     "interval, so they may be the neighbour's.",
@@ -82,6 +83,7 @@ class Row:
     mean_us: float | None
     stdev_us: float | None
     high_us: float | None
+    saturated: bool  # mean, stdev and max are lower bounds
     percentiles: tuple[Percentile, ...]
 
     @property
@@ -102,6 +104,12 @@ class Row:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1_000_000:03d}Z"
 
     @property
+    def lower_bounds(self) -> list[str]:
+        """The names of the figures that say "at least"."""
+        names = [p.name for p in self.percentiles if p.at_least]
+        return [*names, "mean", "stdev", "max"] if self.saturated else names
+
+    @property
     def notes(self) -> str:
         words = [f"partial {_percent(self.covered_s / (self.end_s - self.start_s))}"] if self.is_partial else []
         if self.split:
@@ -112,8 +120,7 @@ class Row:
             return "; ".join(words)
         few = [p.name for p in self.percentiles if p.insufficient]
         words += [f"few_beyond {' '.join(few)}"] if few else []
-        saturated = [p.name for p in self.percentiles if p.at_least]
-        words += [f"saturated {' '.join(saturated)}"] if saturated else []
+        words += [f"saturated {' '.join(self.lower_bounds)}"] if self.lower_bounds else []
         words += ["means: no percentiles"] if self.averaged else []
         return "; ".join(words)
 
@@ -133,6 +140,7 @@ class Result:
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
     zero_ns: int | None = None  # where quantum 0 begins, from 1970; None: at the jobs' own start
+    apart_ns: dict[Instance, int] = field(default_factory=dict)  # the same of each series, where they are runs apart
 
     @property
     def span(self) -> range:
@@ -140,6 +148,10 @@ class Result:
         if not self.series:
             return range(0)
         return range(min(series.first for series in self.series), max(series.last for series in self.series) + 1)
+
+    def span_of(self, series: Series) -> range:
+        """The intervals that a series is laid out over: all, or, of runs apart, its own."""
+        return range(series.first, series.last + 1) if self.apart_ns else self.span
 
     @property
     def origin_ns(self) -> int:
@@ -151,14 +163,15 @@ def rows(result: Result, series: Series) -> Iterator[Row]:
     """A row per interval of the result's span, empty ones included, then one of the whole."""
     where = {int(quantum): index for index, quantum in enumerate(series.quanta)}
     nothing = _Nothing(len(series.percentiles))
-    for number, quantum in enumerate(result.span):
+    span = result.span_of(series)
+    for number, quantum in enumerate(span):
         begin_ns = quantum * result.length_ns
         index = where.get(quantum)
         statistics, row = (nothing, 0) if index is None else (series.statistics, index)
         yield _row(
             result, series, number, begin_ns, begin_ns + result.length_ns, series.logs_at(quantum), statistics, row
         )
-    begin_ns, end_ns = result.span.start * result.length_ns, result.span.stop * result.length_ns
+    begin_ns, end_ns = span.start * result.length_ns, span.stop * result.length_ns
     yield _row(result, series, None, begin_ns, end_ns, len(series.spans), series.whole, 0)
 
 
@@ -172,7 +185,7 @@ def _row(
     statistics: "Statistics | _Nothing",
     row: int,
 ) -> Row:
-    origin = result.origin_ns
+    origin, zero_ns = result.origin_ns, result.apart_ns.get(series.instance, result.zero_ns)
     is_averaged = series.instance.quantity.endswith("_avg")
     covered_ns, length_ns = series.covered_ns(begin_ns, end_ns), end_ns - begin_ns
     is_short = bool(0 < covered_ns < length_ns - tolerance_ns(np.array(length_ns), length_ns))
@@ -186,7 +199,7 @@ def _row(
         is_short and number is not None,
         float(series.splits.ios[row] / count) if is_split else 0.0,
         float(series.splits.above_ns[row]) / NS_PER_US if is_split else np.inf,
-        None if result.zero_ns is None else begin_ns + result.zero_ns,
+        None if zero_ns is None else begin_ns + zero_ns,
         (begin_ns - origin) / NS_PER_S,
         (end_ns - origin) / NS_PER_S,
         logs,
@@ -195,6 +208,7 @@ def _row(
         _mean_us(statistics, row),
         _us(statistics.stdev[row]),
         _us(statistics.high[row]),
+        bool(statistics.saturated[row]),
         tuple(
             _percentile(percentile_name(p), statistics, row, column, is_averaged, is_run)
             for column, p in enumerate(series.percentiles)
@@ -224,6 +238,7 @@ class _Nothing:
         self.low = self.stdev = self.high = none
         self.values = self.widths = np.full((1, percentiles), np.nan)
         self.at_least = self.insufficient = np.zeros((1, percentiles), bool)
+        self.saturated = np.zeros(1, bool)
 
 
 def _us(ns: float) -> float | None:

@@ -1,7 +1,7 @@
 """A result as CSV, JSON, or a table for eyes.
 
 Rule: what is shown is the table's rows (table.py); a writer only chooses digits. Numbers in CSV and JSON are
-microseconds to a thousandth, seconds to a millionth; counts are exact.
+microseconds to a thousandth, seconds and counts to a millionth.
 """
 
 import csv
@@ -11,9 +11,10 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Any, Final, TextIO
 
-from .table import WHOLE, Percentile, Result, Row, columns, rows
+from .table import WHOLE, Result, Row, columns, rows
 
 _FORMAT_VERSION: Final = 1
+_COUNT_DIGITS: Final = 6  # rows that an interval cuts leave fractions of I/Os
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -22,10 +23,6 @@ def number(value: float | None, digits: int = 3) -> str:
         return ""
     text = f"{value:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _count(count: float) -> str:
-    return str(int(count)) if count == int(count) else repr(count)
 
 
 def write_csv(result: Result, out: TextIO) -> None:
@@ -49,20 +46,18 @@ def _cells(result: Result, row: Row) -> list[str]:
         row.start_utc,
         f"{row.logs}/{len(row.series.spans)}",
         str(len(result.left_out)),
-        _count(row.count),
+        number(row.count, _COUNT_DIGITS),
         number(row.covered_s, 6),
         number(row.iops, 6),
         number(row.low_us),
-        number(row.mean_us),
-        number(row.stdev_us),
-        number(row.high_us),
-        *(cell for p in row.percentiles for cell in (_percentile(p), number(p.width_us))),
+        *(_latency(us, row.saturated) for us in (row.mean_us, row.stdev_us, row.high_us)),
+        *(cell for p in row.percentiles for cell in (_latency(p.us, p.at_least), number(p.width_us))),
         row.notes,
     ]
 
 
-def _percentile(percentile: Percentile) -> str:
-    return (">=" if percentile.at_least else "") + number(percentile.us)
+def _latency(us: float | None, at_least: bool) -> str:
+    return (">=" if at_least else "") + number(us)
 
 
 def write_json(result: Result, out: TextIO) -> None:
@@ -102,6 +97,7 @@ def _object(row: Row) -> dict[str, Any]:
             "mean": row.mean_us,
             "stdev": row.stdev_us,
             "max": row.high_us,
+            "at_least": row.lower_bounds,
             **{p.name: {"value": p.us, "width": p.width_us, "at_least": p.at_least} for p in row.percentiles},
         },
         "notes": row.notes,
@@ -142,9 +138,9 @@ def write_table(result: Result, out: TextIO) -> None:
                     f"{row.count:,.0f}",
                     _iops(row.iops),
                     latency_text(row.low_us),
-                    latency_text(row.mean_us),
+                    latency_text(row.mean_us, row.saturated),
                     *(latency_text(p.us, p.at_least) for p in row.percentiles),
-                    latency_text(row.high_us),
+                    latency_text(row.high_us, row.saturated),
                     row.notes,
                 ]
             )

@@ -78,4 +78,5 @@ def exact_statistics(parts: Sequence[Floats], percentiles: Sequence[float]) -> S
         widths,
         at_least,
         insufficient,
+        np.zeros(len(parts), bool),
     )

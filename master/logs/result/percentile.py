@@ -8,7 +8,8 @@ Within the bucket there are two rules:
 
 and never outside [min, max] where these are known exactly, as they are of runs. So midpoint, the default for runs,
 gives the figures of their CSV. A percentile that falls into the last bucket of fio's layout, which holds everything
-above 17 s, is no number: it is "at least" the bucket's lower edge.
+above 17 s, is no number: it is "at least" the bucket's lower edge. So are the maximum, the mean and the deviation of a
+histogram with I/Os there.
 """
 
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Statistics:
     widths: Floats  # (n, p) the bucket's width
     at_least: np.ndarray  # (n, p) bool: the value is a lower bound
     insufficient: np.ndarray  # (n, p) bool: too few samples lie beyond it
+    saturated: np.ndarray  # (n,) bool: mean, stdev and high are lower bounds, too
 
     @property
     def mean(self) -> Floats:
@@ -71,7 +73,13 @@ def statistics_of(
     filled = count > 0
     count_or_one = np.where(filled, count, 1)
     low, high = _extremes(cells, edges, filled, known)
-    sums, stdev = _sums_and_stdev(cells, layout.middles[base : base + cells.shape[1]], count_or_one, known)
+    middles = layout.middles[base : base + cells.shape[1]].copy()
+    saturated = np.zeros(len(cells), bool)
+    if layout.open_ended and base + cells.shape[1] == layout.buckets:
+        saturated = cells[:, -1] > 0
+        middles[-1] = edges[-2]  # all that is known of these I/Os
+        high = np.where(saturated, edges[-2], high)
+    sums, stdev = _sums_and_stdev(cells, middles, count_or_one, known)
     values, widths, at_least, insufficient = _percentiles(cells, edges, count, layout, base, percentiles, how)
     values = np.clip(values, low[:, None], high[:, None])
     if known.high is not None:
@@ -79,13 +87,14 @@ def statistics_of(
     for array in (stdev, low, high, values, widths):
         array[~filled] = np.nan
     is_filled = filled[:, None]
-    return Statistics(count, sums, stdev, low, high, values, widths, at_least & is_filled, insufficient & is_filled)
+    at_least, insufficient = at_least & is_filled, insufficient & is_filled
+    return Statistics(count, sums, stdev, low, high, values, widths, at_least, insufficient, saturated)
 
 
 def _nothing(rows: int, percentiles: int) -> Statistics:
     none, table = np.full(rows, np.nan), np.full((rows, percentiles), np.nan)
     no = np.zeros((rows, percentiles), bool)
-    return Statistics(np.zeros(rows), np.zeros(rows), none, none, none, table, table, no, no)
+    return Statistics(np.zeros(rows), np.zeros(rows), none, none, none, table, table, no, no, np.zeros(rows, bool))
 
 
 def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: Moments) -> tuple[Floats, Floats]:

@@ -122,7 +122,7 @@ class Analysis:
         return Answer(
             tuple(sorted(self._series, key=lambda s: s.instance)),
             tuple(faults),
-            (*notes, *_stalls(self._readings)),
+            (*notes, *_stalls(self._readings), *_of_readings(self._readings)),
             self._spans,
         )
 
@@ -225,6 +225,11 @@ def _wider(span: tuple[int, int] | None, batch: Batch) -> tuple[int, int]:
     begins = batch.starts if isinstance(batch, Records) else batch.ends
     first, last = int(begins.min()), int(batch.ends.max())
     return (first, last) if span is None else (min(span[0], first), max(span[1], last))
+
+
+def _of_readings(readings: Sequence[Reading]) -> Iterator[str]:
+    for reading in sorted(readings, key=lambda r: r.source.name):
+        yield from reading.notes()
 
 
 def _stalls(readings: Sequence[Reading]) -> Iterator[str]:

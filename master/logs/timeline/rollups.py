@@ -11,7 +11,7 @@ from typing import Final
 from ..readers.source import DIRECTIONS, NONE, Format, Source
 from .accumulate import EVERY
 
-ATTRIBUTES: Final = ("all", "host", "job", "file", "direction")
+ATTRIBUTES: Final = ("all", "run", "host", "job", "file", "direction")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -71,6 +71,8 @@ def _value(source: Source, attribute: str, direction: str) -> str:
     match attribute:
         case "all":
             return "all"
+        case "run":
+            return source.run
         case "host":
             return source.host or NONE
         case "job":
