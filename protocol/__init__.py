@@ -1,1 +1,1 @@
-"""What controller and test host say to each other. Standard library only; does no I/O."""
+"""The messages between the controller and a test host. Standard library only; does no I/O."""

@@ -1,5 +1,5 @@
-"""The one error that both ends can make: saying what the protocol does not allow."""
+"""The one error that either end can make: it sends what the protocol does not allow."""
 
 
 class ProtocolError(Exception):
-    """The peer said something unknown, malformed, too long or out of turn. It costs that host, not the run."""
+    """The peer sent something unknown, malformed, too long or out of turn. It costs that host, not the run."""

@@ -1,15 +1,15 @@
-"""Whether a workload's blocks and range fit a LUN, said in sentences.
+"""Whether a workload's blocks and range fit a LUN: a sentence for each fault.
 
-Rule: pure, and the same on both sides: the controller asks before it sends an edit, the slave before it obeys.
+Rule: pure, and the same on both sides: the controller checks before it sends an edit, the slave before it applies one.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from .parameters import Parameters
-from .quantities import of_bytes
+from .quantities import exact_size
 
-Extent = tuple[int, int]  # first byte, and the one behind the last
+Extent = tuple[int, int]  # first byte, and the one after the last
 
 
 class Misfit(NamedTuple):
@@ -19,7 +19,7 @@ class Misfit(NamedTuple):
     text: str
 
 
-def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
+def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, block: int) -> list[Misfit]:
     """What does not fit that LUN; `size` in bytes, `block` its logical block size."""
     each, (start, end) = parameters.blocksize, parameters.range
     first = 1 if kind == "block" else 0  # block 0 of a block device is never driven
@@ -29,7 +29,7 @@ def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int)
     elif size // each <= first:
         where = " behind block 0, which is never driven" if first and size >= each else ""
         remedy = "choose a smaller blocksize or a larger LUN"
-        text = f"{path} has {of_bytes(size)}, no block of {of_bytes(each)}{where}: {remedy}"
+        text = f"{path} has {exact_size(size)}, no block of {exact_size(each)}{where}: {remedy}"
     elif (start, end) != (0, 0):
         parameter = "range"
         if not 0 <= start < end:
@@ -37,7 +37,7 @@ def misfits(parameters: Parameters, path: str, kind: str, size: int, block: int)
         elif end > size:
             text = f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"
         elif end // each <= max(-(-start // each), first):
-            text = f"range is {start:,} to {end:,}, which holds no whole block of {of_bytes(each)}: make it wider"
+            text = f"range is {start:,} to {end:,}, which holds no whole block of {exact_size(each)}: make it wider"
     return [Misfit(parameter, text)] if text else []
 
 

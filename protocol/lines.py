@@ -1,7 +1,7 @@
 """Messages as lines: one JSON object each, UTF-8, ended by a newline; and back, strictly.
 
 Rule: bytes in, messages out, no I/O. `LineReader` is the only splitter of lines in the project: asyncio's
-readline stops at 64 KiB, and asyncssh's returns a cut line at 2 MiB without a word. Whatever is not exactly a
+readline stops at 64 KiB, and asyncssh's returns a cut line at 2 MiB without an error. Whatever is not exactly a
 known message of the right shape is a ProtocolError: every number has bounds (64 bits, or narrower ones that its field
 names), no float is infinite, every text is printable, and no text, list or mapping is longer than it can need to be.
 
@@ -22,11 +22,11 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ProtocolError
-from .messages import TYPES, Message, word
+from .messages import TYPES, Message, wire_name
 from .payload import Array, ArrayType, Within
-from .text import sayable, unsayable
+from .text import sendable, why_unsendable
 
-Said = TypeVar("Said")
+Decoded = TypeVar("Decoded")
 
 LONGEST_LINE: Final = 16 << 20  # bytes, newline included
 LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated, of all arrays of a message together
@@ -77,25 +77,25 @@ class LineReader:
             raise ProtocolError(f"a line is longer than {self._longest} bytes")
 
 
-def line(message: Any) -> bytes:
-    """The line that says `message`, a dataclass named by `messages.word`, newline included."""
-    encoded = {"type": word(type(message))} | _plain(message)
+def encode_line(message: Any) -> bytes:
+    """The line of a message, newline included."""
+    encoded = {"type": wire_name(type(message))} | _plain(message)
     data = json.dumps(encoded, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     if len(data) > LONGEST_LINE:
-        raise ProtocolError(f"a {word(type(message))!r} of {len(data)} bytes is longer than a line may be")
+        raise ProtocolError(f"a {wire_name(type(message))!r} of {len(data)} bytes is longer than a line may be")
     return data
 
 
-def message(data: bytes, room: int = LARGEST_ARRAY) -> Message:
-    """The message that a line says. Raises ProtocolError that names the fault and its place.
+def decode_line(data: bytes, room: int = LARGEST_ARRAY) -> Message:
+    """The message of a line. Raises ProtocolError that names the fault and its place.
 
     `room`: bytes that its arrays may inflate to, all together.
     """
-    return read(data, TYPES, room)
+    return decode(data, TYPES, room)
 
 
-def read(data: bytes, table: Mapping[str, type[Said]], room: int = LARGEST_ARRAY) -> Said:
-    """As `message`, for a link with a table of its own: the word of each message, and its dataclass."""
+def decode(data: bytes, table: Mapping[str, type[Decoded]], room: int = LARGEST_ARRAY) -> Decoded:
+    """As `decode_line`, for a link with a table of its own: the wire name of each message, and its dataclass."""
     if len(data) > LONG_LINE and sum(map(data.count, (b",", b"[", b"{"))) > MOST_VALUES:
         raise ProtocolError(f"a line of {len(data)} bytes holds more than {MOST_VALUES:,} values")
     try:
@@ -111,12 +111,12 @@ def read(data: bytes, table: Mapping[str, type[Said]], room: int = LARGEST_ARRAY
         raise ProtocolError(f"unknown message {_shown(name)}")
     if (size := sum(map(_inflated, value.values()))) > room:
         raise ProtocolError(f"{name}: its arrays announce {size} bytes, and may have {room}")
-    result: Said = _reader(kind)(value, str(name))
+    result: Decoded = _reader(kind)(value, str(name))
     return result
 
 
 def shortened(data: bytes) -> str:
-    """A line as it stands in a log: arrays as `<4.1 kB>`, and the beginning of what is longer than any needs to be."""
+    """A line as a log shows it: arrays as `<4.1 kB>`, and only the beginning of an overlong line."""
     if len(data) > LONG_LINE:
         return f"{shortened(data[:MOST_LOGGED])}... ({len(data) / 1000:.1f} kB)"
     text = data.decode("utf-8", "backslashreplace").rstrip("\n")
@@ -147,16 +147,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     if isinstance(value, dict):
-        return {sayable(k): _plain(v) for k, v in value.items()}
+        return {sendable(k): _plain(v) for k, v in value.items()}
     if isinstance(value, str):
-        return sayable(value)
+        return sendable(value)
     if isinstance(value, Enum) and not isinstance(value, str | int):
         return value.name.lower()
     return value
 
 
 def _shown(value: Any) -> str:
-    """A value as a sentence about it can hold it: short, whatever it is."""
+    """A value for an error message: short, whatever it is."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     if isinstance(value, dict):
@@ -289,7 +289,7 @@ def _enum_reader(kind: type[StrEnum]) -> Reader:
 
 
 def _name_reader(kind: type[Enum]) -> Reader:
-    """Of an enum whose values are no words: it travels by its name, in lower case."""
+    """Reader of an enum whose values are no strings: it travels by its name, in lower case."""
     names = {member.name.lower(): member for member in kind}
 
     def read(value: Any, path: str) -> Any:
@@ -332,7 +332,7 @@ def _number_reader(kind: type[int | float], within: Within) -> Reader:
 def _read_text(value: Any, path: str) -> str:
     if not isinstance(value, str):
         raise ProtocolError(f"{path}: {_shown(value)} is not str")
-    if why := unsayable(value):
+    if why := why_unsendable(value):
         raise ProtocolError(f"{path}: {why}")
     return value
 

@@ -51,14 +51,14 @@ class Prepare:
     threads: int  # 0: one per core
     lease_ns: int
     cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
-    spin: bool = False  # they do not sleep while their load is paced
-    polled: bool = False  # io_uring: they look for completions in the devices' queues, which raise no interrupt
+    spin: bool = False  # they busy-wait while their load is paced
+    polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
     sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
 
 
 @dataclass(frozen=True, slots=True)
 class ListLuns:
-    """What there is, without a touch: nothing is opened. Answer: any number of `luns`, then `end`; or `refused`."""
+    """List LUNs without opening any. Answer: any number of `luns`, then `end`; or `refused`."""
 
     id: int
     blocks: bool  # list the block devices
@@ -67,8 +67,8 @@ class ListLuns:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAtLuns:
-    """Open these and read from them: which they are, what stands against writing them. Answer: as to `list_luns`."""
+class InspectLuns:
+    """Open these and read from them: their identities, the reasons against writing them. Answer: as to `list_luns`."""
 
     id: int
     paths: tuple[str, ...]  # as they were listed
@@ -106,8 +106,8 @@ class DeleteWorkloads:
 
 
 @dataclass(frozen=True, slots=True)
-class LookAgain:
-    """At every LUN that is open to be written, before a step: may it still be? Answer: ok; else what must not be."""
+class ReinspectLuns:
+    """Check every LUN that is open for writing again, before a step. Answer: ok; or `refused` with what must not be."""
 
     id: int
 
@@ -116,17 +116,17 @@ class LookAgain:
 class ClockProbe:
     """Heartbeat, lease renewal and offset in one. Answer: `clock_reading`.
 
-    `heard_ns` proves how old it is: it was sent after that instant, so the lease runs from there, however long the
-    probe was under way or waited to be read.
+    `newest_stamp_ns` proves how old the probe is: it was sent after that instant, so the lease runs from there, however
+    long the probe was under way or waited to be read.
     """
 
     id: int
-    heard_ns: Instant = 0  # local: the newest stamp of this slave's that the controller had read; 0: none
+    newest_stamp_ns: Instant = 0  # local: the newest stamp of this slave's that the controller had read; 0: none
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureClock:
-    """How good is the clock that would stamp I/Os? Answer: `clock_report`, some seconds after `duration_ns`."""
+    """Measure the clock that would stamp I/Os. Answer: `clock_report`, some seconds after `duration_ns`."""
 
     id: int
     duration_ns: int  # how long it is compared with the kernel's clocks
@@ -150,13 +150,13 @@ class Go:
 class Continue:
     """Subinterval `subinterval` ends at `boundary_ns` (local): k + 2 is placed while k + 1 runs.
 
-    It renews the lease as a `clock_probe` does, and its `ok` tells the clock.
+    It renews the lease as a `clock_probe` does, and its `ok` serves as a clock reading.
     """
 
     id: int
     subinterval: int
     boundary_ns: Instant
-    heard_ns: Instant = 0
+    newest_stamp_ns: Instant = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Cooldown:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """No subinterval after `last`; then catch what is in flight. Answer: `ending`, later `stopped`."""
+    """No subinterval after `last`; then wait for the I/Os in flight. Answer: `ending`, later `stopped`."""
 
     id: int
     last: int
@@ -194,7 +194,7 @@ class Die:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """The far process speaks first."""
+    """The first message, sent by the far process."""
 
     role: Role
     protocol: int
@@ -265,8 +265,8 @@ class ClockReport:
     widest_ticks: int  # of the brackets in which the anchors lie
     error_ns: float  # calibrated in the first part, how far ahead of CLOCK_MONOTONIC at the end of the last
     raw_error_ns: float  # the same with CLOCK_MONOTONIC_RAW
-    kernel_hz: float  # the rate by the kernel's own factors (the perf page); 0: it gives none
-    cpuid_hz: float  # the rate by CPUID leaf 0x15; 0: the CPU does not say
+    kernel_hz: float  # the rate by the kernel's own factors (the perf page); 0: it has none
+    cpuid_hz: float  # the rate by CPUID leaf 0x15; 0: the CPU does not report it
     fio_per_ms: tuple[int, ...]  # cycles per millisecond by fio's method, repeated
     fio_hours_ns: tuple[int, ...]  # what fio would take for an hour, by each of these
 
@@ -280,13 +280,13 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """A `stop` or `halt` was accepted: the results still owed come, then `stopped`."""
+    """A `stop` or `halt` was accepted: the outstanding results follow, then `stopped`."""
 
     re: int
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class IoFault:
     """I/O errors of one instance in one subinterval."""
 
     number: Natural
@@ -309,13 +309,13 @@ class Result:
     spans: Array  # u32 (classes, SERIES, 2): first used bucket, how many are sent
     buckets: Array  # u32 or u64: the used ranges one after the other
     threads: Array  # i64 (threads, ThreadCount)
-    faults: tuple[Fault, ...]
-    missing: tuple[Natural, ...]  # threads that did not hand over; their numbers come with a later result
+    faults: tuple[IoFault, ...]
+    missing: tuple[Natural, ...]  # threads that did not hand over their buffer; their counts are in a later result
 
 
 class StopReason(StrEnum):
     COMMANDED = "commanded"  # stop or halt
-    LEASE = "lease"  # the controller was not heard of for the lease's time
+    LEASE = "lease"  # no command of the controller arrived within the lease
     DIED = "died"  # a workload thread could not go on
 
 
@@ -332,9 +332,9 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class DyingWords:
-    """Unasked: one thread could not go on. As the answer to `die` (thread -1): goodbye."""
+    """As an event: one thread could not go on. As the answer to `die` (thread -1): goodbye."""
 
-    re: int  # 0 if unasked
+    re: int  # 0: an event
     thread: Annotated[int, Within(-1, 65_535)]
     words: str
 
@@ -368,22 +368,22 @@ class Facts:
 
 
 Command = (
-    Prepare | ListLuns | LookAtLuns | CreateFiles | CreateWorkloads | EditWorkloads | DeleteWorkloads | LookAgain
+    Prepare | ListLuns | InspectLuns | CreateFiles | CreateWorkloads | EditWorkloads | DeleteWorkloads | ReinspectLuns
     | ClockProbe | MeasureClock | Go | Continue | Cooldown | Stop | Halt | Die | Config | Gather
 )  # fmt: skip
-Saying = (
+HostMessage = (
     Hello | Ok | Refused | Luns | End | ClockReading | ClockReport | Ready | Ending | Result | Stopped | DyingWords
     | Notice | Facts
 )  # fmt: skip
-Message = Command | Saying
+Message = Command | HostMessage
 
 COMMANDS: Final[tuple[type[Command], ...]] = Command.__args__
-SAYINGS: Final[tuple[type[Saying], ...]] = Saying.__args__
+HOST_MESSAGES: Final[tuple[type[HostMessage], ...]] = HostMessage.__args__
 
 
-def word(message: type) -> str:
+def wire_name(message: type) -> str:
     """A message type's name on the wire: `ClockProbe` is `clock_probe`."""
     return "".join("_" + c.lower() if c.isupper() else c for c in message.__name__).lstrip("_")
 
 
-TYPES: Final[dict[str, type[Message]]] = {word(m): m for m in (*COMMANDS, *SAYINGS)}
+TYPES: Final[dict[str, type[Message]]] = {wire_name(m): m for m in (*COMMANDS, *HOST_MESSAGES)}

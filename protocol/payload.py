@@ -15,13 +15,13 @@ Attribute = int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """What a number on the link is at least, and at most."""
+    """Lower and upper bound of a number on the link."""
 
     low: float
     high: float
 
 
-# What a host says of itself is believed within these alone; a command is looked at by who obeys it.
+# What a host reports is accepted within these alone; a command is checked by the host that executes it.
 Instant = Annotated[int, Within(-(1 << 62), 1 << 62)]  # ns on a machine's monotonic clock
 Duration = Annotated[int, Within(0, 1 << 60)]  # ns
 Natural = Annotated[int, Within(0, (1 << 63) - 1)]
@@ -57,17 +57,17 @@ class Array:
 
     @property
     def stream(self) -> bytes:
-        """It, compressed: as it came, else level 1, which is dense enough and three times as fast as the default."""
+        """The data, compressed: as it came, else by level 1, dense enough and three times as fast as the default."""
         return self.packed or zlib.compress(self.data, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which LUN it is, whatever path it has by now: what a user agrees to have written."""
+    """Which LUN it is, independent of its path: what a user agrees to have written."""
 
-    machine: str  # which machine's, however it is called; a hash
+    machine: str  # a hash that identifies the machine, whatever its name
     size: Natural  # bytes
-    facts: tuple[tuple[str, str], ...]  # what tells it from others: ("wwn", "0x5..."), ("serial", "A1") ...
+    facts: tuple[tuple[str, str], ...]  # what distinguishes it: ("wwn", "0x5..."), ("serial", "A1") ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +105,20 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Lun:
-    """A thing that can be driven, as its host sees it. What only a look at it tells is empty until then."""
+    """A LUN as its host sees it. What only an inspection finds is empty until then."""
 
     path: str
     kind: str  # "block" or "file"
     size: Natural  # bytes
     block: Annotated[int, Within(1, 1 << 30)]  # logical block size: O_DIRECT's unit, bytes
     attributes: dict[str, Attribute]
-    refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if nothing stands against it
+    refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if it may be
     notices: tuple[Notice, ...]  # what makes numbers from it doubtful
-    named: tuple[str, ...] = ()  # of the paths that were asked for, those that lead to it
-    identity: Identity | None = None  # None: it was not looked at, or that does not tell
-    silent: bool = False  # it did not answer a look
-    ours: bool = False  # ivypy made it to be driven, and nobody but ivypy has written to it since
-    made: bool = False  # it was made for this run, and is this slave's to remove at its exit unless it is kept
+    named: tuple[str, ...] = ()  # of the requested paths, those that lead to it
+    identity: Identity | None = None  # None: it was not inspected, or the inspection did not find it
+    silent: bool = False  # it did not answer the inspection
+    ours: bool = False  # ivypy created it, and nobody but ivypy has written to it since
+    made: bool = False  # it was created for this run; this slave removes it at its exit unless it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class WorkloadToCreate:
     number: int  # the controller's, unique on this host; `go` and edits name it
     instance: str  # host+lun+workload, for messages and logs
     lun: str  # path
-    consent: Consent | None  # the user agreed that this LUN is written; None: it is opened read-only
+    consent: Consent | None  # to writing this LUN; None: it is opened read-only
     parameters: Parameters
     ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
     blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
@@ -151,4 +151,4 @@ class Setting:
 @dataclass(frozen=True, slots=True)
 class Refusal:
     what: str  # the instance, LUN or file
-    reason: str  # a sentence that says the remedy
+    reason: str  # a sentence with the remedy

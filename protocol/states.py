@@ -1,8 +1,8 @@
-"""What a far process may say next, and what it may be commanded: two tables.
+"""Which messages a far process may send next, and which commands it accepts: two tables.
 
-Rule: the state is a function of what the far process has *said*. It changes when an answer is sent (there) or
-received (here), never when a command is, so both ends agree without a clock. A saying that has no entry is a
-protocol error of the far end. A command in a state that does not allow it was overtaken by an event: it gets
+Rule: the state is a function of what the far process has *sent*. It changes when an answer is sent (there) or
+received (here), never when a command is, so both ends have the same state without a clock. A message that has no entry
+is a protocol error of the far end. A command in a state that does not allow it was overtaken by an event: it gets
 `refused`, which is no fault of anyone's.
 """
 
@@ -31,36 +31,36 @@ from .messages import (
     Go,
     Halt,
     Hello,
+    HostMessage,
+    InspectLuns,
     ListLuns,
-    LookAgain,
-    LookAtLuns,
     Luns,
     MeasureClock,
     Ok,
     Prepare,
     Ready,
     Refused,
+    ReinspectLuns,
     Result,
-    Saying,
     Stop,
     Stopped,
-    word,
+    wire_name,
 )
 from .payload import Notice
 
 
 class State(StrEnum):
-    CONNECTING = "connecting"  # nothing said yet
+    CONNECTING = "connecting"  # nothing was sent yet
     IDLE = "idle"  # a slave between steps
     RUNNING = "running"  # a step's subintervals
-    ENDING = "ending"  # stop or halt accepted; results still owed
+    ENDING = "ending"  # stop or halt accepted; results outstanding
     REPORTING = "reporting"  # a connector
-    GONE = "gone"  # has said its dying words
+    GONE = "gone"  # has sent its dying words
 
 
-_ANYTIME: Final[tuple[type[Saying], ...]] = (Ok, Refused, ClockReading, Notice)
+_ANYTIME: Final[tuple[type[HostMessage], ...]] = (Ok, Refused, ClockReading, Notice)
 
-NEXT: Final[dict[State, dict[type[Saying], State]]] = {
+NEXT: Final[dict[State, dict[type[HostMessage], State]]] = {
     State.CONNECTING: {Hello: State.IDLE},  # a connector's hello leads to REPORTING: see after()
     State.IDLE: {
         **dict.fromkeys((*_ANYTIME, Luns, End, ClockReport), State.IDLE),
@@ -70,7 +70,7 @@ NEXT: Final[dict[State, dict[type[Saying], State]]] = {
     State.RUNNING: {
         **dict.fromkeys((*_ANYTIME, Result), State.RUNNING),
         Ending: State.ENDING,
-        Stopped: State.IDLE,  # unasked: the lease ran out, or a thread died
+        Stopped: State.IDLE,  # as an event: the lease ran out, or a thread died
         DyingWords: State.RUNNING,
     },
     State.ENDING: {
@@ -90,12 +90,12 @@ MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
         {
             Prepare,
             ListLuns,
-            LookAtLuns,
+            InspectLuns,
             CreateFiles,
             CreateWorkloads,
             EditWorkloads,
             DeleteWorkloads,
-            LookAgain,
+            ReinspectLuns,
             ClockProbe,
             MeasureClock,
             Go,
@@ -109,10 +109,12 @@ MAY_COMMAND: Final[dict[State, frozenset[type[Command]]]] = {
 }
 
 
-# What each command may be answered with, `refused` apart; the last one ends the answer.
-ANSWERS: Final[dict[type[Command], tuple[type[Saying], ...]]] = {
-    **dict.fromkeys((Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, LookAgain, Continue, Cooldown), (Ok,)),
-    **dict.fromkeys((ListLuns, LookAtLuns, CreateFiles), (Luns, End)),
+# The answers to each command, besides `refused`; the last one ends the answer.
+ANSWERS: Final[dict[type[Command], tuple[type[HostMessage], ...]]] = {
+    **dict.fromkeys(
+        (Prepare, CreateWorkloads, EditWorkloads, DeleteWorkloads, ReinspectLuns, Continue, Cooldown), (Ok,)
+    ),
+    **dict.fromkeys((ListLuns, InspectLuns, CreateFiles), (Luns, End)),
     ClockProbe: (ClockReading,),
     MeasureClock: (ClockReport,),
     Go: (Ready,),
@@ -124,27 +126,29 @@ ANSWERS: Final[dict[type[Command], tuple[type[Saying], ...]]] = {
 }
 
 
-def after(state: State, saying: Saying) -> State:
-    """The state once `saying` has been said.
+def state_after(state: State, message: HostMessage) -> State:
+    """The state after `message` was sent.
 
-    Raises ProtocolError, naming saying and state, where the table has no entry.
+    Raises ProtocolError, naming message and state, where the table has no entry.
     """
-    if isinstance(saying, Hello) and saying.role == "connector" and state is State.CONNECTING:
+    if isinstance(message, Hello) and message.role == "connector" and state is State.CONNECTING:
         return State.REPORTING
     try:
-        return NEXT[state][type(saying)]
+        return NEXT[state][type(message)]
     except KeyError:
-        raise ProtocolError(f"{word(type(saying))!r} was said in state {state}, which does not allow it") from None
+        raise ProtocolError(
+            f"{wire_name(type(message))!r} was sent in state {state}, which does not allow it"
+        ) from None
 
 
-def check_answer(command: type[Command], saying: Saying) -> bool:
-    """Whether `saying` ends the answer to a command of that type. Raises ProtocolError if it is none of its answers."""
-    if isinstance(saying, Refused):
+def check_answer(command: type[Command], message: HostMessage) -> bool:
+    """Whether `message` ends the answer to a command of that type. Raises ProtocolError if it is no answer to it."""
+    if isinstance(message, Refused):
         return True
     allowed = ANSWERS[command]
-    if type(saying) not in allowed:
-        raise ProtocolError(f"{word(type(saying))!r} is no answer to {word(command)!r}")
-    return type(saying) is allowed[-1]
+    if type(message) not in allowed:
+        raise ProtocolError(f"{wire_name(type(message))!r} is no answer to {wire_name(command)!r}")
+    return type(message) is allowed[-1]
 
 
 def may_command(state: State, command: Command) -> bool:
@@ -154,18 +158,18 @@ def may_command(state: State, command: Command) -> bool:
 
 def state_tables() -> str:
     """Both tables in Markdown, for ARCHITECTURE.md: printed from the code, so that they cannot differ."""
-    lines = ["| state | may be commanded | may say (and is then) |", "|---|---|---|"]
+    lines = ["| state | accepts | may send (and is then) |", "|---|---|---|"]
     for state in State:
-        commands = ", ".join(sorted(f"`{word(command)}`" for command in MAY_COMMAND[state])) or "-"
-        said: dict[State, list[str]] = {}
-        for saying, after in NEXT[state].items():
-            said.setdefault(after, []).append(f"`{word(saying)}`")
-        says = "; ".join(
-            f"{', '.join(sorted(sayings))}" + (f" → **{after}**" if after is not state else "")
-            for after, sayings in said.items()
+        commands = ", ".join(sorted(f"`{wire_name(command)}`" for command in MAY_COMMAND[state])) or "-"
+        sent: dict[State, list[str]] = {}
+        for message, after in NEXT[state].items():
+            sent.setdefault(after, []).append(f"`{wire_name(message)}`")
+        sends = "; ".join(
+            f"{', '.join(sorted(messages))}" + (f" → **{after}**" if after is not state else "")
+            for after, messages in sent.items()
         )
-        lines.append(f"| **{state}** | {commands} | {says or '-'} |")
+        lines.append(f"| **{state}** | {commands} | {sends or '-'} |")
     lines += ["", "| command | answer (or `refused`) |", "|---|---|"]
     for command, answers in ANSWERS.items():
-        lines.append(f"| `{word(command)}` | {', then '.join(f'`{word(answer)}`' for answer in answers)} |")
+        lines.append(f"| `{wire_name(command)}` | {', then '.join(f'`{wire_name(answer)}`' for answer in answers)} |")
     return "\n".join(lines) + "\n"

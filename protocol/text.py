@@ -1,7 +1,7 @@
 """Text that may be shown: without what would end a line, steer a terminal, or turn a line's order around.
 
-Rule: no text on the link has such a character, in either direction. Whoever speaks escapes them (`sayable`), and a
-message that has one all the same is none (lines.py), so nothing behind the link has to look again. What comes by
+Rule: no text on the link has such a character, in either direction. The sender escapes them (`sendable`), and a
+message that has one all the same is rejected (lines.py), so nothing after the link has to check again. What comes by
 another way than the link (a login's stderr, a banner) passes `printable` where it enters.
 """
 
@@ -20,16 +20,16 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def sayable(text: str) -> str:
-    """`text` as it may travel: printable, and no longer than the link allows."""
+def sendable(text: str) -> str:
+    """`text` as it may be sent: printable, and no longer than the link allows."""
     if len(text) <= LONGEST_TEXT and text.isascii() and text.isprintable():
         return text
     shown = printable(text)
     return shown if len(shown) <= LONGEST_TEXT else shown[: LONGEST_TEXT - 3] + "..."
 
 
-def unsayable(text: str) -> str:
-    """Why `text` is none that travels; "" if it is."""
+def why_unsendable(text: str) -> str:
+    """Why `text` may not be sent; "" if it may."""
     if len(text) > LONGEST_TEXT:
         return f"{len(text)} characters are too many"
     if text.isascii() and text.isprintable():

@@ -27,14 +27,14 @@ from ..protocol.messages import (
     Die,
     DyingWords,
     End,
+    InspectLuns,
     ListLuns,
-    LookAtLuns,
     Luns,
     MeasureClock,
     Ok,
     Prepare,
     Refused,
-    word,
+    wire_name,
 )
 from ..protocol.payload import Lun, Notice, Refusal
 from ..protocol.states import State, may_command
@@ -86,7 +86,7 @@ class Slave:
         self._cores: tuple[int, ...] = ()
         self._driving: Driving | None = None  # once prepared
         self._exit: asyncio.Future[tuple[int, int, str]] = self._loop.create_future()  # code, answered command, words
-        self._heard_ns = now_ns()
+        self._received_ns = now_ns()
 
     async def serve(self) -> int:
         """Say hello, obey until the end, clean up; the code to exit with."""
@@ -94,7 +94,7 @@ class Slave:
         first = hello()
         self._cores = first.cores
         self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
-        self._link.say(first)
+        self._link.send(first)
         obeying = self._loop.create_task(self._obey_all())
         watching = self._loop.create_task(self._watch())
         code, answered, words = await self._exit
@@ -114,26 +114,26 @@ class Slave:
 
     # The link's listener.
 
-    def heard(self, command: Command, received_ns: int) -> None:
-        self._heard_ns = received_ns
+    def on_command(self, command: Command, received_ns: int) -> None:
+        self._received_ns = received_ns
         if isinstance(command, ClockProbe):
             if self._driving is not None:
-                self._driving.renew_lease(command.heard_ns)
-            self._link.say_late(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
+                self._driving.renew_lease(command.newest_stamp_ns)
+            self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
         elif isinstance(command, Die) and self._may(command):
             died = self._driving.died if self._driving is not None else []
             self.end(Exit.TOLD, "; ".join(died) or "goodbye", command.id)
         elif self._driving is None or not self._may(command) or not self._driving.steer(command):
             self._queue.put_nowait(command)
 
-    def drained(self) -> None:
+    def on_drained(self) -> None:
         if self._driving is not None and not self._exit.done():
             self._driving.poll()
 
-    def closed(self) -> None:
+    def on_closed(self) -> None:
         self.end(Exit.TOLD, "")
 
-    def garbled(self, error: ProtocolError) -> None:
+    def on_protocol_error(self, error: ProtocolError) -> None:
         text = f"the controller broke the protocol: {error}"
         self.end(Exit.GARBLED, text)
         with contextlib.suppress(OSError):  # whoever read it may be gone
@@ -144,13 +144,13 @@ class Slave:
         while True:
             lease_s = self._driving.lease_ns / 1e9 if self._driving is not None else 0.0
             patience_s = max(SILENT_LEASES * lease_s, SILENT_S)
-            left_s = patience_s - (now_ns() - self._heard_ns) / 1e9
+            left_s = patience_s - (now_ns() - self._received_ns) / 1e9
             if left_s > 0:
                 await asyncio.sleep(left_s)
                 continue
-            heard_ns = self._heard_ns
+            received_ns = self._received_ns
             await asyncio.sleep(READ_ON_S)
-            if self._heard_ns == heard_ns:
+            if self._received_ns == received_ns:
                 self.end(Exit.TOLD, f"nothing was heard of the controller for {patience_s:g} s")
                 return
 
@@ -172,7 +172,7 @@ class Slave:
     async def _obey(self, command: Command) -> None:
         if isinstance(command, ListLuns):
             await self._say_luns(command, lambda: listed(command.blocks, command.globs, command.paths))
-        elif isinstance(command, LookAtLuns):
+        elif isinstance(command, InspectLuns):
             await self._say_luns(command, lambda: looked_at(command.paths, all_wanted(command.create)))
         elif isinstance(command, CreateFiles):
             refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
@@ -203,10 +203,10 @@ class Slave:
         workloads = Workloads(engine, setup.backend, setup.nodes, locked=self._files.locked)
         self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto)
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
-        self._link.say(Ok(command.id, now_ns()))
+        self._link.send(Ok(command.id, now_ns()))
 
     async def _say_luns(
-        self, command: ListLuns | LookAtLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
+        self, command: ListLuns | InspectLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
     ) -> None:
         """Answer with what a job in the worker thread finds; it may raise CannotMake."""
         luns: list[Lun] = []
@@ -215,11 +215,11 @@ class Slave:
         except CannotMake as error:
             refusals = list(error.refusals)
         if refusals:
-            self._link.say(Refused(command.id, tuple(refusals)))
+            self._link.send(Refused(command.id, tuple(refusals)))
             return
         for i in range(0, len(luns), MOST_IN_A_LIST):
-            self._link.say(Luns(command.id, tuple(luns[i : i + MOST_IN_A_LIST])))
-        self._link.say(End(command.id))
+            self._link.send(Luns(command.id, tuple(luns[i : i + MOST_IN_A_LIST])))
+        self._link.send(End(command.id))
 
     async def _measure_clock(self, command: MeasureClock) -> None:
         if not SHORTEST_CLOCK_NS <= command.duration_ns <= LONGEST_CLOCK_NS:
@@ -230,7 +230,7 @@ class Slave:
         except OSError as error:
             self._refuse(command, f"the order of its cores cannot be tested: {error.strerror}")
             return
-        self._link.say(report)
+        self._link.send(report)
 
     def _make(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
         """In the worker thread: the files, through our holds on them. Raises CannotMake, or Cancelled."""
@@ -254,10 +254,10 @@ class Slave:
 
     def _notify(self, notice: Notice) -> None:
         if not self._exit.done():
-            self._link.say(notice)
+            self._link.send(notice)
 
     def _refuse(self, command: Command, reason: str) -> None:
-        self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))
+        self._link.send(Refused(command.id, (Refusal(wire_name(type(command)), reason),)))
 
     def _may(self, command: Command) -> bool:
         return not self._exit.done() and may_command(self._link.state, command)
@@ -313,6 +313,6 @@ class Slave:
         if not removed.done():
             words += "; files that it made may be left"
         if words and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
-            self._link.say(DyingWords(answered, -1, words))
+            self._link.send(DyingWords(answered, -1, words))
             self._link.flush(LAST_WORDS_S)
         self._link.close()

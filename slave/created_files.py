@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal
-from ..protocol.quantities import of_bytes, roughly
+from ..protocol.quantities import exact_size, rough_size
 from .existing_files import (
     MAKING,
     CannotMake,
@@ -76,7 +76,7 @@ class Files:
         to_make = {file.path for file in missing}
         for file in files:
             if file.path not in to_make:
-                text = f"{file.path} is used as it is: ivypy made it before, with exactly {of_bytes(file.size)}"
+                text = f"{file.path} is used as it is: ivypy made it before, with exactly {exact_size(file.size)}"
                 tell(Notice(NoticeKind.FILE_REUSED, text))
         report = _Progress(sum(file.size for file in missing), len(missing), tell)
         made: list[Wanted] = []
@@ -207,8 +207,8 @@ def _short_of_space(files: Sequence[Wanted]) -> Iterable[Refusal]:
         if needed > free:
             yield Refusal(
                 group[0].path,
-                f"{_counted(len(group))}, {of_bytes(needed)}, {be} to be created, and {folder} has"
-                f" {roughly(free)} free: free some, or ask for less",
+                f"{_counted(len(group))}, {exact_size(needed)}, {be} to be created, and {folder} has"
+                f" {rough_size(free)} free: free some, or ask for less",
             )
 
 
@@ -250,11 +250,11 @@ class _Progress:
         now = time.monotonic()
         if now - self._told >= REPORT_EVERY_S:
             self._told = now
-            text = f"creating files: {roughly(self._written)} of {of_bytes(self._size)} written"
+            text = f"creating files: {rough_size(self._written)} of {exact_size(self._size)} written"
             self._tell(Notice(NoticeKind.CREATING_FILES, text))
 
     def done(self) -> None:
         if self._count:
             taken = time.monotonic() - self._began
-            text = f"created {_counted(self._count)}, {of_bytes(self._size)}, in {taken:.1f} s"
+            text = f"created {_counted(self._count)}, {exact_size(self._size)}, in {taken:.1f} s"
             self._tell(Notice(NoticeKind.FILES_CREATED, text))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
-from ..protocol.text import unsayable
+from ..protocol.text import why_unsendable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
 from .bounded_calls import ANSWER_S, answers, silent
@@ -165,7 +165,7 @@ def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[lis
     plain = not glob.has_magic(full)
     files, refusals = [], []
     for path in [full] if plain else sorted(glob.glob(full, recursive=True)):
-        if unsayable(path):
+        if why_unsendable(path):
             refusals.append(Refusal(path, "its name is no UTF-8, or has control characters in it: rename it"))
             continue
         try:

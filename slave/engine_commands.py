@@ -20,12 +20,12 @@ from ..protocol.messages import (
     Ending,
     Go,
     Halt,
-    LookAgain,
     Ok,
     Ready,
     Refused,
+    ReinspectLuns,
     Stop,
-    word,
+    wire_name,
 )
 from ..protocol.payload import Notice, NoticeKind, Refusal
 from ..protocol.states import State
@@ -95,10 +95,10 @@ class Driving:
                 self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
             case EditWorkloads():
                 await self._edit(command)
-            case LookAgain():
+            case ReinspectLuns():
                 refusals, notices = await self._work(self._workloads.look_again)
                 for notice in notices:
-                    self._link.say(notice)
+                    self._link.send(notice)
                 self._done(command, refusals)
             case Go():
                 await self._go(command)
@@ -112,7 +112,7 @@ class Driving:
             return False
         match command:
             case Continue():
-                self.renew_lease(command.heard_ns)
+                self.renew_lease(command.newest_stamp_ns)
                 step.place_boundary(command)
                 self._done(command)
             case Cooldown():
@@ -120,10 +120,10 @@ class Driving:
                 self._done(command)
             case Stop():
                 self.engine.stop(command.last)
-                self._link.say(Ending(command.id))
+                self._link.send(Ending(command.id))
             case Halt():
                 step.halt()
-                self._link.say(Ending(command.id))
+                self._link.send(Ending(command.id))
             case _:
                 return False
         return True
@@ -139,13 +139,13 @@ class Driving:
             if self._step.over:
                 self._step, self._started = None, False
 
-    def renew_lease(self, heard_ns: int) -> None:
-        """The controller was there at some time after `heard_ns`: the lease runs from then, whenever its words came.
+    def renew_lease(self, newest_stamp_ns: int) -> None:
+        """The controller was alive after `newest_stamp_ns`: the lease runs from then, however late this was read.
 
         But a lease that ran out while a step ran is not renewed: that step is over.
         """
         now = now_ns()
-        until_ns = min(heard_ns, now) + self.lease_ns
+        until_ns = min(newest_stamp_ns, now) + self.lease_ns
         if until_ns > self._lease_until_ns and not (self._started and now >= self._lease_until_ns):
             self._lease_until_ns = until_ns
             self.engine.set_lease(until_ns)
@@ -162,13 +162,13 @@ class Driving:
             choice = await self._work(lambda: choose(command.workloads))
             self._workloads.use(choice.backend)
             text = f"backend auto is {choice.backend}: {choice.reason}"
-            self._link.say(Notice(NoticeKind.BACKEND_CHOSEN, text))
+            self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
         if not refusals and command.workloads:
             self._tell_pages()
         if not refusals and self._workloads.backend == IO_URING:
             luns = [workload.lun for workload in command.workloads]
             if text := await self._work(lambda: kernel_threads_on(luns)):
-                self._link.say(Notice(NoticeKind.KERNEL_THREADS, text))
+                self._link.send(Notice(NoticeKind.KERNEL_THREADS, text))
         self._done(command, refusals)
 
     def _tell_pages(self) -> None:
@@ -176,7 +176,7 @@ class Driving:
         large = self._workloads.large_buffers
         if large > self._large_told:
             self._large_told = large
-            self._link.say(Notice(NoticeKind.BUFFER_PAGES, told(large)))
+            self._link.send(Notice(NoticeKind.BUFFER_PAGES, told(large)))
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)
@@ -196,7 +196,7 @@ class Driving:
         finally:
             self._edited = None
         self._workloads.edited(command)
-        self._link.say(Ok(command.id, effective_ns))
+        self._link.send(Ok(command.id, effective_ns))
 
     async def _go(self, command: Go) -> None:
         if reason := self._workloads.check_go(command) or self._against_start(command):
@@ -212,7 +212,7 @@ class Driving:
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
         self._workloads.gone()
-        self._link.say(Ready(command.id))
+        self._link.send(Ready(command.id))
         self._step = Step(self.engine, self._link, self._cores, command, order)
         self.poll()
 
@@ -232,10 +232,10 @@ class Driving:
         if self._edited is not None and not self._edited.done():
             self._edited.set_exception(ThreadDied(text))
         if self._link.state in (State.RUNNING, State.ENDING):  # in others, these would be the process's last words
-            self._link.say(DyingWords(0, thread, words))
+            self._link.send(DyingWords(0, thread, words))
 
     def _done(self, command: Command, refusals: list[Refusal] | None = None) -> None:
-        self._link.say(Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns()))
+        self._link.send(Refused(command.id, tuple(refusals)) if refusals else Ok(command.id, now_ns()))
 
     def _refuse(self, command: Command, reason: str) -> None:
-        self._link.say(Refused(command.id, (Refusal(word(type(command)), reason),)))
+        self._link.send(Refused(command.id, (Refusal(wire_name(type(command)), reason),)))

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..protocol.agreement import unagreed
+from ..protocol.agreement import consent_faults
 from ..protocol.payload import FileToCreate, Identity, Refusal
-from ..protocol.quantities import of_bytes
+from ..protocol.quantities import exact_size
 from .holds import lock
 from .lun_identity import identity_of_file
 
@@ -104,7 +104,7 @@ def there(file: Wanted) -> There | str:
         case b"made" if status.st_size == file.size:
             return There.OURS if mark == mark_when_whole(status) else There.CHANGED
         case b"made":
-            present, asked = of_bytes(status.st_size), of_bytes(file.size)
+            present, asked = exact_size(status.st_size), exact_size(file.size)
             return f"ivypy made it before, but with {present} and not {asked}: remove it"
         case b"making":
             return "another ivypy is making it, or was killed while it did: remove it if none is running"
@@ -146,7 +146,7 @@ def not_the_file_of(fd: int, path: str, agreed: Identity) -> str:
         found = identity_of_file(path, os.fstat(fd).st_size, fd)
     except OSError as error:
         return f"it cannot be told which file it is: {error.strerror}"
-    return unagreed({path: agreed}, {path: found}).get(path, "")
+    return consent_faults({path: agreed}, {path: found}).get(path, "")
 
 
 def open_to_lock(path: str) -> int:

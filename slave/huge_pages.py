@@ -5,7 +5,7 @@ Rule: as the kernel tells it (/proc/self/smaps_rollup), not as it was asked.
 
 from typing import Final
 
-from ..protocol.quantities import of_bytes
+from ..protocol.quantities import exact_size
 from .kernel_files import Place
 
 HUGE: Final = 2 << 20  # below this, I/O buffers are in ordinary pages
@@ -19,8 +19,8 @@ def told(large: int, place: Place = SMAPS) -> str:
     transparent = min(sizes.get("AnonHugePages", 0), large - reserved)
     ordinary = large - reserved - transparent
     parts = [(reserved, "reserved huge pages"), (transparent, "transparent huge pages"), (ordinary, "ordinary pages")]
-    said = ", ".join(f"{of_bytes(size)} in {what}" for size, what in parts if size)
-    return f"I/O buffers of {of_bytes(HUGE)} and more: {said}"
+    said = ", ".join(f"{exact_size(size)} in {what}" for size, what in parts if size)
+    return f"I/O buffers of {exact_size(HUGE)} and more: {said}"
 
 
 def sizes_in(place: Place) -> dict[str, int]:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ..protocol.errors import ProtocolError
-from ..protocol.lines import LineReader, line, message
-from ..protocol.messages import COMMANDS, Command, Result, Saying, word
-from ..protocol.states import State, after
+from ..protocol.lines import LineReader, decode_line, encode_line
+from ..protocol.messages import COMMANDS, Command, HostMessage, Result, wire_name
+from ..protocol.states import State, state_after
 
 READ_BYTES: Final = 1 << 18
 MOST_HELD: Final = 64 << 20  # bytes
@@ -28,10 +28,10 @@ MOST_HELD: Final = 64 << 20  # bytes
 class Listener(Protocol):
     """Who obeys."""
 
-    def heard(self, command: Command, received_ns: int) -> None: ...
-    def drained(self) -> None: ...
-    def closed(self) -> None: ...
-    def garbled(self, error: ProtocolError) -> None: ...
+    def on_command(self, command: Command, received_ns: int) -> None: ...
+    def on_drained(self) -> None: ...
+    def on_closed(self) -> None: ...
+    def on_protocol_error(self, error: ProtocolError) -> None: ...
 
 
 @dataclass(slots=True)
@@ -71,20 +71,20 @@ class Link:
         self._loop, self._listener = loop, listener
         self._read_on()
 
-    def say(self, saying: Saying) -> None:
+    def send(self, saying: HostMessage) -> None:
         """Have a saying written as soon as the far end takes it.
 
         Raises ProtocolError where our own state does not allow it: a bug of ours, found before it is on the wire.
         """
-        self.state = after(self.state, saying)
-        self._enqueue(_Line(memoryview(line(saying)), isinstance(saying, Result)))
+        self.state = state_after(self.state, saying)
+        self._enqueue(_Line(memoryview(encode_line(saying)), isinstance(saying, Result)))
 
-    def say_late(self, make: Callable[[], Saying]) -> None:
+    def send_stamped(self, make: Callable[[], HostMessage]) -> None:
         """Have a saying made when its turn has come, so that it can tell the time at which it left.
 
         It must be one that leaves the state as it is.
         """
-        self._enqueue(_Line(memoryview(b""), make=lambda: line(make())))
+        self._enqueue(_Line(memoryview(b""), make=lambda: encode_line(make())))
 
     def flush(self, timeout_s: float) -> None:
         """Write what waits, blocking, for so long at most. For last words."""
@@ -144,7 +144,7 @@ class Link:
         before = self.results_held
         self._write()
         if self.results_held < before:
-            self._listener.drained()
+            self._listener.on_drained()
 
     def _wait_for_room(self, wait: bool) -> None:
         if wait and not self._writing and not self._over:
@@ -172,12 +172,12 @@ class Link:
                 self._closed()
                 return
             for found in self._reader.feed(data):
-                self._listener.heard(command(found), received_ns)
+                self._listener.on_command(command(found), received_ns)
                 if self._deaf:
                     return
         except ProtocolError as error:
             self.close_input()
-            self._listener.garbled(error)
+            self._listener.on_protocol_error(error)
             return
         if self._held > MOST_HELD and self._reading:
             self._loop.remove_reader(self._in)
@@ -186,12 +186,12 @@ class Link:
     def _closed(self) -> None:
         if not self._over:
             self.close()
-            self._loop.call_soon(self._listener.closed)  # not in the middle of what was being said
+            self._loop.call_soon(self._listener.on_closed)  # not in the middle of what was being said
 
 
 def command(data: bytes) -> Command:
     """The command that a line says. Raises ProtocolError where it says anything else."""
-    heard = message(data)
+    heard = decode_line(data)
     if not isinstance(heard, COMMANDS):
-        raise ProtocolError(f"{word(type(heard))!r} is no command")
+        raise ProtocolError(f"{wire_name(type(heard))!r} is no command")
     return heard

@@ -20,7 +20,7 @@ from typing import Final
 
 from ..protocol.agreement import FINGERPRINT, START
 from ..protocol.payload import Identity
-from ..protocol.text import sayable
+from ..protocol.text import sendable
 from . import udev
 from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
@@ -69,7 +69,7 @@ def identity_of_file(path: str, size: int, held: int = -1, root: Path = ROOT) ->
 
 def _identity(size: int, facts: Facts, root: Path) -> Identity:
     """As it may travel, and come back the same."""
-    return Identity(machine(root), size, tuple((name, sayable(value)) for name, value in facts))
+    return Identity(machine(root), size, tuple((name, sendable(value)) for name, value in facts))
 
 
 @cache

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ..protocol.agreement import FINGERPRINT, unagreed
+from ..protocol.agreement import FINGERPRINT, consent_faults
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, answers, silent
@@ -110,7 +110,7 @@ class OpenLuns:
         agreed = workload.consent.identity
         if found is not None and self._left.get(agreed) == found:  # what has changed since, we wrote
             found = agreed
-        said = unagreed({lun.path: agreed}, {lun.path: found})
+        said = consent_faults({lun.path: agreed}, {lun.path: found})
         return list(_against_writing(lun, list(said.values())))
 
     def look_again(self, luns: Sequence[tuple[Target, Identity]]) -> tuple[list[Refusal], list[Notice]]:
@@ -161,7 +161,7 @@ class OpenLuns:
         except NotDrivable as error:
             return (str(error),)
         found = identity_of(now, held, self._root)
-        said = unagreed({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
+        said = consent_faults({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
         return (*said.values(), *judge(replace(now.evidence(around, held), unreadable="")))
 
     def _as_it_is(self, lun: Target, around: Surroundings) -> Target:

@@ -9,7 +9,7 @@ boundary (max(a quarter of the length, 0.5 s)) is left out of that result and na
 import asyncio
 from typing import Final
 
-from ..protocol.messages import Continue, Fault, Go, Result, Stopped, StopReason
+from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReason
 from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
@@ -54,7 +54,7 @@ class Step:
         if self._link.results_held < MOST_HELD and (ended := self._engine.ended()) is not None:
             self.over = True
             self.close()
-            self._link.say(stopped(ended))
+            self._link.send(stopped(ended))
 
     def close(self) -> None:
         """Expect nothing more."""
@@ -62,7 +62,7 @@ class Step:
         self._watch.cancel()
 
     def _deliver(self, found: Collected) -> None:
-        self._link.say(result(found, self._order, self._cpu.busy()))
+        self._link.send(result(found, self._order, self._cpu.busy()))
         for placed in [k for k in self._placed if k <= found.subinterval]:
             del self._placed[placed]
         self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
@@ -99,7 +99,7 @@ def result(found: Collected, order: Order, cpu: tuple[float, ...]) -> Result:
         spans=Array(ArrayType.U32, found.spans),
         buckets=Array(ArrayType.U32 if found.bucket_size == ArrayType.U32.size else ArrayType.U64, found.buckets),
         threads=Array(ArrayType.I64, found.threads),
-        faults=tuple(Fault(*fault) for fault in order.faults(found.faults)),
+        faults=tuple(IoFault(*fault) for fault in order.faults(found.faults)),
         missing=tuple(found.missing),
     )
 

@@ -7,7 +7,7 @@ checked before.
 from collections.abc import Sequence
 from dataclasses import fields
 
-from ..protocol.geometry import extent, misfits, within
+from ..protocol.geometry import extent, geometry_faults, within
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
 from ..protocol.payload import WorkloadToCreate
 from .lun_target import Target
@@ -63,7 +63,7 @@ def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, l
 
 
 def _of_geometry(parameters: Parameters, lun: Target) -> list[str]:
-    return [one.text for one in misfits(parameters, lun.path, lun.kind, lun.size, lun.block)]
+    return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
 def of_order(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:

@@ -6,7 +6,7 @@ Rule: it shows the very lists that `ivypy run` acts on; nothing is worked out tw
 import asyncio
 
 from ... import __version__
-from ...protocol.agreement import rests_on
+from ...protocol.agreement import identified_by
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginGate
 from ..plan.model import Plan
@@ -84,6 +84,6 @@ def _lun(lun: PlacedLun, uses: list[str]) -> list[str]:
     lines = [f"  {lun.lun.path}  {still}used by: {', '.join(uses) or 'no workload'}"]
     lines.append(f"      {attributes}")
     if lun.lun.identity is not None:
-        lines.append(f"      known by {rests_on(lun.lun.identity)}")
+        lines.append(f"      known by {identified_by(lun.lun.identity)}")
     lines += [f"      not to be written: {refusal}" for refusal in lun.lun.refusals]
     return lines + [f"      {notice.text}" for notice in lun.lun.notices]

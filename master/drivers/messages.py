@@ -8,7 +8,7 @@ order in which it happened, each with the state in which it then was.
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...protocol.messages import Command, Hello, Saying
+from ...protocol.messages import Command, Hello, HostMessage
 from ...protocol.payload import Refusal
 from ...protocol.states import State
 from ..errors import HostFault
@@ -99,7 +99,7 @@ class Answered:
     driver: int
     state: State
     id: int
-    sayings: tuple[Saying, ...]
+    sayings: tuple[HostMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
-from ...protocol.messages import Command, Refused, Result, Saying
+from ...protocol.messages import Command, HostMessage, Refused, Result
 from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.driver import Delivered, Driver, Inbox, Lost
@@ -203,7 +203,7 @@ class RemoteDriver(Driver):
             case Said():
                 self._take_event(message)
 
-    def _give_answer(self, number: int, sayings: list[Saying]) -> None:
+    def _give_answer(self, number: int, sayings: list[HostMessage]) -> None:
         self.pulse.answered(number, self.now_ns())
         if number in self.questions:  # else the host was given up meanwhile
             self.settle(number, sayings)

@@ -20,12 +20,12 @@ from ...protocol.messages import (
     DyingWords,
     Go,
     Hello,
+    HostMessage,
     Prepare,
     Refused,
     Result,
-    Saying,
     Stopped,
-    word,
+    wire_name,
 )
 from ...protocol.payload import Notice, Refusal
 from ...protocol.states import State, may_command
@@ -71,7 +71,7 @@ class Delivered:
 class Overdue:
     """An event: an answer that nobody waited for any more. It may have been `ready`."""
 
-    answer: Saying
+    answer: HostMessage
 
 
 Event = Delivered | Stopped | DyingWords | Notice | Overdue | Lost
@@ -84,8 +84,8 @@ class Question:
     """A command whose answer is not complete."""
 
     command: Command
-    answer: asyncio.Future[list[Saying]]
-    said: list[Saying] = field(default_factory=list)
+    answer: asyncio.Future[list[HostMessage]]
+    said: list[HostMessage] = field(default_factory=list)
 
 
 class Driver(ABC):
@@ -104,7 +104,7 @@ class Driver(ABC):
         self.now_ns = now_ns
         self.log = log
         self.questions: dict[int, Question] = {}
-        self.heard_ns = 0  # the newest stamp of the host's clock that was read
+        self.newest_stamp_ns = 0  # the newest stamp of the host's clock that was read
         self._inbox = inbox
         self._last_id = 0
         self._greeted = asyncio.Event()
@@ -140,7 +140,7 @@ class Driver(ABC):
         """Wait for the host to be lost."""
         await self._gone.wait()
 
-    async def ask(self, kind: type[Command], **fields: Any) -> list[Saying]:
+    async def ask(self, kind: type[Command], **fields: Any) -> list[HostMessage]:
         """Send a command and wait for all that it is answered with (for all but list_luns that is one saying).
 
         Raises HostLost, or CommandRefused with the host's reasons.
@@ -148,10 +148,10 @@ class Driver(ABC):
         if self.lost is not None:
             raise HostLost(self.lost)
         if kind is Continue:
-            fields["heard_ns"] = self.heard_ns
+            fields["newest_stamp_ns"] = self.newest_stamp_ns
         command = kind(id=self.new_id(), **fields)
         if not may_command(self.state, command):
-            raise CommandRefused((Refusal(word(kind), f"the host is {self.state}"),))
+            raise CommandRefused((Refusal(wire_name(kind), f"the host is {self.state}"),))
         question = Question(command, asyncio.get_running_loop().create_future())
         self.questions[command.id] = question
         if isinstance(command, Prepare):
@@ -224,7 +224,7 @@ class Driver(ABC):
         """Into the inbox."""
         self._inbox.put_nowait((self, event))
 
-    def settle(self, number: int, said: list[Saying]) -> None:
+    def settle(self, number: int, said: list[HostMessage]) -> None:
         """A question is answered; where nobody waits any more, its answer is an event."""
         question = self.questions[number]
         if question.answer.done():

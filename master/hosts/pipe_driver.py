@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...protocol.errors import ProtocolError
-from ...protocol.lines import LineReader, line, message, shortened
+from ...protocol.lines import LineReader, decode_line, encode_line, shortened
 from ...protocol.messages import (
     ClockProbe,
     ClockReading,
@@ -18,17 +18,17 @@ from ...protocol.messages import (
     DyingWords,
     Go,
     Hello,
+    InspectLuns,
     ListLuns,
-    LookAtLuns,
     Luns,
     Message,
     Ok,
     Result,
     Stopped,
-    word,
+    wire_name,
 )
 from ...protocol.payload import Notice
-from ...protocol.states import State, after, check_answer
+from ...protocol.states import State, check_answer, state_after
 from .driver import Delivered, Driver, Inbox
 from .heartbeat import STUCK_NS, Progress
 from .message_checks import MOST_LISTED, MOST_LUNS, Chatter, Results
@@ -37,7 +37,7 @@ from .pipe import Pipe, PipeLost
 SENDING_S: Final = 1.0  # for a probe into a pipe that is full
 READ_BYTES: Final = 1 << 16
 CUT_STATUS: Final = 255  # of an `ssh` that lost its connection: the far process may live on
-LONG: Final = (ListLuns, LookAtLuns, CreateFiles)  # commands that are waited for as long as the host gets on
+LONG: Final = (ListLuns, InspectLuns, CreateFiles)  # commands that are waited for as long as the host gets on
 
 
 class PipeDriver(Driver):
@@ -101,7 +101,7 @@ class PipeDriver(Driver):
 
     def _is_stuck(self, now_ns: int) -> bool:
         """Whether what may take long is not got on with; the host is lost then."""
-        at_work = [word(type(one.command)) for one in self.questions.values() if isinstance(one.command, LONG)]
+        at_work = [wire_name(type(one.command)) for one in self.questions.values() if isinstance(one.command, LONG)]
         if not at_work:
             self._progress.answered()
         stuck_ns = self._progress.stuck_ns()
@@ -111,11 +111,11 @@ class PipeDriver(Driver):
         return True
 
     async def _send_probe(self) -> None:
-        command = ClockProbe(self.new_id(), self.heard_ns)
+        command = ClockProbe(self.new_id(), self.newest_stamp_ns)
         self.pulse.beat(command.id, self.now_ns())
         try:
             async with asyncio.timeout(SENDING_S):
-                await self._pipe.write(line(command))
+                await self._pipe.write(encode_line(command))
         except PipeLost as error:
             self.lose(str(error))
         except TimeoutError:
@@ -127,7 +127,7 @@ class PipeDriver(Driver):
             self._progress.asked(self.now_ns())
         if isinstance(command, Go):
             self._results = Results(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
-        data = line(command)
+        data = encode_line(command)
         self.log(f"-> {shortened(data)}")
         await self._pipe.write(data)
 
@@ -137,7 +137,7 @@ class PipeDriver(Driver):
     def _take(self, data: bytes, arrived_ns: int) -> None:
         """One line of the host's. Raises ProtocolError."""
         try:
-            heard = message(data, self._results.room if self._results else 0)
+            heard = decode_line(data, self._results.room if self._results else 0)
             if isinstance(heard, Luns):
                 self._listed += len(data)
                 if self._listed > MOST_LISTED:
@@ -150,8 +150,8 @@ class PipeDriver(Driver):
 
     def _hear(self, heard: Message, arrived_ns: int) -> None:
         if isinstance(heard, Command):
-            raise ProtocolError(f"the host sent a command, {word(type(heard))!r}")
-        self.state = after(self.state, heard)
+            raise ProtocolError(f"the host sent a command, {wire_name(type(heard))!r}")
+        self.state = state_after(self.state, heard)
         self.pulse.heard(arrived_ns)
         match heard:
             case Hello():
@@ -160,13 +160,13 @@ class PipeDriver(Driver):
                 sent_ns = self.pulse.answered(heard.re, arrived_ns)
                 if sent_ns is None:
                     raise ProtocolError(f"'clock_reading' answers {heard.re}, which was not asked")
-                self.heard_ns = heard.sent_ns
+                self.newest_stamp_ns = heard.sent_ns
                 self._progress.said(heard.done, arrived_ns)
                 self.clock.add(sent_ns, heard.received_ns, heard.sent_ns, arrived_ns)
             case Result():
                 if self._results is not None:
                     self._results.check(heard, arrived_ns)
-                self.heard_ns = heard.collected_ns
+                self.newest_stamp_ns = heard.collected_ns
                 self.report(Delivered(heard, arrived_ns))
             case Stopped():
                 self.report(heard)
@@ -179,11 +179,11 @@ class PipeDriver(Driver):
     def _answer(self, saying: Any, arrived_ns: int) -> None:
         sent_ns = self.pulse.answered(saying.re, arrived_ns)
         if sent_ns is not None and isinstance(saying, Ok):  # of a `continue`: said the moment it was heard
-            self.heard_ns = saying.effective_ns
+            self.newest_stamp_ns = saying.effective_ns
             self.clock.add(sent_ns, saying.effective_ns, saying.effective_ns, arrived_ns)
         question = self.questions.get(saying.re)
         if question is None:
-            raise ProtocolError(f"{word(type(saying))!r} answers {saying.re}, which was not asked")
+            raise ProtocolError(f"{wire_name(type(saying))!r} answers {saying.re}, which was not asked")
         question.said.append(saying)
         if sum(len(said.luns) for said in question.said if isinstance(said, Luns)) > MOST_LUNS:
             raise ProtocolError(f"it lists more than {MOST_LUNS:,} LUNs")

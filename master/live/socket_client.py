@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ...protocol.errors import ProtocolError
-from ...protocol.lines import LineReader, line, read
+from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..verdicts import ExitCode
 from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
@@ -85,7 +85,7 @@ class Client:
         """Raises PlanError where the run refuses, or does not answer."""
         self._connection.settimeout(ANSWER_S)
         try:
-            self._connection.sendall(line(request))
+            self._connection.sendall(encode_line(request))
             answer = next(self._lines, None)
         except OSError as error:
             raise PlanError(f"{self._path.stem}: the run does not answer: {error.strerror or error}") from None
@@ -114,7 +114,7 @@ class Client:
         try:
             while data := self._connection.recv(1 << 16):
                 for found in reader.feed(data):
-                    yield read(found, ANSWERS)
+                    yield decode(found, ANSWERS)
         except ConnectionResetError:
             return
         except ProtocolError as error:

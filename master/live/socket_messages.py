@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.lines import LONGEST_LINE
-from ...protocol.messages import word
+from ...protocol.messages import wire_name
 from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
@@ -89,8 +89,9 @@ class Refused:
 Answer = Changed | Done | Refused | Standing
 
 REQUESTS: Final[dict[str, type[Request]]] = {
-    word(kind): kind for kind in (Status, Follow, Edit, Stop, Pause, Unpause, Mark)
+    wire_name(kind): kind for kind in (Status, Follow, Edit, Stop, Pause, Unpause, Mark)
 }
 ANSWERS: Final[dict[str, type[Answer | Report]]] = {
-    word(kind): kind for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, Remark, RunEnds)
+    wire_name(kind): kind
+    for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, Remark, RunEnds)
 }

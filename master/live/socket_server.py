@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import psutil
 
 from ...protocol.errors import ProtocolError
-from ...protocol.lines import LineReader, line, read
+from ...protocol.lines import LineReader, decode, encode_line
 from .broadcast import Hub
 from .reports import Report
 from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, Follow, Refused, Request
@@ -93,7 +93,7 @@ class _Server:
         try:
             while data := await reader.read(LONGEST_REQUEST):
                 for found in lines.feed(data):
-                    request = read(found, REQUESTS)
+                    request = decode(found, REQUESTS)
                     if not isinstance(request, Follow):
                         _say(writer, await self._answer(request, who))
                     elif leave is None:
@@ -126,7 +126,7 @@ def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
         return
     try:
         if writer.transport.get_write_buffer_size() <= MOST_WAITING:
-            writer.write(line(said))
+            writer.write(encode_line(said))
             return
     except (ProtocolError, ValueError):  # longer than a line may be, or a text that is none
         pass

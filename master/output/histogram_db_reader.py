@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import SERIES, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
-from ...protocol.messages import Fault, Result
+from ...protocol.messages import IoFault, Result
 from ...protocol.payload import Array, ArrayType
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
@@ -198,7 +198,7 @@ def _result(
         spans=_array(ArrayType.U32, spans),
         buckets=_array(ArrayType(bucket_type), buckets),
         threads=_array(ArrayType.I64, threads),
-        faults=tuple(Fault(*fault) for fault in said["faults"]),
+        faults=tuple(IoFault(*fault) for fault in said["faults"]),
         missing=tuple(said["missing"]),
     )
 

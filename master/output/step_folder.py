@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.lines import line
+from ...protocol.lines import encode_line
 from ...protocol.messages import Result
 from ..rollup.decode_result import whole
 from ..rollup.figures import Figures
@@ -80,7 +80,7 @@ class StepFolder:
     def late(self, host: str, result: Result) -> None:
         """A result that came after barrier 1: kept as its line of the protocol, never merged."""
         make_folder(self.path / LATE)
-        append(self.path / LATE / f"{stem(host)}.jsonl", line(whole(result)).decode())
+        append(self.path / LATE / f"{stem(host)}.jsonl", encode_line(whole(result)).decode())
 
     def window(self, record: WindowRecord) -> None:
         """A row of windows.csv."""

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...protocol.agreement import unagreed
+from ...protocol.agreement import consent_faults
 from ...protocol.payload import Lun
 from ..errors import PlanError, RefusedError
 
@@ -90,7 +90,7 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
 def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
     """Raise RefusedError unless what would be overwritten `now` is exactly what was agreed to."""
     before, there = ({(t.host, t.lun.path): t.lun.identity for t in overwritten(some)} for some in (agreed, now))
-    said = unagreed({where: one for where, one in before.items() if one is not None}, there)
+    said = consent_faults({where: one for where, one in before.items() if one is not None}, there)
     if said:
         raise RefusedError("\n".join(f"{host}: {path} is not written: {why}" for (host, path), why in said.items()))
 

@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.messages import CreateFiles, ListLuns, LookAtLuns, Prepare
+from ...protocol.messages import CreateFiles, InspectLuns, ListLuns, Prepare
 from ...protocol.payload import Identity, Lun, NoticeKind
 from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
@@ -86,7 +86,7 @@ async def discover(plan: Plan, fleet: Fleet) -> Discovered:
         )
         chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
         files = to_create(plan, name)
-        looked = await luns_of(driver, LookAtLuns, "paths", [*chosen], create=files) if chosen or files else []
+        looked = await luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
         asked = chosen.keys() | created_sizes(plan, name).keys()
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]

@@ -7,7 +7,7 @@ with the instances that it is of.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ...protocol.geometry import extent, misfits, within
+from ...protocol.geometry import extent, geometry_faults, within
 from ...protocol.parameters import Parameters, faults
 from ..text.suggestions import listed
 from ..text.units import format_bytes
@@ -87,7 +87,7 @@ def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
 
 def _misfits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
     lun = discovered.placement.lun_of[key].lun
-    return [one.text for one in misfits(parameters, lun.path, lun.kind, lun.size, lun.block)]
+    return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
 def _names(keys: Sequence[Key], discovered: Discovered) -> str:

@@ -11,7 +11,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ...protocol.messages import MOST_IN_A_LIST, PROTOCOL_VERSION, Command, Die, DyingWords, Hello, Luns, Role, Saying
+from ...protocol.messages import (
+    MOST_IN_A_LIST,
+    PROTOCOL_VERSION,
+    Command,
+    Die,
+    DyingWords,
+    Hello,
+    HostMessage,
+    Luns,
+    Role,
+)
 from ...protocol.payload import Lun
 from ..drivers.process import DriverProcess
 from ..errors import HostFault, HostsError
@@ -109,9 +119,9 @@ class Fleet:
 
 async def ask_in_parts(
     driver: Driver, kind: type[Command], name: str, items: Sequence[Any], **fields: Any
-) -> list[Saying]:
+) -> list[HostMessage]:
     """A command whose list `name` may be longer than one message holds. Returns the last answer."""
-    answer: list[Saying] = []
+    answer: list[HostMessage] = []
     for start in range(0, len(items), MOST_IN_A_LIST):
         answer = await driver.ask(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
     return answer

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, LookAgain
+from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, ReinspectLuns
 from ...protocol.parameters import LIVE, Parameters
 from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
@@ -121,7 +121,7 @@ class Told:
                 changed = [Setting(key[1], on_host(wanted[key], driver.name)) for key in edited_on.get(driver.name, [])]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
-                    await driver.ask(LookAgain)
+                    await driver.ask(ReinspectLuns)
 
             deadline = asyncio.get_running_loop().time() + TELLING_S
             _, failed = await barrier(self._fleet.alive, one, deadline)

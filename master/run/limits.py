@@ -8,7 +8,7 @@ an edit would write, it writes only where some step of the plan writes, or where
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ...protocol.geometry import Extent, extent, misfits
+from ...protocol.geometry import Extent, extent, geometry_faults
 from ...protocol.parameters import Parameters
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
@@ -41,7 +41,7 @@ def limits_of(plan: Plan, placement: Placement, rollups: Rollups) -> Limits:
         for key, parameters in resolve(plan, step, placement, rollups, _whatever).items():
             lun = placement.lun_of[key].lun
             size = lun.size
-            for misfit in misfits(parameters, lun.path, lun.kind, size, lun.block):
+            for misfit in geometry_faults(parameters, lun.path, lun.kind, size, lun.block):
                 unfit.setdefault((key, misfit.text), step.name)
             tags[key] = max(tags.get(key, plan.live.maxtags), parameters.maxtags)
             if parameters.fraction_read < 1.0:

@@ -26,7 +26,7 @@ from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, lower_edges
-from ivypy.protocol.lines import line, message
+from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType
@@ -114,7 +114,7 @@ class Bench:
         rollups = Rollups.build(instances, [Spec((name,)) for name in by])
         self.merger = Merger(rollups, {host: rollups.order(host) for host in self.hosts})
         self.classes = len(rollups.classes(self.hosts[0]).rows)
-        self.lines = [line(result(random, self.classes)) for _ in range(min(POOL, hosts))]
+        self.lines = [encode_line(result(random, self.classes)) for _ in range(min(POOL, hosts))]
         self.settings = Settings.of(rollups, {(i.host, i.number): Parameters(iops=1000.0) for i in instances})
         run = RunFolder.create(root, f"bench{hosts}", datetime.now(UTC))
         self.step = run.step(0, "bench", self.merger.layout, dict.fromkeys(self.hosts, tuple(range(CORES))))
@@ -131,7 +131,7 @@ class Bench:
         def mark() -> None:
             marks.append(time.process_time())
 
-        results = [message(one) for one in arriving]
+        results = [decode_line(one) for one in arriving]
         mark()
         self.merger.open(k)
         for host, one in zip(self.hosts, results, strict=True):
@@ -205,7 +205,7 @@ def main() -> None:
         transport.measure(
             arguments.ssh or arguments.sockets, bool(arguments.ssh), arguments.processes, arguments.length,
             arguments.subintervals, ["host", "lun"] if arguments.luns else ["host"], INSTANCES,
-            [line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made],
+            [encode_line(replace(one, length_ns=round(LENGTH_S * 1e9))) for one in made],
         )  # fmt: skip
         return
     print(f"rollups all and host, {INSTANCES} workload instances and {CORES} cores a host")

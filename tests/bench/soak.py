@@ -26,7 +26,7 @@ from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from tests.bench import master
 from tests.bench.parts.far import PooledSlave
 from tests.support.simulated.loop import simulate
@@ -130,7 +130,7 @@ def main() -> None:
     if options.made:
         random = np.random.default_rng(1)
         made = (master.result(random, 1) for _ in range(master.POOL))
-        lines = [line(replace(one, length_ns=round(master.LENGTH_S * 1e9))) for one in made]
+        lines = [encode_line(replace(one, length_ns=round(master.LENGTH_S * 1e9))) for one in made]
         options.luns, options.length = master.INSTANCES, master.LENGTH_S
     step = options.step.replace("{seconds:g}", f"{options.subintervals * options.length:g}")
     text = PLAN.format(hosts=options.hosts, luns=options.luns, iops=options.iops, length=options.length, step=step)

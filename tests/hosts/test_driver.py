@@ -13,7 +13,7 @@ from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, 
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
@@ -95,8 +95,8 @@ def test_a_command_out_of_turn_is_not_even_sent() -> None:
     [
         (b"Welcome to host h1!\n", "protocol error: a line is not JSON"),
         (b'{"type":"hallo"}\n', "protocol error: unknown message 'hallo'"),
-        (line(m.Ok(1, 0)), "protocol error: 'ok' was said in state connecting"),
-        (line(m.ClockProbe(1)), "protocol error: the host sent a command, 'clock_probe'"),
+        (encode_line(m.Ok(1, 0)), "protocol error: 'ok' was sent in state connecting"),
+        (encode_line(m.ClockProbe(1)), "protocol error: the host sent a command, 'clock_probe'"),
         (b"", "it closed the connection"),
     ],
 )
@@ -112,7 +112,7 @@ def test_whatever_is_not_a_hello_loses_the_host(said: bytes, reason: str) -> Non
 
 def test_an_answer_to_nothing_loses_the_host() -> None:
     async def test(driver: PipeDriver) -> None:
-        driver._pipe.say(line(m.Ok(77, 0)))  # type: ignore[attr-defined]
+        driver._pipe.say(encode_line(m.Ok(77, 0)))  # type: ignore[attr-defined]
         lost = await event(driver)
         assert isinstance(lost, Lost) and lost.reason == "protocol error: 'ok' answers 77, which was not asked"
 
@@ -149,7 +149,7 @@ def test_a_gap_of_a_third_of_the_lease_costs_nothing() -> None:
     with_host(test)
 
 
-@pytest.mark.parametrize("said", [b"rubbish\n", line(m.Ok(77, 0))])
+@pytest.mark.parametrize("said", [b"rubbish\n", encode_line(m.Ok(77, 0))])
 def test_the_input_of_a_host_that_is_given_up_ends_at_once(said: bytes) -> None:
     """The end of its input is what halts a slave, however many probes wait in front of it."""
 
@@ -174,8 +174,8 @@ def test_a_probe_says_what_was_heard_before_it() -> None:
             await prepared(driver)
             await asyncio.sleep(30)
             probes = [heard for heard in slave.heard if isinstance(heard, m.ClockProbe)]
-            assert probes[0].heard_ns == 0
-            proven = [probe.heard_ns / 1e9 - 5000 for probe in probes[1:]]
+            assert probes[0].newest_stamp_ns == 0
+            proven = [probe.newest_stamp_ns / 1e9 - 5000 for probe in probes[1:]]
             assert proven == sorted(proven) and proven[-1] > 20
             left_s = (slave._lease_until_ns - slave.now_ns()) / 1e9
             assert 4.9 < left_s <= 10
@@ -202,7 +202,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
             await asyncio.wait_for(prepared(driver), 1)
         assert driver.unanswered(m.Prepare) and not driver.unanswered(m.Go)
         (asked,) = driver.questions
-        driver._pipe.say(line(m.Ok(asked, 0)))  # type: ignore[attr-defined]
+        driver._pipe.say(encode_line(m.Ok(asked, 0)))  # type: ignore[attr-defined]
         assert await event(driver) == Overdue(m.Ok(asked, 0)) and not driver.unanswered(m.Prepare)
         assert driver.lost is None
 
@@ -212,7 +212,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
 def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
     async def test(driver: PipeDriver) -> None:
         driver.lose("it has not stopped")
-        driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
+        driver._pipe.say(encode_line(Notice(NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         assert await event(driver) == Lost("it has not stopped") and driver._inbox.empty()
 
@@ -262,7 +262,7 @@ def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result]
         await driver.ask(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
         await asyncio.sleep(1.5)
         for result in results:
-            driver._pipe.say(line(result))  # type: ignore[attr-defined]
+            driver._pipe.say(encode_line(result))  # type: ignore[attr-defined]
         heard = [await event(driver) for _ in results]
         assert isinstance(heard[-1], Lost) and said in heard[-1].reason
         assert all(isinstance(one, Delivered) for one in heard[:-1])
@@ -273,7 +273,7 @@ def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result]
 def test_a_host_that_chatters_is_lost() -> None:
     async def test(driver: PipeDriver) -> None:
         for _ in range(2 * MOST_AT_ONCE):
-            driver._pipe.say(line(Notice(NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
+            driver._pipe.say(encode_line(Notice(NoticeKind.CREATING_FILES, "la")))  # type: ignore[attr-defined]
         await asyncio.sleep(1)
         assert driver.lost == "protocol error: more than 1,000 notices and dying words came at once"
         assert driver._inbox.qsize() == MOST_AT_ONCE + 1
@@ -287,7 +287,7 @@ def test_a_host_that_lists_luns_without_end_is_lost() -> None:
         question = asyncio.create_task(driver.ask(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
         (asked,) = driver.questions
-        many = line(m.Luns(asked, (lun_of("/dev/a"),) * 20_000))
+        many = encode_line(m.Luns(asked, (lun_of("/dev/a"),) * 20_000))
         for _ in range(6):
             driver._pipe.say(many)  # type: ignore[attr-defined]
         with pytest.raises(HostLost, match="it lists more than 100,000 LUNs"):
@@ -303,7 +303,7 @@ def test_a_host_that_lists_luns_at_great_length_is_lost(monkeypatch: pytest.Monk
         (asked,) = driver.questions
         lun = replace(lun_of("/dev/a"), attributes={str(i): "x" * 30_000 for i in range(100)})
         for _ in range(50):
-            driver._pipe.say(line(m.Luns(asked, (lun,))))  # type: ignore[attr-defined]
+            driver._pipe.say(encode_line(m.Luns(asked, (lun,))))  # type: ignore[attr-defined]
         with pytest.raises(HostLost, match="it lists LUNs in more than 128 MiB"):
             await question
 

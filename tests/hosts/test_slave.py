@@ -38,7 +38,7 @@ def reached_by(launcher: Launcher, lab: Lab) -> HostSpec:
 @pytest.mark.parametrize("launcher", Launcher)
 async def test_the_slave_says_hello(lab: Lab, bundle: Bundle, launcher: Launcher) -> None:
     async with connected(reached_by(launcher, lab), bundle, print) as pipe:
-        hello = lines.message((await line(pipe)).encode())
+        hello = lines.decode_line((await line(pipe)).encode())
         assert isinstance(hello, Hello)
         slave = psutil.Process(hello.pid)
     assert (hello.role, hello.bundle, hello.version) == (Role.SLAVE, bundle.hash, ivypy.__version__)

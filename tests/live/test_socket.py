@@ -47,7 +47,7 @@ from ivypy.master.live.socket_messages import (
 )
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
-from ivypy.protocol.lines import line, read
+from ivypy.protocol.lines import decode, encode_line
 from tests.support.real_runs import ivypy
 from tests.support.simulated.runs import Staged, stage
 
@@ -98,7 +98,7 @@ MESSAGES: list[Request | Answer | Report] = [
 @pytest.mark.parametrize("said", MESSAGES, ids=lambda said: type(said).__name__)
 def test_every_message_is_read_back_as_it_was(said: Request | Answer | Report) -> None:
     table = {**REQUESTS, **ANSWERS}
-    assert read(line(said), table) == said
+    assert decode(encode_line(said), table) == said
 
 
 def ask(run: Run, request: Request) -> object:
@@ -109,8 +109,8 @@ def ask(run: Run, request: Request) -> object:
 async def asks(run: Run, *requests: Request) -> list[object]:
     """Several requests in one breath, on simulated time."""
     reader, writer = await asyncio.open_unix_connection(where(run))
-    writer.write(b"".join(line(request) for request in requests))
-    answers = [read(await reader.readline(), ANSWERS) for _ in requests]
+    writer.write(b"".join(encode_line(request) for request in requests))
+    answers = [decode(await reader.readline(), ANSWERS) for _ in requests]
     writer.close()
     return list(answers)
 
@@ -178,7 +178,7 @@ def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
         await asyncio.sleep(12.0)
         for data, says in RUBBISH:
             answer = await asyncio.to_thread(send, path, data)
-            refused = read(answer.strip(), ANSWERS)
+            refused = decode(answer.strip(), ANSWERS)
             assert isinstance(refused, Refused) and refused.reasons[0].startswith(says), data
         with socket.socket(socket.AF_UNIX) as half:
             half.connect(path)
@@ -191,8 +191,8 @@ def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
 def test_one_follower_after_the_other_sees_the_run(tmp_path: Path) -> None:
     async def follow(run: Run) -> list[Report]:
         reader, writer = await asyncio.open_unix_connection(where(run))
-        writer.write(line(Follow()))
-        said = [read(found, ANSWERS) async for found in reader]
+        writer.write(encode_line(Follow()))
+        said = [decode(found, ANSWERS) async for found in reader]
         writer.close()
         assert said[0] == Done("following")
         return said[1:]  # type: ignore[return-value]
@@ -219,7 +219,7 @@ def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: py
         sleeper = socket.socket(socket.AF_UNIX)
         sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sleeper.connect(where(run))
-        sleeper.sendall(line(Follow()))
+        sleeper.sendall(encode_line(Follow()))
         staged.notes["sleeper"] = sleeper
         await asyncio.sleep(7.0)
         for _ in range(300):
@@ -248,7 +248,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
             one = socket.socket(socket.AF_UNIX)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.connect(where(run))
-            one.sendall(line(Follow()))
+            one.sendall(encode_line(Follow()))
             followers.append(one)
         staged.notes["followers"] = followers
         await asyncio.sleep(7.0)
@@ -331,7 +331,7 @@ def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -
 def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
-        writer.write(line(Follow()))
+        writer.write(encode_line(Follow()))
         await reader.readline()
         run._watcher.show(replace(CLOSED, step="other", iops=float("nan")))
         await asyncio.sleep(1.0)

@@ -21,7 +21,7 @@ from ivypy.master.rollup.validity import Judgement, judge
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.counters import SERVICE, Count
-from ivypy.protocol.lines import message
+from ivypy.protocol.lines import decode_line
 from ivypy.protocol.messages import Result
 from tests.support.real_runs import presence
 from tests.support.rollup_results import HostData, result
@@ -266,7 +266,7 @@ def test_run_json(run: Path) -> None:
 
 
 def test_late_results_are_kept_apart(run: Path) -> None:
-    kept = message((run / "step0000.max" / "late" / "h2.jsonl").read_bytes())
+    kept = decode_line((run / "step0000.max" / "late" / "h2.jsonl").read_bytes())
     assert isinstance(kept, Result) and kept.subinterval == 7
 
 

@@ -16,7 +16,7 @@ from ivypy.master.output.histogram_db_reader import Stored
 from ivypy.master.rollup.merge import Interval, Merger
 from ivypy.master.rollup.window import Window, carried
 from ivypy.protocol.counters import LATENESS, SERIES, SERVICE, Moment
-from ivypy.protocol.lines import line, message
+from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
 from tests.support.rollup_results import fault, result
 from tests.support.small_run import HOSTS, LENGTH, START, data, interval, rollups, samples
@@ -114,7 +114,7 @@ def test_intervals_are_merged_again_as_they_were(base: Path) -> None:
 def test_results_come_back_complete(tmp_path: Path) -> None:
     """As they came over the link: decoded from a line, stored, read."""
     said = result(data("h1", 0), 0, LENGTH, faults=(fault(1, 5, 2),), missing=(3,), last=True, cpu=(1.5, 99.25))
-    came = message(line(said))
+    came = decode_line(encode_line(said))
     assert isinstance(came, Result) and came.buckets.packed
     merging = merger()
     merging.open(0)

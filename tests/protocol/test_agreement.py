@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.protocol.agreement import FINGERPRINT, START, rests_on, unagreed
+from ivypy.protocol.agreement import FINGERPRINT, START, consent_faults, identified_by
 from ivypy.protocol.payload import Identity
 
 DISK = Identity("m", 1 << 20, (("wwn", "0x5"), ("serial", "A1")))
-ANEW = "look at the list with `ivypy devices`, and agree to it anew"
+ANEW = "check the list with `ivypy devices`, and agree to it again"
 
 identities = st.builds(
     Identity,
@@ -21,7 +21,7 @@ identities = st.builds(
 
 @given(st.dictionaries(st.sampled_from("abc"), identities), st.dictionaries(st.sampled_from("abc"), identities))
 def test_only_what_was_agreed_to_passes(agreed: dict[str, Identity], found: dict[str, Identity]) -> None:
-    refused = unagreed(agreed, found)
+    refused = consent_faults(agreed, found)
     assert (refused == {}) == (agreed == found)
     assert {where for where in found if where not in refused} == {w for w in found if agreed.get(w) == found[w]}
     assert refused.keys() <= agreed.keys() | found.keys()
@@ -29,7 +29,7 @@ def test_only_what_was_agreed_to_passes(agreed: dict[str, Identity], found: dict
 
 def test_what_differs_is_said() -> None:
     def said(there: Identity) -> str:
-        return unagreed({"/dev/sdb": DISK}, {"/dev/sdb": there})["/dev/sdb"]
+        return consent_faults({"/dev/sdb": DISK}, {"/dev/sdb": there})["/dev/sdb"]
 
     for change, words in (
         (replace(DISK, size=2 << 20), "that had 1 MiB; this has 2 MiB"),
@@ -37,16 +37,16 @@ def test_what_differs_is_said() -> None:
         (replace(DISK, facts=(("serial", "B2"),)), "that had wwn 0x5, serial A1; this has no wwn, serial B2"),
     ):
         assert said(change) == f"it is another LUN than the one that was agreed to ({words}): {ANEW}"
-    assert unagreed({}, {"a": DISK}) == {"a": f"it would be written, and nobody agreed to that: {ANEW}"}
-    assert unagreed({"a": DISK}, {"a": None}) == unagreed({"a": DISK}, {})
-    assert unagreed({"a": DISK}, {}) == {"a": f"it was agreed to, and cannot be told by now: {ANEW}"}
+    assert consent_faults({}, {"a": DISK}) == {"a": f"it would be written, and nobody agreed to that: {ANEW}"}
+    assert consent_faults({"a": DISK}, {"a": None}) == consent_faults({"a": DISK}, {})
+    assert consent_faults({"a": DISK}, {}) == {"a": f"it was agreed to, and cannot be identified now: {ANEW}"}
 
 
 def test_what_an_identity_rests_on_is_said() -> None:
-    assert rests_on(DISK) == "wwn 0x5, serial A1"
+    assert identified_by(DISK) == "wwn 0x5, serial A1"
     attached = Identity("m", 1, (("attachment", "7"), (START, "e1")))
-    assert rests_on(attached) == "attachment 7, until this machine starts anew: the token is then another"
+    assert identified_by(attached) == "attachment 7, until this machine is restarted: the token changes then"
     marked = Identity("m", 1, ((FINGERPRINT, "ab"), ("start", "2048")))
-    assert rests_on(marked) == (
-        "fingerprint ab, start 2048: the token is another once its first or last 64 KiB were written"
+    assert identified_by(marked) == (
+        "fingerprint ab, start 2048: the token changes when its first or last 64 KiB are written"
     )

@@ -5,24 +5,24 @@ import pytest
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.messages import (
     COMMANDS,
-    SAYINGS,
+    HOST_MESSAGES,
     ClockProbe,
     ClockReading,
     Die,
     Ending,
     Go,
     Hello,
+    HostMessage,
     Luns,
     Ok,
     Ready,
     Refused,
     Role,
-    Saying,
     Stop,
     Stopped,
     StopReason,
 )
-from ivypy.protocol.states import ANSWERS, MAY_COMMAND, NEXT, State, after, check_answer
+from ivypy.protocol.states import ANSWERS, MAY_COMMAND, NEXT, State, check_answer, state_after
 
 
 def hello(role: Role) -> Hello:
@@ -34,7 +34,7 @@ STOPPED = Stopped(StopReason.COMMANDED, 0, 0, 0, 0, 0, 0)
 
 def test_a_step_from_hello_to_idle_again() -> None:
     state = State.CONNECTING
-    said: list[tuple[Saying, State]] = [
+    said: list[tuple[HostMessage, State]] = [
         (hello(Role.SLAVE), State.IDLE),
         (Ok(1, 0), State.IDLE),
         (Ready(2), State.RUNNING),
@@ -43,12 +43,12 @@ def test_a_step_from_hello_to_idle_again() -> None:
         (STOPPED, State.IDLE),
     ]
     for saying, expected in said:
-        state = after(state, saying)
+        state = state_after(state, saying)
         assert state is expected
 
 
 def test_a_connector_reports() -> None:
-    assert after(State.CONNECTING, hello(Role.CONNECTOR)) is State.REPORTING
+    assert state_after(State.CONNECTING, hello(Role.CONNECTOR)) is State.REPORTING
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_a_connector_reports() -> None:
         (State.GONE, Ok(1, 0)),
     ],
 )
-def test_what_is_out_of_turn_names_saying_and_state(state: State, saying: Saying) -> None:
-    with pytest.raises(ProtocolError, match=f"was said in state {state}"):
-        after(state, saying)
+def test_what_is_out_of_turn_names_saying_and_state(state: State, saying: HostMessage) -> None:
+    with pytest.raises(ProtocolError, match=f"was sent in state {state}"):
+        state_after(state, saying)
 
 
 def test_the_tables_know_every_state_and_message() -> None:
     assert NEXT.keys() == MAY_COMMAND.keys() == set(State)
-    assert {saying for row in NEXT.values() for saying in row} == set(SAYINGS)
+    assert {saying for row in NEXT.values() for saying in row} == set(HOST_MESSAGES)
     assert {command for row in MAY_COMMAND.values() for command in row} == set(COMMANDS)
     assert ANSWERS.keys() == set(COMMANDS)
 

@@ -87,16 +87,16 @@ def test_what_comes_into_use_is_refused_before_the_next_step(
     with contextlib.ExitStack() as outer:
         path = str(file) if lun == "file" else outer.enter_context(loop_device(shm, 8 * MiB))
         slave.create(path, WRITE, consent=True)
-        slave.do(m.LookAgain)
+        slave.do(m.ReinspectLuns)
         step(slave)
-        slave.do(m.LookAgain)  # what we wrote ourselves is no reason
+        slave.do(m.ReinspectLuns)  # what we wrote ourselves is no reason
         with contextlib.ExitStack() as undo:
             said = use(kind, path, shm, undo)
-            refused = slave.refused(m.LookAgain)
+            refused = slave.refused(m.ReinspectLuns)
         assert [what for what, _ in refused] == [path] * len(refused)
         assert any(reason.startswith(f"it must not be written any more: {said}") for _, reason in refused), refused
         if kind in ("a loop device", "it is open for writing"):
-            slave.do(m.LookAgain)  # it is free again
+            slave.do(m.ReinspectLuns)  # it is free again
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_what_is_changed_by_others_is_refused_before_the_next_step(
             os.truncate(file, 0)
         case _:
             os.link(file, file.with_name("other"))
-    refused = slave.refused(m.LookAgain)
+    refused = slave.refused(m.ReinspectLuns)
     assert any(said in reason for _, reason in refused), refused
 
 
 def test_what_is_only_read_is_looked_at_no_more(slave: Client, file: Path) -> None:
     slave.create(file, Parameters(fraction_read=1.0))
     with loop_over(file):
-        slave.do(m.LookAgain)
+        slave.do(m.ReinspectLuns)
 
 
 PLAN = """\

@@ -16,7 +16,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.consent import Target, check, overwritten, token
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
-from ivypy.protocol.messages import CreateFiles, CreateWorkloads, ListLuns, LookAtLuns, word
+from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
 from ivypy.slave.bounded_calls import silent as silence
 from tests.support.simulated.loop import simulate
@@ -125,7 +125,7 @@ class Growing(SimulatedSlave):
         self._when, self._more = when, more
 
     def _obey(self, command: Any) -> None:
-        if word(type(command)) == self._when:
+        if wire_name(type(command)) == self._when:
             self.luns += tuple(self._more)
         super()._obey(command)
 
@@ -155,15 +155,15 @@ def run_on(slave: SimulatedSlave, folder: Path, more: str = "", agreed: Sequence
 
 
 @pytest.mark.parametrize("more", ["", CREATE])
-@pytest.mark.parametrize("when", ["look_at_luns", "create_files", "create_workloads"])
+@pytest.mark.parametrize("when", ["inspect_luns", "create_files", "create_workloads"])
 def test_what_appears_after_it_was_listed_is_not_written(when: str, more: str, tmp_path: Path) -> None:
     slave = Growing(when, LATER)
     run_on(slave, tmp_path, more)
     created = {f"/t/{i}.dat" for i in range(2)} if more else set()
     assert writes(slave).keys() == {lun.path for lun in AGREED} | created
     assert all(writes(slave)[lun.path] == known(lun).identity for lun in AGREED)
-    asked = [type(heard) for heard in slave.heard if isinstance(heard, ListLuns | LookAtLuns | CreateFiles)]
-    assert asked == [ListLuns, LookAtLuns, *([CreateFiles] if more else [])], "nothing is discovered twice"
+    asked = [type(heard) for heard in slave.heard if isinstance(heard, ListLuns | InspectLuns | CreateFiles)]
+    assert asked == [ListLuns, InspectLuns, *([CreateFiles] if more else [])], "nothing is discovered twice"
 
 
 class Keeping(SimulatedSlave):
@@ -175,7 +175,7 @@ class Keeping(SimulatedSlave):
             self.used = command.used
 
     def _say_luns(self, re: int, luns: Sequence[Lun]) -> None:
-        if isinstance(self.heard[-1], LookAtLuns):
+        if isinstance(self.heard[-1], InspectLuns):
             luns = [*luns, replace(known(KEPT[0]), ours=True), known(KEPT[1])]
         super()._say_luns(re, luns)
 

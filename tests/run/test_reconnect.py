@@ -145,7 +145,7 @@ def test_not_all_hosts_may_be_missed() -> None:
         read(MAY_MISS.replace("may_miss: 1", "may_miss: 3"), "sim.yaml", {})
 
 
-@pytest.mark.parametrize("never", ["prepare", "list_luns", "look_at_luns", "create_files", "create_workloads"])
+@pytest.mark.parametrize("never", ["prepare", "list_luns", "inspect_luns", "create_files", "create_workloads"])
 def test_a_host_that_lives_and_does_not_answer_costs_itself_in_minutes(tmp_path: Path, never: str) -> None:
     outcome = run(tmp_path, MAY_MISS, Lab(**slaves(c=Faults(mute={never}))))
     assert outcome.code is ExitCode.PARTIAL

@@ -20,7 +20,7 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Identity, Lun
 from tests.support.real_runs import presence
@@ -366,12 +366,12 @@ def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_
 
 def test_a_host_whose_luns_came_into_use_between_steps_is_lost_with_the_reason(tmp_path: Path) -> None:
     """What is made anew is judged as it is created, so that nothing is looked at again before the first step."""
-    outcome = run(tmp_path, TWO.replace("LEASE", "4s"), b=Faults(refuse={"look_again": "it is mounted at /data"}))
+    outcome = run(tmp_path, TWO.replace("LEASE", "4s"), b=Faults(refuse={"reinspect_luns": "it is mounted at /data"}))
     assert outcome.code is ExitCode.PARTIAL
     verdicts = {(row["name"], row["host"]): row["verdict"] for row in outcome.rows("summary.host.csv")}
     assert verdicts == {(name, host): "valid" for name in ("one", "two") for host in "abc"} | {("two", "b"): "partial"}
     (lost,) = [row for row in outcome.rows("events.csv") if row["kind"] == "lost"]
-    assert (lost["host"], lost["step"], lost["text"]) == ("b", "1", "look_again: it is mounted at /data")
+    assert (lost["host"], lost["step"], lost["text"]) == ("b", "1", "reinspect_luns: it is mounted at /data")
 
 
 def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -> None:
@@ -578,7 +578,7 @@ def test_a_host_of_another_version_is_refused(tmp_path: Path, protocol: int, ver
     old = m.Hello(
         m.Role.SLAVE, protocol, version, "", "a", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536,
     )  # fmt: skip
-    lab = Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=line(old)))})
+    lab = Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=encode_line(old)))})
     with pytest.raises(HostsError, match=says):
         run(tmp_path, lab=lab)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ivypy.protocol.lines import line, message
+from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Refused
 from ivypy.protocol.payload import Lun, Notice, NoticeKind, Refusal
 from ivypy.slave import block_devices, discovery, udev
@@ -349,4 +349,4 @@ def test_a_file_whose_name_cannot_be_said_is_refused(tmp_path: Path) -> None:
     assert [refusal.reason for refusal in refusals] == [
         "its name is no UTF-8, or has control characters in it: rename it"
     ] * 2
-    assert message(line(Refused(1, tuple(refusals))))
+    assert decode_line(encode_line(Refused(1, tuple(refusals))))

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.command_server import Exit, Slave
@@ -39,7 +39,7 @@ class Conversation:
 
     def _read(self) -> None:
         for found in self._reader.feed(os.read(self._from_slave, 1 << 20)):
-            self._said.put_nowait(message(found))
+            self._said.put_nowait(decode_line(found))
 
     async def close(self) -> None:
         self.slave.end(Exit.TOLD, "")
@@ -50,7 +50,7 @@ class Conversation:
 
     def send(self, kind: type[m.Command], **fields: Any) -> int:
         self._ids += 1
-        os.write(self._to_slave, line(kind(id=self._ids, **fields)))
+        os.write(self._to_slave, encode_line(kind(id=self._ids, **fields)))
         return self._ids
 
     async def hear(self) -> m.Message:
@@ -189,7 +189,7 @@ async def test_a_late_thread_is_named_and_its_numbers_come_later(talk: Conversat
     talk.engine.spoke()
     result = await talk.hear()
     assert isinstance(result, m.Result)
-    assert (result.missing, result.faults) == ((), (m.Fault(0, errno.EIO, 7), m.Fault(0, 0, 2)))
+    assert (result.missing, result.faults) == ((), (m.IoFault(0, errno.EIO, 7), m.IoFault(0, 0, 2)))
 
 
 async def test_results_wait_in_the_engine_while_two_wait_in_the_pipe(talk: Conversation, file: Path) -> None:
@@ -349,13 +349,13 @@ async def test_a_lease_that_ran_out_in_a_step_is_not_renewed_and_one_between_ste
     assert driving is not None
     driving._lease_until_ns = talk.engine.lease_ns = now_ns() - 1
     before = talk.engine.lease_ns
-    await talk.ask(m.ClockProbe, heard_ns=now_ns())
+    await talk.ask(m.ClockProbe, newest_stamp_ns=now_ns())
     assert talk.engine.lease_ns == before
     talk.engine.ends.append(ended("lease"))
     talk.engine.spoke()
     assert isinstance(await talk.hear(), m.Stopped)
     heard = now_ns()
-    assert isinstance(await talk.ask(m.ClockProbe, heard_ns=heard), m.ClockReading)
+    assert isinstance(await talk.ask(m.ClockProbe, newest_stamp_ns=heard), m.ClockReading)
     assert talk.engine.lease_ns == heard + 10**11
 
 
@@ -366,7 +366,7 @@ async def test_the_lease_runs_from_what_a_probe_proves_and_never_backwards(talk:
         before = now_ns()
         command = m.Continue if proves else m.ClockProbe
         more = {"subinterval": 2, "boundary_ns": before + 10**9} if proves else {}
-        await talk.ask(command, heard_ns=heard, **more)
+        await talk.ask(command, newest_stamp_ns=heard, **more)
         if heard == 1 << 62:  # a stamp of the future proves no more than now
             assert before + 10**11 <= talk.engine.lease_ns <= now_ns() + 10**11
             talk.slave._driving._lease_until_ns = talk.engine.lease_ns = begun  # type: ignore[union-attr]

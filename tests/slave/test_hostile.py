@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import pytest
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, Consent
 from ivypy.protocol.states import State, check_answer
@@ -37,7 +37,7 @@ TEXTS = [
     "%s*[!",
 ]
 KINDS: list[type[m.Command]] = [kind for kind in m.COMMANDS if kind not in (m.Die, m.MeasureClock, m.Config, m.Gather)]
-SLOW = (m.ListLuns, m.LookAtLuns, m.CreateFiles)  # they look around on the machine
+SLOW = (m.ListLuns, m.InspectLuns, m.CreateFiles)  # they look around on the machine
 STEERING = (m.Continue, m.Cooldown, m.Stop, m.Halt)
 INSTANCES = 3
 PATIENCE_S = 60.0  # for all answers, on a machine with other work
@@ -109,7 +109,7 @@ SANE: dict[str, Callable[[Controller], Any]] = {
     "backend": lambda c: "null",
     "threads": lambda c: c.random.choice([1, 2]),
     "lease_ns": lambda c: 5 * 10**9,
-    "heard_ns": lambda c: now_ns(),
+    "newest_stamp_ns": lambda c: now_ns(),
     "cpus": lambda c: (),
     "lun": lambda c: c.random.choice(c.luns),
     "number": lambda c: c.random.randrange(INSTANCES - 1, 2 * INSTANCES),
@@ -143,7 +143,7 @@ def conversation(slave: Client, controller: Controller, first: int, commands: in
     asked, taken = dict[int, m.Command](), 0
     for number in range(first, first + commands):
         asked[number] = command = controller.command(number, slave.state)
-        slave.tell(line(command))
+        slave.tell(encode_line(command))
         if controller.random.random() < 0.3:
             slave.ask(m.ClockProbe)
             time.sleep(controller.random.choice([0, 0, 0, 0.03]))  # for a subinterval, where one runs

@@ -11,7 +11,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.errors import ProtocolError
-from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
 from ivypy.slave import link as link_module
@@ -38,18 +38,18 @@ class Ear:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     error: ProtocolError | None = None
 
-    def heard(self, command: m.Command, received_ns: int) -> None:
+    def on_command(self, command: m.Command, received_ns: int) -> None:
         assert received_ns > 0
         self.commands.append(command)
         self.spoken_to.set()
 
-    def drained(self) -> None:
+    def on_drained(self) -> None:
         self.drained_once.set()
 
-    def closed(self) -> None:
+    def on_closed(self) -> None:
         self.ended.set()
 
-    def garbled(self, error: ProtocolError) -> None:
+    def on_protocol_error(self, error: ProtocolError) -> None:
         self.error = error
         self.ended.set()
 
@@ -71,7 +71,7 @@ class Wire:
         """The next so many messages."""
         reader, found = LineReader(), list[m.Message]()
         while len(found) < count:
-            found += [message(data) for data in reader.feed(await self.take(1 << 20))]
+            found += [decode_line(data) for data in reader.feed(await self.take(1 << 20))]
         return found
 
 
@@ -94,7 +94,7 @@ COMMANDS: list[m.Command] = [m.ClockProbe(1), m.ListLuns(2, True, ("/a/*",)), m.
 
 @pytest.mark.parametrize("step", [1, 7, 1 << 16])
 async def test_commands_arrive_however_they_are_cut(wire: Wire, step: int) -> None:
-    data = b"".join(line(command) for command in COMMANDS)
+    data = b"".join(encode_line(command) for command in COMMANDS)
     for i in range(0, len(data), step):
         wire.tell(data[i : i + step])
         await asyncio.sleep(0)
@@ -109,13 +109,13 @@ async def test_commands_arrive_however_they_are_cut(wire: Wire, step: int) -> No
     [
         (b"GET / HTTP/1.1\n", "a line is not JSON"),
         (b'{"type":"attack","id":1}\n', "unknown message 'attack'"),
-        (line(m.Ok(1, 2)), "'ok' is no command"),
-        (line(m.ClockProbe(1))[:-5], "the stream ended inside a line"),
+        (encode_line(m.Ok(1, 2)), "'ok' is no command"),
+        (encode_line(m.ClockProbe(1))[:-5], "the stream ended inside a line"),
         (b'{"type":"die"}\n', "die: missing ['id']"),
     ],
 )
 async def test_rubbish_is_named_and_ends_listening(wire: Wire, data: bytes, said: str) -> None:
-    wire.tell(line(COMMANDS[0]) + data)
+    wire.tell(encode_line(COMMANDS[0]) + data)
     os.close(wire.to_link)
     await wire.ear.ended.wait()
     assert said in str(wire.ear.error)
@@ -123,25 +123,25 @@ async def test_rubbish_is_named_and_ends_listening(wire: Wire, data: bytes, said
 
 
 async def test_what_was_said_decides_the_state(wire: Wire) -> None:
-    with pytest.raises(ProtocolError, match="'ready' was said in state connecting"):
-        wire.link.say(m.Ready(1))
+    with pytest.raises(ProtocolError, match="'ready' was sent in state connecting"):
+        wire.link.send(m.Ready(1))
     running(wire.link)
-    wire.link.say(m.Stopped(m.StopReason.LEASE, 0, 0, 0, 0, 0, 0))
+    wire.link.send(m.Stopped(m.StopReason.LEASE, 0, 0, 0, 0, 0, 0))
     assert wire.link.state is State.IDLE
 
 
 def running(link: Link) -> None:
     hello = m.Hello(m.Role.SLAVE, 1, "0", "", "h", 1, "3", "6", "g", "x", (0,), "tsc", (), 0)
     for saying in (hello, m.Ready(1)):
-        link.say(saying)
+        link.send(saying)
     assert link.state is State.RUNNING
 
 
 async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> None:
     running(wire.link)
     for i in range(4):
-        wire.link.say(RESULT)
-        wire.link.say(notice(str(i)))
+        wire.link.send(RESULT)
+        wire.link.send(notice(str(i)))
     assert wire.link.results_held == 4
     found = await wire.hear(10)
     assert [type(saying).__name__ for saying in found[2:]] == ["Result", "Notice"] * 4
@@ -154,12 +154,12 @@ async def test_a_late_saying_is_made_when_its_turn_comes(wire: Wire) -> None:
     running(wire.link)
     made: list[bool] = []
 
-    def reading() -> m.Saying:
+    def reading() -> m.HostMessage:
         made.append(True)
         return m.ClockReading(9, 1, 2)
 
-    wire.link.say(RESULT)
-    wire.link.say_late(reading)
+    wire.link.send(RESULT)
+    wire.link.send_stamped(reading)
     assert made == []
     assert (await wire.hear(4))[-1] == m.ClockReading(9, 1, 2)
     assert made == [True]
@@ -170,11 +170,11 @@ async def test_against_one_who_asks_and_never_listens_reading_pauses(
 ) -> None:
     monkeypatch.setattr(link_module, "MOST_HELD", 200_000)
     running(wire.link)
-    wire.link.say(RESULT)
-    wire.tell(line(COMMANDS[0]))
+    wire.link.send(RESULT)
+    wire.tell(encode_line(COMMANDS[0]))
     await wire.ear.spoken_to.wait()
     wire.ear.spoken_to.clear()
-    wire.tell(line(COMMANDS[1]))
+    wire.tell(encode_line(COMMANDS[1]))
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(wire.ear.spoken_to.wait(), 0.05)
     await wire.hear(3)
@@ -185,7 +185,7 @@ async def test_against_one_who_asks_and_never_listens_reading_pauses(
 async def test_a_far_end_that_is_gone_ends_it(wire: Wire) -> None:
     running(wire.link)
     os.close(wire.from_link)
-    wire.link.say(notice("nobody reads"))
+    wire.link.send(notice("nobody reads"))
     await wire.ear.ended.wait()
     assert wire.ear.error is None
 
@@ -193,13 +193,13 @@ async def test_a_far_end_that_is_gone_ends_it(wire: Wire) -> None:
 async def test_last_words_are_written_without_the_loop_and_without_end(wire: Wire) -> None:
     running(wire.link)
     fcntl.fcntl(wire.from_link, fcntl.F_SETPIPE_SZ, 1 << 16)
-    wire.link.say(RESULT)
-    wire.link.say(notice("last"))
+    wire.link.send(RESULT)
+    wire.link.send(notice("last"))
     wire.link.flush(0.01)  # nobody reads
     assert wire.link.results_held == 1
     taking = asyncio.get_running_loop().run_in_executor(None, taken, wire.from_link, b'"last"}\n')
     wire.link.flush(10.0)
-    assert (await taking).endswith(line(notice("last")))
+    assert (await taking).endswith(encode_line(notice("last")))
 
 
 def taken(fd: int, until: bytes) -> bytes:

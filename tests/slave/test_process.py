@@ -16,7 +16,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Array, ArrayType, FileToCreate, Notice, NoticeKind, Setting
 from ivypy.slave.engine._engine import now_ns
@@ -427,7 +427,7 @@ def test_more_luns_than_a_message_holds_come_in_several(tmp_path: Path) -> None:
     ("rubbish", "said"),
     [
         (b"hello?\n", "a line is not JSON"),
-        (line(m.Ok(1, 2)), "'ok' is no command"),
+        (encode_line(m.Ok(1, 2)), "'ok' is no command"),
         (b'{"type":"go","id":1}\n', "missing"),
     ],
 )
@@ -500,7 +500,7 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
         slave.until(m.Stopped)
         results = [said for said in slave.all if isinstance(said, m.Result)]
         overruns = [array("q", r.threads.data)[ThreadCount.OVERRUNS] for r in results]
-        assert sum(overruns) > 0, f"{len(results)} results, {sum(len(line(r)) for r in results)} bytes"
+        assert sum(overruns) > 0, f"{len(results)} results, {sum(len(encode_line(r)) for r in results)} bytes"
         ends = [r.start_ns + r.length_ns for r in results]
         assert [r.start_ns for r in results] == [start, *ends[:-1]], "every instant is in one result"
         due = sum(row[Count.DUE] for r in results for row in counts(r))
@@ -578,5 +578,5 @@ def test_it_says_that_its_work_gets_on(tmp_path: Path) -> None:
         slave.make_file(tmp_path / "lun")
         made = done(slave)
         assert made > before
-        slave.do(m.LookAtLuns, paths=(str(tmp_path / "lun"),), create=())
+        slave.do(m.InspectLuns, paths=(str(tmp_path / "lun"),), create=())
         assert done(slave) > made

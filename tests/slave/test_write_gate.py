@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.lines import line
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.messages import Luns
 from ivypy.slave import block_devices
 from ivypy.slave.discovery import looked_at
@@ -229,7 +229,7 @@ def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
     with mounted(loop, shm / f"a{odd}b") as point:
         shown = os.fsencode(point).decode("utf-8", "backslashreplace")
         assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
-        assert line(Luns(1, tuple(looked_at([loop])[0]))), "it can be told"
+        assert encode_line(Luns(1, tuple(looked_at([loop])[0]))), "it can be told"
 
 
 @needs_loops

@@ -7,7 +7,7 @@ import numpy as np
 
 from ivypy.protocol.counters import SERIES, Count, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from ivypy.protocol.messages import Fault, Result
+from ivypy.protocol.messages import IoFault, Result
 from ivypy.protocol.payload import Array, ArrayType
 
 # (class, series) -> latencies in ns, each of an I/O of `blocksize` bytes
@@ -74,5 +74,5 @@ def result(data: HostData, subinterval: int = 0, length_ns: int = 5 * 10**9, **c
     return Result(**(fields | changes))  # type: ignore[arg-type]
 
 
-def fault(number: int, errno: int, count: int) -> Fault:
-    return Fault(number, errno, count)
+def fault(number: int, errno: int, count: int) -> IoFault:
+    return IoFault(number, errno, count)

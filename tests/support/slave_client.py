@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, Consent, FileToCreate, WorkloadToCreate
-from ivypy.protocol.states import State, after, check_answer
+from ivypy.protocol.states import State, check_answer, state_after
 from ivypy.slave.engine._engine import now_ns
 
 WAIT_S = 30.0  # for anything; a slave that says nothing for so long has a fault
-Said = TypeVar("Said", bound=m.Saying)
+Said = TypeVar("Said", bound=m.HostMessage)
 
 
 class Gone(Exception):
@@ -47,12 +47,12 @@ class Client:
         assert self.process.stdout is not None
         self._in, self._out = self.process.stdin, self.process.stdout
         self._reader = LineReader()
-        self._heard: list[m.Saying] = []  # not yet taken
+        self._heard: list[m.HostMessage] = []  # not yet taken
         self._ids = itertools.count(1)
         self.lease_s = lease_s
-        self.heard_ns = 0  # the slave's newest stamp
+        self.newest_stamp_ns = 0  # the slave's newest stamp
         self.state = State.CONNECTING
-        self.all: list[m.Saying] = []  # everything it ever said
+        self.all: list[m.HostMessage] = []  # everything it ever said
 
     def __enter__(self) -> Self:
         return self
@@ -80,9 +80,9 @@ class Client:
 
     def send(self, kind: type[m.Command], **fields: Any) -> m.Command:
         if kind in (m.ClockProbe, m.Continue):
-            fields = {"heard_ns": self.heard_ns} | fields
+            fields = {"newest_stamp_ns": self.newest_stamp_ns} | fields
         command = kind(id=next(self._ids), **fields)
-        self.tell(line(command))
+        self.tell(encode_line(command))
         return command
 
     def end_input(self) -> None:
@@ -90,7 +90,7 @@ class Client:
 
     # Hearing.
 
-    def hear(self, timeout_s: float = WAIT_S) -> m.Saying:
+    def hear(self, timeout_s: float = WAIT_S) -> m.HostMessage:
         """The next thing it says. Raises Gone at its end, TimeoutError if it says nothing."""
         deadline = time.monotonic() + timeout_s
         while not self._heard:
@@ -102,13 +102,13 @@ class Client:
                 self._reader.close()
                 raise Gone(self.errors)
             for found in self._reader.feed(data):
-                saying = message(found)
-                assert isinstance(saying, m.SAYINGS)
-                self.state = after(self.state, saying)
+                saying = decode_line(found)
+                assert isinstance(saying, m.HOST_MESSAGES)
+                self.state = state_after(self.state, saying)
                 self.all.append(saying)
                 match saying:
                     case m.ClockReading(sent_ns=stamp) | m.Result(collected_ns=stamp) | m.Ok(effective_ns=stamp):
-                        self.heard_ns = stamp
+                        self.newest_stamp_ns = stamp
                 self._heard.append(saying)
         return self._heard.pop(0)
 
@@ -118,11 +118,11 @@ class Client:
             pass
         return saying
 
-    def ask(self, kind: type[m.Command], **fields: Any) -> m.Saying:
+    def ask(self, kind: type[m.Command], **fields: Any) -> m.HostMessage:
         """The last saying of the answer; what comes unasked meanwhile stays to be heard."""
         return self.answer(self.send(kind, **fields))
 
-    def answer(self, command: m.Command) -> m.Saying:
+    def answer(self, command: m.Command) -> m.HostMessage:
         others = []
         try:
             while True:
@@ -134,7 +134,7 @@ class Client:
         finally:
             self._heard[:0] = others
 
-    def do(self, kind: type[m.Command], **fields: Any) -> m.Saying:
+    def do(self, kind: type[m.Command], **fields: Any) -> m.HostMessage:
         """`ask` what must not be refused."""
         answer = self.ask(kind, **fields)
         assert not isinstance(answer, m.Refused), answer
@@ -159,7 +159,7 @@ class Client:
 
     def agreed(self, lun: Path | str) -> Consent:
         """Consent to all of a LUN as it is now."""
-        answer = self.send(m.LookAtLuns, paths=(str(lun),), create=())
+        answer = self.send(m.InspectLuns, paths=(str(lun),), create=())
         self.answer(answer)
         (found,) = [one for said in self.all if isinstance(said, m.Luns) and said.re == answer.id for one in said.luns]
         assert found.identity is not None
@@ -176,7 +176,7 @@ class Client:
             ),
         )
 
-    def go(self, *numbers: int, length_s: float = 0.25, ahead_s: float = 0.1) -> m.Saying:
+    def go(self, *numbers: int, length_s: float = 0.25, ahead_s: float = 0.1) -> m.HostMessage:
         return self.do(
             m.Go,
             start_ns=now_ns() + int(ahead_s * 1e9),

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ....protocol.geometry import misfits
+from ....protocol.geometry import geometry_faults
 from ....protocol.parameters import MAX
 from ...control.check import faults as control_faults
 from ...text.relative import NO_STEP_YET, OfStep
@@ -84,7 +84,7 @@ def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults
             continue
         for i, file in enumerate(luns.create):
             parameters = workload.parameters.absolute(file.size, MAX)
-            for parameter, text in misfits(parameters, file.path, "file", file.size, LEAST_BLOCK):
+            for parameter, text in geometry_faults(parameters, file.path, "file", file.size, LEAST_BLOCK):
                 about_range = parameter == "range"
                 place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
                 if not faults.told(place):

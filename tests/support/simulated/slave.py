@@ -17,10 +17,10 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import bucket_of
-from ivypy.protocol.lines import LineReader, line, message
+from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Array, ArrayType, Attribute, Identity, Lun, Refusal, WorkloadToCreate
-from ivypy.protocol.states import State, after, may_command
+from ivypy.protocol.states import State, may_command, state_after
 
 Service = Callable[[float, Parameters], tuple[float, int]]
 
@@ -152,7 +152,7 @@ class SimulatedSlave:
                 for found in reader.feed(data):
                     if self.state is State.GONE:
                         break
-                    heard = message(found)
+                    heard = decode_line(found)
                     self.heard.append(heard)
                     self._obey(heard)
         finally:
@@ -164,8 +164,8 @@ class SimulatedSlave:
     def _say(self, saying: Any) -> None:
         if self._silent:
             return
-        self.state = after(self.state, saying)
-        self.pipe.say(line(saying))
+        self.state = state_after(self.state, saying)
+        self.pipe.say(encode_line(saying))
 
     def _say_after(self, seconds: float, saying: Any) -> None:
         if seconds:
@@ -174,7 +174,7 @@ class SimulatedSlave:
             self._say(saying)
 
     def _obey(self, command: Any) -> None:
-        kind = m.word(type(command))
+        kind = m.wire_name(type(command))
         if kind in self.faults.mute:
             return
         if not may_command(self.state, command):
@@ -193,7 +193,7 @@ class SimulatedSlave:
                 self._say(m.Refused(command.id, refusals))
             case m.ListLuns():
                 self._say_luns(command.id, [replace(lun, identity=None) for lun in self.luns])
-            case m.LookAtLuns():
+            case m.InspectLuns():
                 self._say_luns(command.id, [known(lun, self.name) for lun in self.luns if lun.path in command.paths])
             case m.CreateFiles():
                 paths = [(f.path.replace("{}", str(i)), f.size) for f in command.files for i in range(f.count)]
@@ -214,7 +214,7 @@ class SimulatedSlave:
                 for number in command.numbers:
                     del self.workloads[number], self.parameters[number]
                 self._say(m.Ok(command.id, self.now_ns()))
-            case m.LookAgain():
+            case m.ReinspectLuns():
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.ClockProbe():
                 now = self.now_ns()
@@ -245,7 +245,7 @@ class SimulatedSlave:
                 raise ProtocolError(f"unexpected {command}")
 
     def _renew_lease(self, command: m.ClockProbe | m.Continue) -> None:
-        proven_ns = min(command.heard_ns, self.now_ns()) + self._lease_ns
+        proven_ns = min(command.newest_stamp_ns, self.now_ns()) + self._lease_ns
         self._lease_until_ns = max(self._lease_until_ns, proven_ns)
 
     def _say_luns(self, re: int, luns: Sequence[Lun]) -> None:
@@ -329,7 +329,7 @@ class SimulatedSlave:
         last |= k == self.faults.says_last_at
         result = self.result(k, start, end, last, order, classes)
         if k == self.faults.half_line_at:
-            self.pipe.say(line(result)[:500])
+            self.pipe.say(encode_line(result)[:500])
             self.pipe.say(b"")
             self._silent = True
             return
@@ -404,7 +404,7 @@ class SimulatedSlave:
             k, start, round((end - start) * self.faults.length), last, self.now_ns(), (12.5, 3.0),
             packed(ArrayType.I64, counts), packed(ArrayType.U64, moments), packed(ArrayType.U32, spans),
             packed(ArrayType.U64, buckets), packed(ArrayType.I64, threads),
-            tuple(m.Fault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
+            tuple(m.IoFault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
         )  # fmt: skip
 
 
