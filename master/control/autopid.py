@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ..stats.histograms import fewest_ios
+from ..stats.metric_sample import MetricSample, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
-from .focus import Focus, Sample, value_of
+from .focus import Focus
 from .observation import Observation
 from .pid import COLUMNS, Loop, Pid, PidEvent, PidRules, Range, loop_in
 from .steer import Orders
@@ -155,7 +156,7 @@ class AutoPid:
         return done / sum(one.length_s for one in seen)
 
     def _row(self, interval: Observation, name: str) -> ControlRow:
-        value = value_of([interval.samples[self.focus].get(name, Sample(0, 0))], self.focus.fraction)
+        value = value_of([interval.samples[self.focus].get(name, MetricSample(0, 0))], self.focus.fraction)
         load = interval.loads[self.focus.rollup][name]
         cells: dict[str, Cell] = {
             **dict.fromkeys(COLUMNS),

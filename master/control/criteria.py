@@ -11,8 +11,8 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 
-from ..stats.autocorrelation import FLOATS, autocorrelation_time
-from ..stats.confidence import t_quantile
+from ..stats.confidence import autocorrelation_time, t_quantile
+from ..stats.histograms import Floats
 from ..stats.trend import line
 from ..text.metric_amounts import amount_in_words
 from .choices import FIO, Rule
@@ -108,7 +108,7 @@ def criterion_named(
     return Criterion(rule, focus_on(metric, rollup), window, limit, relative)
 
 
-def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOATS) -> Score:
+def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floats) -> Score:
     """Score the last `criterion.window` of the values; earlier ones serve only the drift.
 
     `times_s` are the middles of the subintervals. There must be at least `criterion.window` values, none blank; with
@@ -134,7 +134,7 @@ def score(criterion: Criterion, times_s: FLOATS, lengths_s: FLOATS, values: FLOA
     return Score(value, attained and drift <= allowed, mean, deviation, slope, drift)
 
 
-def drift_bound(times_s: FLOATS, values: FLOATS) -> float:
+def drift_bound(times_s: Floats, values: Floats) -> float:
     """What the slope per second of the values stays below with 99.9 % probability, in size; infinite for too few."""
     if len(values) < FEWEST_FOR_DRIFT:
         return inf
@@ -143,7 +143,7 @@ def drift_bound(times_s: FLOATS, values: FLOATS) -> float:
     return abs(found.slope) + t_quantile(DRIFT_PROBABILITY, len(values) - 2) * error
 
 
-def _snia(lengths: FLOATS, values: FLOATS, mean: float, deviation: float, slope: float) -> Score:
+def _snia(lengths: Floats, values: Floats, mean: float, deviation: float, slope: float) -> Score:
     """SNIA's PTS: over five rounds, excursion at most 20 % of the mean and the line's rise at most 10 %.
 
     Its value is the excursion in percent of its limit's 20, or the rise's share of 10 where that is larger, so that

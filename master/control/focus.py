@@ -1,18 +1,9 @@
-"""A focus: which metric of which rollup type a judge or a controller looks at, and the data behind its values.
+"""A focus: the metric, and the rollup type, that control looks at."""
 
-Rule: a window's value is computed from the window's sums (a ratio of sums, or the percentile of the merged
-histogram), never as a mean of the subintervals' values.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import isnan
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..stats.histograms import FEWEST_BEYOND, NS_PER_US, fewest_ios, percentile
+from ..stats.histograms import FEWEST_BEYOND, fewest_ios
+from ..stats.metric_sample import MetricSample, ios
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,61 +18,13 @@ class Focus:
         return f"{self.metric} per {self.rollup}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sample:
-    """One rollup instance's metric in one subinterval, as sums that merge by addition: value = amount / per.
-
-    A rate (IOPS, MiB/s) has its total as `amount` and seconds as `per`; a mean has the sum of what was measured and
-    the number of I/Os; a percentage of time has busy seconds x 100 and seconds. A percentile has `counts`, and
-    `amount` and `per` are 0; it is in microseconds.
-    """
-
-    amount: float
-    per: float
-    counts: NDArray[np.unsignedinteger] | None = None  # I/Os per bucket of protocol/histogram.py, from `low` on
-    low: int = 0
-    least: int = 0  # the shortest and the longest of these I/Os, ns
-    most: int = 2**64 - 1
-    alone: float | None = None  # the value of this sample, where amount / per would round it anew
-
-
-def merged(one: Sample, other: Sample) -> Sample:
-    """Both as one."""
-    amount, per = one.amount + other.amount, one.per + other.per
-    if one.counts is None or other.counts is None:
-        held = other if one.counts is None else one
-        return Sample(amount, per, held.counts, held.low, held.least, held.most)
-    low = min(one.low, other.low)
-    counts = np.zeros(max(one.low + len(one.counts), other.low + len(other.counts)) - low, dtype=np.uint64)
-    for sample in (one, other):
-        assert sample.counts is not None
-        counts[sample.low - low : sample.low - low + len(sample.counts)] += sample.counts.astype(np.uint64)
-    return Sample(amount, per, counts, low, min(one.least, other.least), max(one.most, other.most))
-
-
-def value_of(samples: Sequence[Sample], fraction: float | None = None) -> float | None:
-    """The metric over all of `samples`, in its own unit; None where it is blank: no I/O, or insufficient samples."""
-    if not samples:
-        return None
-    if fraction is None:
-        if len(samples) == 1 and samples[0].alone is not None:
-            return samples[0].alone
-        per = sum(sample.per for sample in samples)
-        return sum(sample.amount for sample in samples) / per if per > 0 else None
-    total = reduce(merged, samples)
-    if total.counts is None:
-        return None
-    found = percentile(total.counts, total.low, total.least, total.most, fraction) / NS_PER_US
-    return None if isnan(found) else found
-
-
 def blank_window(focus: Focus, instance: str) -> str:
     """That a window has no value, and why, for people."""
     why = "none was seen" if focus.fraction is None else f"fewer than {FEWEST_BEYOND} I/Os beyond it"
     return f"{focus.metric} of {instance} is blank: {why} in the window"
 
 
-def blank_subinterval(focus: Focus, instance: str, sample: Sample) -> str:
+def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
     """That a subinterval has no value, and why, for people."""
     blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
     if focus.fraction is None or not seen:
@@ -90,8 +33,3 @@ def blank_subinterval(focus: Focus, instance: str, sample: Sample) -> str:
         f"{blank}: fewer than {FEWEST_BEYOND} I/Os beyond it in a subinterval, "
         f"{seen} of the {fewest_ios(focus.fraction)} that it needs; lengthen subinterval"
     )
-
-
-def ios(sample: Sample) -> int:
-    """I/Os in a percentile's histogram."""
-    return 0 if sample.counts is None else int(sample.counts.sum())

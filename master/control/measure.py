@@ -12,16 +12,17 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from ..stats.autocorrelation import FLOATS
+from ..stats.estimate import Estimate, estimates
+from ..stats.histograms import Floats
+from ..stats.metric_sample import MetricSample
+from ..stats.sample_matrix import SampleMatrix, matrix_of_sums, sums_of
 from ..stats.trend import trend_probabilities
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .choices import WindowChoice
 from .decision import ControlRow, Decision, Measured, interrupted, shortened
-from .estimate import Estimate, estimates
-from .focus import Focus, Sample, blank_window
+from .focus import Focus, blank_window
 from .observation import Observation, Phase
-from .sample_matrix import Columns, columns, sums_of
 from .spec import MeasureSpec
 
 FEWEST_SUBINTERVALS = 12
@@ -38,8 +39,8 @@ class WindowPart:
     number: int
     end_s: float
     length_s: float
-    samples: Mapping[str, Sample]
-    sums: FLOATS = field(init=False, compare=False)  # of the samples, made once: every window holds them again
+    samples: Mapping[str, MetricSample]
+    sums: Floats = field(init=False, compare=False)  # of the samples, made once: every window holds them again
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sums", sums_of(list(self.samples.values())))
@@ -201,22 +202,22 @@ def judge(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | Non
     return _judged(spec, parts, everything.since(start))
 
 
-def _columns(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> Columns:
+def _columns(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> SampleMatrix:
     """What the parts hold of every instance."""
     names = parts[-1].samples
     percentile = spec.focus.fraction is not None
     samples = [[part.samples[name] for part in parts] for name in names] if percentile else []
-    return columns([part.sums for part in parts], samples, spec.focus.fraction)
+    return matrix_of_sums([part.sums for part in parts], samples, spec.focus.fraction)
 
 
-def _trending(window: Columns) -> bool:
+def _trending(window: SampleMatrix) -> bool:
     """Some instance still rises or falls in the window."""
     _, series = window.influences()
     below = TREND / series.shape[1]
     return bool((trend_probabilities(series, below) < below).any())
 
 
-def _judged(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: Columns) -> WindowCheck:
+def _judged(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatrix) -> WindowCheck:
     """What a window, which ends with the last part, comes to, every instance taken together."""
     longest = spec.window is WindowChoice.LONGEST
     got = estimates(window, spec.confidence, spec.correction)

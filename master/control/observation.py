@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ..rollup.overload import Outstanding
-from .focus import Focus, Sample, value_of
+from ..stats.metric_sample import MetricSample, value_of
+from .focus import Focus
 
 
 class Phase(StrEnum):
@@ -53,7 +54,7 @@ class Observation:
     phase: Phase  # what it was announced as
     same_hosts: bool = True  # as before, at first those told to go; false also where a result is missing
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
-    samples: Mapping[Focus, Mapping[str, Sample]] = field(default_factory=dict)  # by focus and rollup instance
+    samples: Mapping[Focus, Mapping[str, MetricSample]] = field(default_factory=dict)  # by focus and rollup instance
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
 

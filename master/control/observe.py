@@ -21,7 +21,8 @@ from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
 from ..stats.histograms import NS_PER_US
-from .focus import Focus, Sample, value_of
+from ..stats.metric_sample import MetricSample, value_of
+from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
@@ -87,7 +88,7 @@ def _figures(merged: Merged) -> Figures:
 
 def observed(
     figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
-) -> tuple[dict[Focus, dict[str, Sample]], dict[str, dict[str, InstanceLoad]]]:
+) -> tuple[dict[Focus, dict[str, MetricSample]], dict[str, dict[str, InstanceLoad]]]:
     """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval.
 
     Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
@@ -107,7 +108,7 @@ def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstan
     return [instance for instance in rollups.type(kind).instances if hosts_in[instance.row]]
 
 
-def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, Sample]:
+def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, MetricSample]:
     """The focus metric of each of a rollup type's instances, by name, in one subinterval."""
     lengths = figures.merged.presence.length_s
     if focus.metric in _OVER_TIME or focus.metric.endswith(RATES):
@@ -138,25 +139,25 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
     return found
 
 
-def _over_time(value: float, length_s: float) -> Sample:
+def _over_time(value: float, length_s: float) -> MetricSample:
     if not np.isfinite(value) or not np.isfinite(length_s):
-        return Sample(0.0, 0.0)
-    return Sample(value * length_s, length_s, alone=value)
+        return MetricSample(0.0, 0.0)
+    return MetricSample(value * length_s, length_s, alone=value)
 
 
-def _mean(latency: Latency, row: int, shown: bool) -> Sample:
+def _mean(latency: Latency, row: int, shown: bool) -> MetricSample:
     count = float(latency.count[row])
     if not shown or not count:
-        return Sample(0.0, 0.0)
-    return Sample(float(latency.total_ns[row]), count * NS_PER_US)
+        return MetricSample(0.0, 0.0)
+    return MetricSample(float(latency.total_ns[row]), count * NS_PER_US)
 
 
-def _histogram(latency: Latency, row: int, shown: bool) -> Sample:
+def _histogram(latency: Latency, row: int, shown: bool) -> MetricSample:
     """The buckets that are used, copied: a long measurement keeps one a subinterval."""
     buckets = latency.buckets
     used = np.flatnonzero(buckets.counts[row])
     if not shown or len(used) == 0:
-        return Sample(0.0, 0.0)
+        return MetricSample(0.0, 0.0)
     first, last = int(used[0]), int(used[-1]) + 1
     least, most = int(latency.least_ns[row]), int(latency.most_ns[row])
-    return Sample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first, least, most)
+    return MetricSample(0.0, 0.0, buckets.counts[row, first:last].copy(), buckets.low + first, least, most)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..stats.autocorrelation import FLOATS
+from ..stats.histograms import Floats
+from ..stats.metric_sample import MetricSample
 from .choices import Rule
 from .criteria import Criterion, Score, score
-from .focus import Sample
 from .measure import WindowPart, judge
 from .spec import CONFIDENCE, MeasureSpec
 
@@ -71,7 +71,7 @@ def first_attained(
     return None
 
 
-def _by_window(criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FLOATS) -> tuple[int, Score] | None:
+def _by_window(criterion: Criterion, starts: Floats, lengths: Floats, values: Floats) -> tuple[int, Score] | None:
     """(where the window begins, its score) if the last one attains."""
     if len(values) < criterion.looks_back:
         return None
@@ -80,13 +80,13 @@ def _by_window(criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FL
 
 
 def _by_t(
-    criterion: Criterion, starts: FLOATS, lengths: FLOATS, values: FLOATS, confidence: float
+    criterion: Criterion, starts: Floats, lengths: Floats, values: Floats, confidence: float
 ) -> tuple[int, Score] | None:
     """The same by measure's rule, whose window is as long as it can be."""
     spec = MeasureSpec(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
     rows = zip(starts, lengths, values, strict=True)
     parts = tuple(
-        WindowPart(place, start + length, length, {_ONE: Sample(value * length, length)})
+        WindowPart(place, start + length, length, {_ONE: MetricSample(value * length, length)})
         for place, (start, length, value) in enumerate(rows)
     )
     found = judge(spec, parts)

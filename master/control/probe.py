@@ -13,9 +13,9 @@ from math import inf
 import numpy as np
 
 from ..rollup.overload import account, kept_up
-from .estimate import Estimate, estimates
+from ..stats.estimate import Estimate, estimates
+from ..stats.sample_matrix import matrix_of
 from .observation import Observation
-from .sample_matrix import columns_of
 from .spec import FindSpec
 
 FEWEST = 10  # subintervals before an answer
@@ -75,7 +75,7 @@ def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
 def _worst(spec: FindSpec, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:
     """The estimate of the instance that is furthest from passing, widened for how little it rests on; and its name."""
     rows = [one.samples[spec.focus] for one in seen]
-    got = estimates(columns_of(rows, spec.focus.fraction), spec.confidence)
+    got = estimates(matrix_of(rows, spec.focus.fraction), spec.confidence)
     got = replace(got, half_widths=got.half_widths * (1 + _DOUBT / got.effective))
     upper = got.values + got.half_widths
     blank = np.flatnonzero(np.isnan(upper))

@@ -12,11 +12,12 @@ from enum import StrEnum
 
 from ..rollup.overload import DEFAULT_TOLERANCE
 from ..stats.histograms import fewest_ios
+from ..stats.metric_sample import value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
-from .focus import Focus, value_of
+from .focus import Focus
 from .observation import Observation, Phase
 from .probe import Probe, probed
 from .spec import FindSpec

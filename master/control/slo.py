@@ -9,12 +9,13 @@ threshold, since nothing shows that it does. What is kept and worked out does no
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..stats.batch_means import BatchMeans
+from ..stats.estimate import estimate
+from ..stats.metric_sample import value_of
 from ..verdicts import Finding, Reason
-from .batch_means import Batches
 from .decide import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
-from .estimate import estimate
-from .focus import Focus, value_of
+from .focus import Focus
 from .observation import Observation, Phase
 from .spec import SloSpec
 
@@ -30,7 +31,7 @@ class EarlyAbort:
     first: int = -1  # subintervals
     last: int = -1
     subintervals: int = 0
-    batches: tuple[Batches, ...] = ()  # of each such threshold
+    batches: tuple[BatchMeans, ...] = ()  # of each such threshold
 
     def after(self, interval: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
         """With one more subinterval; they begin anew where a window does."""
@@ -39,7 +40,7 @@ class EarlyAbort:
         if interval.phase is not Phase.RUN:
             return self
         first = self.first if self.subintervals else interval.number
-        before = self.batches or tuple(Batches() for _ in thresholds)
+        before = self.batches or tuple(BatchMeans() for _ in thresholds)
         batches = tuple(
             one.added(interval.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
         )
@@ -57,7 +58,7 @@ class EarlyAbort:
         return None
 
 
-def _surely_above(threshold: SloSpec, batches: Batches) -> str:
+def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
     """What is certain of the worst instances; "" where nothing is."""
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..rollup.overload import DEFAULT_TOLERANCE
+from ..stats.estimate import Correction
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from ..verdicts import Finding, Reason
 from .choices import OnLeave, WindowChoice
 from .criteria import Criterion
-from .estimate import Correction
 from .focus import Focus
 
 Level = float | OfStep  # total IOPS of a rollup instance

@@ -13,12 +13,13 @@ from math import inf
 
 import numpy as np
 
+from ..stats.metric_sample import ios, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
 from .choices import OnLeave, Rule
 from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
-from .focus import Focus, blank_subinterval, blank_window, ios, value_of
+from .focus import Focus, blank_subinterval, blank_window
 from .measure import WindowCheck, WindowPart, judge, lacking, unjudged
 from .observation import Observation, Phase
 from .spec import MeasureSpec, SteadySpec

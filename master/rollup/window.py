@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
+from ..stats.block_bootstrap import stated_half_width
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
 from ..stats.histograms import NS_PER_US
 from .arrays import (
@@ -30,7 +31,6 @@ from .arrays import (
     sum_of,
     words_of,
 )
-from .block_bootstrap import stated_half_width
 from .decode_result import threads_of
 from .figures import PERCENTILES
 from .merge import Interval, merged_rates, presence

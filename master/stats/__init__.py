@@ -1,1 +1,1 @@
-"""Statistics of subinterval values: confidence, autocorrelation, trend."""
+"""Statistics: histograms and their percentiles, confidence, autocorrelation, trend, estimates over windows."""

@@ -11,9 +11,8 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from .histograms import Floats
 
 SOKAL: Final = 5.0  # beyond five times the time, autocorrelations are noise
 FEWEST: Final = 8  # of fewer samples the correlation is unknown, and with it the half-width
@@ -92,7 +91,7 @@ def _beta_fraction(x: float, a: float, b: float) -> float:
     return value
 
 
-def autocorrelation_time(samples: Floats) -> Floats:
+def autocorrelation_times(samples: Floats) -> Floats:
     """The integrated autocorrelation time of each column of `samples` (n, R), in samples; at least 1.
 
     1 + 2 x the sum of the autocorrelations up to five times itself (Sokal's window), and never below what the first
@@ -116,6 +115,11 @@ def autocorrelation_time(samples: Floats) -> Floats:
     return time
 
 
+def autocorrelation_time(values: Floats) -> float:
+    """The same of one series."""
+    return float(autocorrelation_times(values[:, None])[0])
+
+
 def autocorrelations(centred: Floats) -> Floats:
     """Autocorrelations of columns (n, R) of mean 0, at lags 0 .. n // 2, in the biased, positive definite form."""
     n = len(centred)
@@ -127,7 +131,7 @@ def autocorrelations(centred: Floats) -> Floats:
 
 def effective_samples(samples: Floats) -> Floats:
     """How many independent samples each column of `samples` (n, R) is worth: n over the autocorrelation time."""
-    effective: Floats = len(samples) / autocorrelation_time(samples)
+    effective: Floats = len(samples) / autocorrelation_times(samples)
     return effective
 
 

@@ -14,8 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from .autocorrelation import FLOATS, autocorrelation_times
-from .confidence import t_tail
+from .confidence import autocorrelation_times, t_tail
+from .histograms import Floats
 
 FEWEST_FOR_TREND = 8  # values
 _MOST = 48  # values in a trend test; longer series are averaged down to so many, since pairs grow with the square
@@ -27,10 +27,10 @@ class Line:
 
     slope: float
     error: float  # infinite for two points
-    residuals: FLOATS
+    residuals: Floats
 
 
-def line(times: FLOATS, values: FLOATS) -> Line:
+def line(times: Floats, values: Floats) -> Line:
     """The least-squares line through at least two points at different times."""
     t = times - times.mean()
     spread = float(t @ t)
@@ -41,13 +41,13 @@ def line(times: FLOATS, values: FLOATS) -> Line:
     return Line(slope, error, residuals)
 
 
-def mann_kendall(values: FLOATS) -> tuple[float, float]:
+def mann_kendall(values: Floats) -> tuple[float, float]:
     """(S, variance of S) for independent values: rising pairs less falling pairs; the variance allows for ties."""
     rises, variance = _mann_kendalls(values[:, None])
     return float(rises[0]), float(variance[0])
 
 
-def _mann_kendalls(values: FLOATS) -> tuple[FLOATS, FLOATS]:
+def _mann_kendalls(values: Floats) -> tuple[Floats, Floats]:
     """The same for each column of values (n, R)."""
     n = len(values)
     earlier, later = _pairs(n)
@@ -66,7 +66,7 @@ def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n, 1)
 
 
-def trend_probability(values: FLOATS) -> float:
+def trend_probability(values: Floats) -> float:
     """How likely noise of the same correlation is to look as little stationary; under 0.01 there is a trend.
 
     Two tests, the smaller probability doubled: a steady rise or fall shows in Mann-Kendall, a beginning that is long
@@ -75,7 +75,7 @@ def trend_probability(values: FLOATS) -> float:
     return float(trend_probabilities(values[:, None], 1.0)[0])
 
 
-def trend_probabilities(values: FLOATS, below: float) -> FLOATS:
+def trend_probabilities(values: Floats, below: float) -> Floats:
     """The same for each column of values (n, R); what is not below `below` need not be exact, only no less than it."""
     found = np.ones(values.shape[1])
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
@@ -86,7 +86,7 @@ def trend_probabilities(values: FLOATS, below: float) -> FLOATS:
     return found
 
 
-def _rising(values: FLOATS) -> FLOATS:
+def _rising(values: Floats) -> Floats:
     """Mann-Kendall's two-sided probability by the normal approximation."""
     if len(values) > _MOST:
         edges = np.linspace(0, len(values), _MOST + 1).astype(np.intp)
@@ -100,7 +100,7 @@ def _rising(values: FLOATS) -> FLOATS:
     return np.where(variance > 0.0, found, 1.0)
 
 
-def _beginning_differs(values: FLOATS, below: float) -> FLOATS:
+def _beginning_differs(values: Floats, below: float) -> Floats:
     """Two-sided probability that the first tenth (three values at least) has the mean of the last half.
 
     Geweke's comparison, with the noise and its correlation taken from the last half alone, since the beginning may

@@ -11,11 +11,12 @@ from ivypy.master.control.check import measure_faults
 from ivypy.master.control.choices import WindowChoice
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.estimate import Correction
-from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.measure import Measure, WindowPart, judge
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.spec import MeasureSpec
+from ivypy.master.stats.estimate import Correction
+from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 
@@ -29,7 +30,7 @@ def drive(
     """Decisions of each subinterval of 5 s, until done."""
     phase, decisions = opening(state).next_phase, []
     for number in range(most):
-        samples = {FOCUS: {name: Sample(value * 5.0, 5.0) for name, value in values(number).items()}}
+        samples = {FOCUS: {name: MetricSample(value * 5.0, 5.0) for name, value in values(number).items()}}
         interval = Observation(number, number * 5.0, 5.0, phase, number not in changed, number in edited, samples)
         state, decision = decide(state, interval)
         decisions.append(decision)
@@ -215,7 +216,7 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     slow[bucket_of(900_000)] = 500
     state: ControlState = Measure(MeasureSpec(focus, timeout_s=200))
     for number in range(40):
-        samples = {focus: {"all": Sample(0, 0, slow if number % 2 else fast)}}
+        samples = {focus: {"all": MetricSample(0, 0, slow if number % 2 else fast)}}
         state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
     value = decision.rows[0].cells["value"]
     assert isinstance(value, float) and value == pytest.approx(900, rel=1 / 64)
@@ -250,7 +251,7 @@ def test_a_thousand_instances_are_judged_as_each_would_be_alone() -> None:
     values[:, 7] = 0.0
     goal = MeasureSpec(FOCUS, accuracy=0.02)
     names = [f"host={place}" for place in range(200)]
-    samples = [dict(zip(names, (Sample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
+    samples = [dict(zip(names, (MetricSample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
     parts = tuple(WindowPart(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))
     together = judge(goal, parts)
     assert together is not None and together.worst == "host=7" and together.estimate is None

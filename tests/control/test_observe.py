@@ -10,14 +10,11 @@ from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
 from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decide import ControlState, decide, opening
-from ivypy.master.control.estimate import estimates
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.focus import value_of
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, loads, observed, samples
 from ivypy.master.control.pid import Range, pid
-from ivypy.master.control.sample_matrix import columns_of
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
@@ -26,6 +23,9 @@ from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.metrics import METRICS, column
+from ivypy.master.stats.estimate import estimates
+from ivypy.master.stats.metric_sample import value_of
+from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
@@ -89,7 +89,7 @@ def test_a_percentile_is_never_above_the_longest() -> None:
     assert column(shown, focus.metric)[0] == 1000
     assert value_of([found], focus.fraction) == 1000
     assert value_of([found] * 3, focus.fraction) == 1000
-    assert estimates(columns_of([{"all": found}] * 8, focus.fraction)).values.tolist() == [1000]
+    assert estimates(matrix_of([{"all": found}] * 8, focus.fraction)).values.tolist() == [1000]
 
 
 def test_a_response_time_that_is_not_shown_is_blank() -> None:

@@ -11,11 +11,12 @@ from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import InstanceLoad, Observation, Phase
 from ivypy.master.control.pid import Loop, Pid, PidEvent, PidRules, Range, TargetCheck, pid
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered, retargeted
+from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, mmc, noise, simulate
@@ -24,7 +25,7 @@ TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: t
 
 
 def interval(number: int, values: dict[str, float | None], backlogs: dict[str, int] | None = None) -> Observation:
-    samples = {name: Sample(value or 0.0, 1.0 if value is not None else 0.0) for name, value in values.items()}
+    samples = {name: MetricSample(value or 0.0, 1.0 if value is not None else 0.0) for name, value in values.items()}
     loads = {name: InstanceLoad(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
     return Observation(number, number * 5.0, 5.0, Phase.RUN, samples={LATENCY: samples}, loads={"all": loads})
 
@@ -144,7 +145,7 @@ def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None
 def piled(number: int, in_flight: int, before: int) -> Observation:
     """A subinterval with a metric far below its target."""
     load = InstanceLoad(1000, 1000 + before - in_flight, 0, in_flight)
-    samples = {LATENCY: {"a": Sample(500.0, 1.0)}}
+    samples = {LATENCY: {"a": MetricSample(500.0, 1.0)}}
     return Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples, loads={"all": {"a": load}})
 
 
@@ -231,7 +232,7 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
 def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
     """A hundred I/Os at 2 ms and nine hundred at 0.5 ms are 0.65 ms, not the 1.25 ms of two subintervals' mean."""
     aim = TargetCheck(LATENCY, "a", 1000, 0.05, 0.0, 500, clamped=True)
-    samples = [{LATENCY: {"a": Sample(200_000, 100)}}, {LATENCY: {"a": Sample(450_000, 900)}}]
+    samples = [{LATENCY: {"a": MetricSample(200_000, 100)}}, {LATENCY: {"a": MetricSample(450_000, 900)}}]
     seen = [Observation(number, number * 5.0, 5.0, Phase.RUN, samples=one) for number, one in enumerate(samples)]
     (measured,) = checked(Decision(Phase.TAIL, measured=(Measured(0, 1, checks=(aim,)),)), seen).measured
     assert [finding.detail for finding in measured.findings] == [
@@ -421,7 +422,7 @@ class TestAuto:
             ios = round(iops * length_s)
             counts = np.zeros(BUCKETS, dtype=np.uint64)
             counts[bucket_of(round(4000 * curve(iops)))] = ios
-            samples = {focus: {"all": Sample(0.0, 0.0, counts)}}
+            samples = {focus: {"all": MetricSample(0.0, 0.0, counts)}}
             seen = Observation(
                 number, number * length_s, length_s, decision.next_phase, samples=samples,
                 loads={"all": {"all": InstanceLoad(ios, ios, 0)}},

@@ -8,11 +8,11 @@ import pytest
 from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expected, next_load
 from ivypy.master.control.check import find_faults
 from ivypy.master.control.decide import ControlState, decide, opening
-from ivypy.master.control.focus import Sample
 from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.control.probe import Probe, ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.spec import FindSpec
+from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import (
     LATENCY,
@@ -208,7 +208,7 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
     while not decision.done:
         hung = number > 4
         load = InstanceLoad(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
-        samples = {LATENCY: {"all": Sample(0.0, 0.0) if hung else Sample(5e6, 5000)}}
+        samples = {LATENCY: {"all": MetricSample(0.0, 0.0) if hung else MetricSample(5e6, 5000)}}
         interval = Observation(
             number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},
             outstanding=outstanding(load),

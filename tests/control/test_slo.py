@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.control.batch_means import MOST, Batches
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.control.focus import Focus, Sample, merged
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import SloSpec
+from ivypy.master.stats.batch_means import MOST, BatchMeans
+from ivypy.master.stats.metric_sample import MetricSample, merged
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import checked
 
@@ -28,7 +29,7 @@ def drive(state: ControlState, values: Callable[[int], dict[str, float | None]],
     for number in range(most):
         samples = {
             FOCUS: {
-                name: Sample(0.0, 0.0) if value is None else Sample(value * 1000, 1000)
+                name: MetricSample(0.0, 0.0) if value is None else MetricSample(value * 1000, 1000)
                 for name, value in values(number).items()
             }
         }
@@ -119,7 +120,7 @@ def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
     state: ControlState = watched(at_most=100, abort_early=True, measurement=10_000)
     phase = opening(state).next_phase
     for number in range(3000):
-        samples = {FOCUS: {"a": Sample(90.0 * 1000, 1000), "b": Sample(50.0 * 1000, 1000)}}
+        samples = {FOCUS: {"a": MetricSample(90.0 * 1000, 1000), "b": MetricSample(50.0 * 1000, 1000)}}
         state, decision = decide(state, Observation(number, number * 5.0, 5.0, phase, samples=samples))
         phase = decision.next_phase
     assert isinstance(state, Watched)
@@ -132,8 +133,8 @@ def test_batches_hold_what_was_added(histograms: list[list[int]], data: st.DataO
     samples = []
     for counts in histograms:
         low = data.draw(st.integers(0, 20))
-        samples.append(Sample(float(sum(counts)), 2.0, np.array(counts, np.uint64), low))
-    batches = Batches()
+        samples.append(MetricSample(float(sum(counts)), 2.0, np.array(counts, np.uint64), low))
+    batches = BatchMeans()
     for sample in samples:
         batches = batches.added({"a": sample})
     assert len(batches.whole) < MOST and len(batches.whole) * batches.size + batches.in_part == len(samples)

@@ -24,11 +24,12 @@ from ivypy.master.control.criteria import (
 )
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.focus import Focus, Sample
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.offline import ValueSeries, first_attained
 from ivypy.master.control.spec import SteadySpec
 from ivypy.master.control.steady import Steady
+from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 
 FIO = Path(__file__).parent / "fio"
@@ -190,7 +191,7 @@ def drive(state: ControlState, values: list[dict[str, float]], **marks: tuple[in
     """Decisions over one-second subintervals, until done or the values end."""
     phase, decisions = opening(state).next_phase, []
     for number, instances in enumerate(values):
-        samples = {FOCUS: {name: Sample(value, 1.0) for name, value in instances.items()}}
+        samples = {FOCUS: {name: MetricSample(value, 1.0) for name, value in instances.items()}}
         same, edited = number not in marks.get("changed", ()), number in marks.get("edited", ())
         state, decision = decide(state, Observation(number, float(number), 1.0, phase, same, edited, samples))
         decisions.append(decision)
@@ -294,7 +295,7 @@ class TestStages:
         current: ControlState = Steady(SteadySpec(Criterion(rule, focus, 4), timeout_s=20))
         said = []
         for number in range(20):
-            few, many = (Sample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
+            few, many = (MetricSample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
             samples = {focus: {"host=a": many, "host=b": few}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
             said.append(decision.say)
@@ -309,7 +310,7 @@ class TestStages:
         focus = Focus("write_service_us_p99", fraction=0.99)
         current: ControlState = Steady(SteadySpec(Criterion(Rule.DEVIATION, focus, 2)))
         for number in range(3):
-            samples = {focus: {"all": Sample(0, 0, None)}}
+            samples = {focus: {"all": MetricSample(0, 0, None)}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
         assert decision.say == "seeking: write_service_us_p99 of all is blank: none was seen in a subinterval"
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ivypy.master.rollup.arrays import Buckets
-from ivypy.master.rollup.block_bootstrap import stated_half_width
+from ivypy.master.stats.block_bootstrap import stated_half_width
 from ivypy.master.stats.confidence import (
     FEWEST_STATED,
-    autocorrelation_time,
+    autocorrelation_times,
     effective_samples,
     half_width,
     ratio_half_width,
@@ -63,7 +63,7 @@ def ar1(random: np.random.Generator, n: int, columns: int, correlation: float) -
 def test_the_autocorrelation_time_of_ar1_is_known() -> None:
     random = np.random.default_rng(1)
     for correlation in (0.0, 0.5, 0.8):
-        found = autocorrelation_time(ar1(random, 4000, 40, correlation)).mean()
+        found = autocorrelation_times(ar1(random, 4000, 40, correlation)).mean()
         true = (1 + correlation) / (1 - correlation)
         assert 0.95 * true < found < 1.15 * true, "rather too much than too little"
 
@@ -78,7 +78,7 @@ def test_a_constant_has_no_half_width() -> None:
 
 def test_independent_samples_have_students_half_width() -> None:
     samples = np.array([10.0, 11, 9, 12, 8, 11, 9.5, 10.5, 9.7, 10.3])[:, None]
-    assert autocorrelation_time(samples) == [1.0]
+    assert autocorrelation_times(samples) == [1.0]
     low, high = stats.t.interval(0.95, 9, loc=0, scale=stats.sem(samples[:, 0]))
     assert half_width(samples) == pytest.approx([(high - low) / 2], rel=1e-9)
 

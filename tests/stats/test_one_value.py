@@ -19,7 +19,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.focus import value_of
 from ivypy.master.control.observation import Phase
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, samples
 from ivypy.master.live.json_lines import JsonLines
@@ -38,6 +37,7 @@ from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.window import Window
 from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.run.step_reports import subinterval_report
+from ivypy.master.stats.metric_sample import value_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from ivypy.protocol.parameters import Parameters
 from tests.support.logs import run

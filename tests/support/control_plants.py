@@ -13,9 +13,10 @@ import numpy as np
 
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
-from ivypy.master.control.focus import Focus, Sample, value_of
+from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.rollup.overload import Outstanding
+from ivypy.master.stats.metric_sample import MetricSample, value_of
 
 LATENCY = Focus("overall_response_us_mean")
 IOPS = Focus("overall_iops")
@@ -114,8 +115,8 @@ class Plant:
         shown = latency * self.noise.next()
         ios = max(served * LENGTH_S, 1.0)
         samples = {
-            LATENCY: {"all": Sample(shown * ios, ios)},
-            IOPS: {"all": Sample(served * LENGTH_S, LENGTH_S)},
+            LATENCY: {"all": MetricSample(shown * ios, ios)},
+            IOPS: {"all": MetricSample(served * LENGTH_S, LENGTH_S)},
         }
         load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)
         return Observation(

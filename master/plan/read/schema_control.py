@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, Field
 
 from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, OnLeave, Rule, WindowChoice
 from ...control.criteria import Criterion
-from ...control.estimate import Correction
 from ...control.observe import focus_on
 from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
+from ...stats.estimate import Correction
 from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
 from ..model import ALL
 from .field_types import (

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from ivypy.master.control.choices import Rule
 from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion
-from ivypy.master.control.estimate import estimates
 from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND
-from ivypy.master.control.sample_matrix import Columns
 from ivypy.master.control.spec import MeasureSpec
-from ivypy.master.stats.autocorrelation import FLOATS, autocorrelation_times
-from ivypy.master.stats.confidence import t_quantile
+from ivypy.master.stats.confidence import autocorrelation_times, t_quantile
+from ivypy.master.stats.estimate import estimates
+from ivypy.master.stats.histograms import Floats
+from ivypy.master.stats.sample_matrix import SampleMatrix
 from ivypy.master.stats.trend import trend_probabilities
 
 _DROPS = 10  # as in measure.py
@@ -33,7 +33,7 @@ class Stopped:
     half_width: float
 
 
-def measured_together(goal: MeasureSpec, values: FLOATS, length_s: float) -> list[Stopped | None]:
+def measured_together(goal: MeasureSpec, values: Floats, length_s: float) -> list[Stopped | None]:
     """The measurement of each column of `values` (n, runs); None where it does not end within them."""
     found: list[Stopped | None] = [None] * values.shape[1]
     running = np.arange(values.shape[1])
@@ -59,11 +59,11 @@ def measured_together(goal: MeasureSpec, values: FLOATS, length_s: float) -> lis
     return found
 
 
-def _columns(values: FLOATS) -> Columns:
-    return Columns(values, np.ones_like(values))
+def _columns(values: Floats) -> SampleMatrix:
+    return SampleMatrix(values, np.ones_like(values))
 
 
-def _starts(seen: FLOATS) -> FLOATS:
+def _starts(seen: Floats) -> Floats:
     """Where each column's window begins; -1 where every window has a trend."""
     n = len(seen)
     starts = np.arange(0, n - FEWEST_SUBINTERVALS + 1, ceil(n / _DROPS))
@@ -80,7 +80,7 @@ def _starts(seen: FLOATS) -> FLOATS:
     return np.where(places >= 0, starts[following], -1)
 
 
-def steady_together(criterion: Criterion, hold: int, values: FLOATS, length_s: float) -> list[int | None]:
+def steady_together(criterion: Criterion, hold: int, values: Floats, length_s: float) -> list[int | None]:
     """The subinterval in which each column of `values` (n, runs) is done, or None.
 
     `hold`: subintervals to hold after attaining, 0 for none; a steady state that is left begins anew behind that.
@@ -99,7 +99,7 @@ def steady_together(criterion: Criterion, hold: int, values: FLOATS, length_s: f
     return [_done(plain[:, run], full[:, run], criterion, hold) for run in range(runs)]
 
 
-def _attains(criterion: Criterion, window: FLOATS, length_s: float) -> tuple[NDArray[np.bool_], FLOATS]:
+def _attains(criterion: Criterion, window: Floats, length_s: float) -> tuple[NDArray[np.bool_], Floats]:
     """(whether each column attains, what it may move by over one window more)."""
     mean = np.clip(window.mean(axis=0), window.min(axis=0), window.max(axis=0))
     unit = np.abs(mean) / 100 if criterion.relative else np.ones_like(mean)
@@ -110,20 +110,20 @@ def _attains(criterion: Criterion, window: FLOATS, length_s: float) -> tuple[NDA
     return np.abs(slope) / unit <= criterion.limit, criterion.limit * unit * whole_s
 
 
-def _lines(values: FLOATS, length_s: float) -> tuple[FLOATS, FLOATS]:
+def _lines(values: Floats, length_s: float) -> tuple[Floats, Floats]:
     """(slope per second, residuals) of each column's least-squares line."""
     times = (np.arange(len(values)) - (len(values) - 1) / 2) * length_s
     slope = times @ values / float(times @ times)
     return slope, values - values.mean(axis=0) - slope * times[:, None]
 
 
-def _drift(values: FLOATS, length_s: float) -> FLOATS:
+def _drift(values: Floats, length_s: float) -> Floats:
     n = len(values)
     times = (np.arange(n) - (n - 1) / 2) * length_s
     slope, residuals = _lines(values, length_s)
     error = np.sqrt((residuals**2).sum(axis=0) / (n - 2)) / sqrt(float(times @ times))
     error *= np.sqrt(autocorrelation_times(residuals))
-    found: FLOATS = np.abs(slope) + t_quantile(DRIFT_PROBABILITY, n - 2) * error
+    found: Floats = np.abs(slope) + t_quantile(DRIFT_PROBABILITY, n - 2) * error
     return found
 
 

@@ -9,20 +9,19 @@ from math import inf
 
 import numpy as np
 
-from ..rollup import block_bootstrap
-from ..stats.autocorrelation import FLOATS
-from ..stats.histograms import NS_PER_US, percentile
-from .focus import Sample
+from . import block_bootstrap
+from .histograms import NS_PER_US, Floats, percentile
+from .metric_sample import MetricSample
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counts:
+class InstanceHistograms:
     """One instance's histograms over n subintervals, shape (n, buckets), from bucket `low` on."""
 
-    counts: FLOATS
+    counts: Floats
     low: int
-    least: FLOATS  # (n,) the shortest and the longest latency of each, ns
-    most: FLOATS
+    least: Floats  # (n,) the shortest and the longest latency of each, ns
+    most: Floats
 
     def value_us(self, fraction: float) -> float:
         """The percentile of all of them; nan where it is blank."""
@@ -31,20 +30,22 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class SampleMatrix:
     """`amounts` and `pers`, shape (n, R); for a percentile they are 0, and `counts` has an entry for each instance."""
 
-    amounts: FLOATS
-    pers: FLOATS
+    amounts: Floats
+    pers: Floats
     fraction: float | None = None
-    counts: tuple[Counts, ...] = ()
+    counts: tuple[InstanceHistograms, ...] = ()
 
-    def since(self, start: int) -> "Columns":
+    def since(self, start: int) -> "SampleMatrix":
         """Without the rows before `start`."""
-        counts = tuple(Counts(one.counts[start:], one.low, one.least[start:], one.most[start:]) for one in self.counts)
-        return Columns(self.amounts[start:], self.pers[start:], self.fraction, counts)
+        counts = tuple(
+            InstanceHistograms(one.counts[start:], one.low, one.least[start:], one.most[start:]) for one in self.counts
+        )
+        return SampleMatrix(self.amounts[start:], self.pers[start:], self.fraction, counts)
 
-    def influences(self) -> tuple[FLOATS, FLOATS]:
+    def influences(self) -> tuple[Floats, Floats]:
         """(the window's value of each instance, what each subinterval adds to it); a blank metric is nan and 0.
 
         For a ratio: its own amount less what the window's value would give it, in the metric's unit. For a percentile:
@@ -60,28 +61,30 @@ class Columns:
         return np.where(known, ratio, np.nan), np.where(known, series, 0.0)
 
 
-def columns(rows: Sequence[FLOATS], samples: Sequence[Sequence[Sample]], fraction: float | None) -> Columns:
+def matrix_of_sums(
+    rows: Sequence[Floats], samples: Sequence[Sequence[MetricSample]], fraction: float | None
+) -> SampleMatrix:
     """`rows`: the `sums_of` each subinterval's samples; `samples`: each instance's, where there is a `fraction`."""
     sums = np.stack(rows)
     counts = () if fraction is None else tuple(map(counts_of, samples))
-    return Columns(sums[:, 0], sums[:, 1], fraction, counts)
+    return SampleMatrix(sums[:, 0], sums[:, 1], fraction, counts)
 
 
-def columns_of(rows: Sequence[Mapping[str, Sample]], fraction: float | None) -> Columns:
+def matrix_of(rows: Sequence[Mapping[str, MetricSample]], fraction: float | None) -> SampleMatrix:
     """Of consecutive subintervals' samples by instance; the instances are those of the last."""
     names = list(rows[-1])
     samples = [[row[name] for row in rows] for name in names] if fraction is not None else []
-    return columns([sums_of([row[name] for name in names]) for row in rows], samples, fraction)
+    return matrix_of_sums([sums_of([row[name] for name in names]) for row in rows], samples, fraction)
 
 
-def one_column(samples: Sequence[Sample], fraction: float | None = None) -> Columns:
+def one_column(samples: Sequence[MetricSample], fraction: float | None = None) -> SampleMatrix:
     """Of one instance."""
     sums = np.array([(sample.amount, sample.per) for sample in samples], dtype=np.float64)
     counts = () if fraction is None else (counts_of(samples),)
-    return Columns(sums[:, :1], sums[:, 1:], fraction, counts)
+    return SampleMatrix(sums[:, :1], sums[:, 1:], fraction, counts)
 
 
-def sums_of(samples: Sequence[Sample]) -> FLOATS:
+def sums_of(samples: Sequence[MetricSample]) -> Floats:
     """Amounts and pers of one subinterval's instances, shape (2, R)."""
     found = np.empty((2, len(samples)))
     found[0] = [sample.amount for sample in samples]
@@ -89,7 +92,7 @@ def sums_of(samples: Sequence[Sample]) -> FLOATS:
     return found
 
 
-def counts_of(samples: Sequence[Sample]) -> Counts:
+def counts_of(samples: Sequence[MetricSample]) -> InstanceHistograms:
     """One instance's histograms, no wider than what is used."""
     used = [(one.low, one.low + len(one.counts)) for one in samples if one.counts is not None]
     low, end = min((first for first, _ in used), default=0), max((last for _, last in used), default=0)
@@ -99,10 +102,12 @@ def counts_of(samples: Sequence[Sample]) -> Counts:
             row[one.low - low : one.low - low + len(one.counts)] = one.counts
     least = np.array([one.least if one.counts is not None else inf for one in samples])
     most = np.array([one.most if one.counts is not None else 0.0 for one in samples])
-    return Counts(rows, low, least, most)
+    return InstanceHistograms(rows, low, least, most)
 
 
-def _of_percentiles(counts: Sequence[Counts], fraction: float, shape: tuple[int, ...]) -> tuple[FLOATS, FLOATS]:
+def _of_percentiles(
+    counts: Sequence[InstanceHistograms], fraction: float, shape: tuple[int, ...]
+) -> tuple[Floats, Floats]:
     values, series = np.full(len(counts), np.nan), np.zeros(shape)
     for place, one in enumerate(counts):
         values[place] = one.value_us(fraction)

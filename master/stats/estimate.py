@@ -13,12 +13,11 @@ from math import inf
 
 import numpy as np
 
-from ..rollup import block_bootstrap
-from ..stats.autocorrelation import FLOATS, autocorrelation_times
-from ..stats.confidence import t_quantile
-from ..stats.histograms import NS_PER_US
-from .focus import Sample
-from .sample_matrix import Columns, one_column
+from . import block_bootstrap
+from .confidence import autocorrelation_times, t_quantile
+from .histograms import NS_PER_US, Floats
+from .metric_sample import MetricSample
+from .sample_matrix import SampleMatrix, one_column
 
 _LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean
 
@@ -27,7 +26,7 @@ class Correction(StrEnum):
     """How the correlation of neighbouring subintervals is allowed for."""
 
     EFFECTIVE = "effective"  # effective samples from the autocorrelation time
-    FACTOR_TWO = "factor_two"  # the ancestor's: as if independent, and twice the width
+    FACTOR_TWO = "factor_two"  # as ivy does: as if independent, and twice the width
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +46,16 @@ class Estimate:
 class Estimates:
     """The same of many instances, shape (R,)."""
 
-    values: FLOATS  # nan where the metric is blank over the whole window
-    half_widths: FLOATS
+    values: Floats  # nan where the metric is blank over the whole window
+    half_widths: Floats
     subintervals: int
-    effective: FLOATS
+    effective: Floats
 
     @property
-    def relative(self) -> FLOATS:
+    def relative(self) -> Floats:
         """Half-widths as fractions of the values; infinite for a value of 0 and for a blank one."""
         size = np.abs(self.values)
-        found: FLOATS = np.divide(self.half_widths, size, out=np.full(len(size), inf), where=size > 0)
+        found: Floats = np.divide(self.half_widths, size, out=np.full(len(size), inf), where=size > 0)
         return found
 
     def __getitem__(self, place: int) -> Estimate | None:
@@ -66,14 +65,14 @@ class Estimates:
         return Estimate(float(value), float(width), self.subintervals, float(effective))
 
 
-def influences(samples: Sequence[Sample], fraction: float | None = None) -> tuple[float, FLOATS] | None:
+def influences(samples: Sequence[MetricSample], fraction: float | None = None) -> tuple[float, Floats] | None:
     """The window's value, and what each subinterval adds to it, one number each; None where the metric is blank."""
     values, series = one_column(samples, fraction).influences()
     return None if np.isnan(values[0]) else (float(values[0]), series[:, 0])
 
 
 def estimate(
-    samples: Sequence[Sample],
+    samples: Sequence[MetricSample],
     fraction: float | None = None,
     confidence: float = 0.95,
     correction: Correction = Correction.EFFECTIVE,
@@ -82,7 +81,9 @@ def estimate(
     return estimates(one_column(samples, fraction), confidence, correction)[0]
 
 
-def estimates(window: Columns, confidence: float = 0.95, correction: Correction = Correction.EFFECTIVE) -> Estimates:
+def estimates(
+    window: SampleMatrix, confidence: float = 0.95, correction: Correction = Correction.EFFECTIVE
+) -> Estimates:
     """The same of many instances at once.
 
     Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
@@ -112,7 +113,7 @@ def estimates(window: Columns, confidence: float = 0.95, correction: Correction 
     return Estimates(values, widths, n, effective)
 
 
-def _quantiles(effective: FLOATS, n: int, confidence: float) -> FLOATS:
+def _quantiles(effective: Floats, n: int, confidence: float) -> Floats:
     """Student's t for so many effective samples each; of one or fewer, which say nothing, any."""
     freedom = np.maximum(np.round(effective - 1, 1), min(n - 1.0, _LEAST_FREEDOM))
     return np.array([t_quantile((1 + confidence) / 2, df) if df > 0 else inf for df in freedom.tolist()])

@@ -11,8 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ..stats.confidence import CONFIDENCE, autocorrelation_time, t_quantile
-from ..stats.histograms import EDGES_NS, Floats, interpolated, percentile, percentile_buckets
+from .confidence import CONFIDENCE, autocorrelation_times, t_quantile
+from .histograms import EDGES_NS, Floats, interpolated, percentile, percentile_buckets
 
 DRAWS = 300
 
@@ -28,7 +28,7 @@ def stated_half_width(
     if isnan(printed):
         return nan
     influence = influences(counts, fraction)
-    time = float(autocorrelation_time(influence[:, None])[0])
+    time = float(autocorrelation_times(influence[:, None])[0])
     freedom = len(counts) / time - 1
     if freedom < 1:
         return nan

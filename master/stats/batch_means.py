@@ -7,35 +7,35 @@ with a step's length. A batch says as much of the mean as what is in it.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .focus import Sample, merged
+from .metric_sample import MetricSample, merged
 
 MOST = 64  # samples, a batch each; they are halved when there are as many
 
 
 @dataclass(frozen=True, slots=True)
-class Batches:
+class BatchMeans:
     """What subintervals come to: `total` of all of them, `whole` of those in finished batches."""
 
-    whole: tuple[Mapping[str, Sample], ...] = ()  # each of `size` subintervals, by instance
-    part: Mapping[str, Sample] = field(default_factory=dict)  # the batch that is not finished
+    whole: tuple[Mapping[str, MetricSample], ...] = ()  # each of `size` subintervals, by instance
+    part: Mapping[str, MetricSample] = field(default_factory=dict)  # the batch that is not finished
     in_part: int = 0
     size: int = 1
-    total: Mapping[str, Sample] = field(default_factory=dict)
+    total: Mapping[str, MetricSample] = field(default_factory=dict)
 
-    def added(self, samples: Mapping[str, Sample]) -> "Batches":
+    def added(self, samples: Mapping[str, MetricSample]) -> "BatchMeans":
         """With one more subinterval."""
         part, total = _merged(self.part, samples), _merged(self.total, samples)
         if self.in_part + 1 < self.size:
-            return Batches(self.whole, part, self.in_part + 1, self.size, total)
+            return BatchMeans(self.whole, part, self.in_part + 1, self.size, total)
         whole, size = (*self.whole, part), self.size
         if len(whole) == MOST:
             whole, size = tuple(map(_merged, whole[::2], whole[1::2])), 2 * size
-        return Batches(whole, size=size, total=total)
+        return BatchMeans(whole, size=size, total=total)
 
-    def of(self, instance: str) -> list[Sample]:
+    def of(self, instance: str) -> list[MetricSample]:
         """One instance's samples."""
         return [batch[instance] for batch in self.whole]
 
 
-def _merged(one: Mapping[str, Sample], other: Mapping[str, Sample]) -> dict[str, Sample]:
+def _merged(one: Mapping[str, MetricSample], other: Mapping[str, MetricSample]) -> dict[str, MetricSample]:
     return {name: merged(one[name], sample) if name in one else sample for name, sample in other.items()}

@@ -1,4 +1,4 @@
-"""Control's statistics: each against scipy where scipy has it, else against what is known exactly."""
+"""Estimates and trends: each against scipy where scipy has it, else against what is known exactly."""
 
 import numpy as np
 import pytest
@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import signal, stats
 
-from ivypy.master.control.estimate import Correction, estimate, influences
-from ivypy.master.control.focus import Sample
-from ivypy.master.stats.autocorrelation import autocorrelation_time
-from ivypy.master.stats.confidence import autocorrelations
+from ivypy.master.stats.confidence import autocorrelation_time, autocorrelations
+from ivypy.master.stats.estimate import Correction, estimate, influences
 from ivypy.master.stats.histograms import percentile
+from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.stats.trend import line, mann_kendall, trend_probability
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 
@@ -25,8 +24,8 @@ def noise(seed: int, n: int, rho: float = 0.0) -> FLOATS:
     return np.asarray(signal.lfilter([1.0], [1.0, -rho], shocks), dtype=np.float64)
 
 
-def rates(values: FLOATS) -> list[Sample]:
-    return [Sample(amount=float(value) * 5.0, per=5.0) for value in values]
+def rates(values: FLOATS) -> list[MetricSample]:
+    return [MetricSample(amount=float(value) * 5.0, per=5.0) for value in values]
 
 
 def histogram(latencies_ns: FLOATS) -> NDArray[np.uint64]:
@@ -108,7 +107,7 @@ def test_interval_covers_the_truth_as_often_as_it_says(rho: float) -> None:
 
 
 def test_a_ratio_is_of_sums_not_a_mean_of_ratios() -> None:
-    samples = [Sample(100.0, 10.0), Sample(1.0, 1.0)]
+    samples = [MetricSample(100.0, 10.0), MetricSample(1.0, 1.0)]
     got = estimate(samples)
     assert got is not None and got.value == pytest.approx(101 / 11)
     found = influences(samples)
@@ -116,8 +115,8 @@ def test_a_ratio_is_of_sums_not_a_mean_of_ratios() -> None:
 
 
 def test_nothing_measured_has_no_estimate() -> None:
-    assert estimate([Sample(0.0, 0.0)] * 5) is None
-    assert estimate([Sample(0.0, 0.0, np.zeros(BUCKETS, dtype=np.uint64))] * 5, 0.99) is None
+    assert estimate([MetricSample(0.0, 0.0)] * 5) is None
+    assert estimate([MetricSample(0.0, 0.0, np.zeros(BUCKETS, dtype=np.uint64))] * 5, 0.99) is None
 
 
 @pytest.mark.slow
@@ -141,7 +140,7 @@ def test_bootstrap_of_independent_subintervals_agrees_with_scipys() -> None:
     random = np.random.default_rng(5)
     parts = [random.exponential(1e6, 400) for _ in range(40)]
     counts = np.array([histogram(part) for part in parts], dtype=np.float64)
-    samples = [Sample(0.0, 0.0, row.astype(np.uint64)) for row in counts]
+    samples = [MetricSample(0.0, 0.0, row.astype(np.uint64)) for row in counts]
     got = estimate(samples, 0.9)
     assert got is not None
     everything = np.concatenate(parts)
@@ -168,7 +167,7 @@ def test_bootstrapped_percentile_covers_the_truth() -> None:
     truth = percentile(np.array(parts(9999, 1500)).sum(axis=0), 0, 0, 2**63, 0.99) / 1e3
     hits = []
     for seed in range(120):
-        got = estimate([Sample(0.0, 0.0, row) for row in parts(seed, 60)], 0.99)
+        got = estimate([MetricSample(0.0, 0.0, row) for row in parts(seed, 60)], 0.99)
         assert got is not None
         hits.append(abs(got.value - truth) <= got.half_width)
     assert np.mean(hits) >= 0.9
