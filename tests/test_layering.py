@@ -83,3 +83,9 @@ def test_the_rooms_of_the_engine_stand_on_each_other() -> None:
     for path in engine.rglob("*.[ch]"):
         for room in re.findall(r'#include "(\w+)/', path.read_text()):
             assert ENGINE.index(room) < ENGINE.index(path.parent.name), f"{path.relative_to(ROOT)} includes of {room}/"
+
+
+def test_architecture_lists_the_rooms_in_their_order() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    listed = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
+    assert [room for room in listed if room in (*MASTER, *ENGINE)] == [*MASTER, *ENGINE]
