@@ -100,7 +100,7 @@ class AutoPid:
             return state, Orders(edits, rows, say=say)
         return self._begun(found, interval.number + 1, rows)
 
-    def judged(self, measured: Measured) -> Measured:
+    def with_checks(self, measured: Measured) -> Measured:
         return measured
 
     def _seeable_iops(self, length_s: float) -> float:
@@ -197,5 +197,5 @@ class Unreachable:
     def after(self, interval: Observation) -> "tuple[Unreachable, Orders]":
         return self, Orders(measurable=self.since, say=self.why)
 
-    def judged(self, measured: Measured) -> Measured:
+    def with_checks(self, measured: Measured) -> Measured:
         return replace(measured, findings=(*measured.findings, Finding(Reason.TARGET_NOT_HELD, self.why)))

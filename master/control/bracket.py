@@ -94,7 +94,7 @@ def expected(probes: Sequence[Probe], target: float, capacity: float) -> float |
 
 def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
     """(load, 1 / metric - 1 / target, its standard error in some unit); None where nothing was seen."""
-    if not probe.kept_up:
+    if not probe.sustained:
         return probe.iops, -1 / target, 0.1 / target
     if not probe.value or not probe.half_width:
         return None
@@ -179,7 +179,7 @@ def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float],
     assert passed is not None and failed is not None
     again = limits.resolution * 2.0 ** (len(unclear) - 1)
     widths = [one.half_width / one.value for one in probes if one.iops in unclear and one.value and one.half_width]
-    if not widths or not passed.value or not failed.value or not failed.kept_up or failed.value <= passed.value:
+    if not widths or not passed.value or not failed.value or not failed.sustained or failed.value <= passed.value:
         return again
     slope = log(failed.value / passed.value) / log(failed.iops / passed.iops)
     return max(_BESIDE * limits.resolution, 0.75 * max(widths) / slope * 1.5 ** (len(unclear) - 1))

@@ -34,18 +34,18 @@ class RunFacts:
 def state_of(spec: ControlSpec, known: RunFacts) -> ControlState:
     """The state that a step begins with. Raises what `known.reached` raises, and ValueError for loads that do not fit
     each other now that they are known."""
-    judge = _judge(spec)
+    measurement = _measurement(spec)
     state: ControlState
     match spec.load:
         case None:
-            state = judge
+            state = measurement
         case PidSpec() as held:
-            state = Steered(_steer(held, spec, known), judge, held.timeout_s)
+            state = Steered(_steer(held, spec, known), measurement, held.timeout_s)
         case StaircaseSpec() as climbed:
             levels = stairs(_with_numbers(climbed, known))
             assert levels is not None
             _refuse(text for _, text in levels.faults())
-            state = Staircase(levels, judge, spec.tolerance)
+            state = Staircase(levels, measurement, spec.tolerance)
         case FindSpec() as find:
             state = Find(find, spec.tolerance, settle=max(1, spec.warmup))
     return Watched(state, spec.slo) if spec.slo else state
@@ -56,7 +56,7 @@ def _refuse(sentences: Iterable[str]) -> None:
         raise ValueError(text)
 
 
-def _judge(spec: ControlSpec) -> MeasurementState:
+def _measurement(spec: ControlSpec) -> MeasurementState:
     match spec.measurement:
         case FixedSpec(subintervals):
             return Fixed(spec.warmup, subintervals)

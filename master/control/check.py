@@ -19,7 +19,7 @@ from .measure import FEWEST_EFFECTIVE
 from .observe import FOCUS_METRICS, RATES
 from .pid import Range
 from .spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
-from .staircase import Stairs, stairs_of_steps
+from .staircase import Levels, levels_of_steps
 
 FEWEST_PROBES = 4  # max, a pass, a fail, and the fail again
 
@@ -154,7 +154,7 @@ def number_of(level: Level) -> float:
     return math.nan if isinstance(level, OfStep) else level
 
 
-def stairs(spec: StaircaseSpec) -> Stairs | None:
+def stairs(spec: StaircaseSpec) -> Levels | None:
     """The levels; None where a load is not a number yet."""
     start = number_of(spec.start)
     end = None if spec.end is None else number_of(spec.end)
@@ -162,5 +162,5 @@ def stairs(spec: StaircaseSpec) -> Stairs | None:
     if any(value is not None and math.isnan(value) for value in (start, end, step)):
         return None
     if spec.steps is not None and end is not None:
-        return stairs_of_steps(start, end, spec.steps)
-    return Stairs(start, step or 0.0, spec.relative is not None, end)
+        return levels_of_steps(start, end, spec.steps)
+    return Levels(start, step or 0.0, spec.relative is not None, end)

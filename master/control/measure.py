@@ -98,16 +98,16 @@ class Measure:
     def after(self, interval: Observation) -> "tuple[Measure, Decision]":
         state = self._with(interval)
         last = interval.number
-        judgement = judge(self.spec, state.parts)
-        if judgement and (state.best is None or judgement.shortfall < state.best.shortfall):
-            state = replace(state, best=judgement)
-        rows = (ControlRow("measure.csv", _cells(last, judgement, state)),) if judgement else ()
-        if judgement and judgement.passed:
-            measured = Measured(judgement.first, judgement.last)
-            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(judgement))
+        check = check_window(self.spec, state.parts)
+        if check and (state.best is None or check.shortfall < state.best.shortfall):
+            state = replace(state, best=check)
+        rows = (ControlRow("measure.csv", _cells(last, check, state)),) if check else ()
+        if check and check.passed:
+            measured = Measured(check.first, check.last)
+            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(check))
         if interval.end_s - (state.began_s or 0.0) >= self.spec.timeout_s:
             return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
-        return state, Decision(state._phase(last + 1), rows=rows, say=state._say(judgement))
+        return state, Decision(state._phase(last + 1), rows=rows, say=state._say(check))
 
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number)) if self.parts else interrupted(number)
@@ -130,20 +130,21 @@ class Measure:
         best = self.best
         if best is None:
             begin = self.parts[0].number if self.parts else last + 1
-            why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.spec.focus.metric}: {unjudged(self.spec, self.parts)}")
+            why = Finding(Reason.ACCURACY_NOT_REACHED, f"{self.spec.focus.metric}: {no_window(self.spec, self.parts)}")
             return Measured(begin, last, findings=(why,))
-        return Measured(best.first, best.last, findings=(Finding(Reason.ACCURACY_NOT_REACHED, told(best, self.spec)),))
+        why = Finding(Reason.ACCURACY_NOT_REACHED, describe_check(best, self.spec))
+        return Measured(best.first, best.last, findings=(why,))
 
-    def _say(self, judgement: WindowCheck | None) -> str:
+    def _say(self, check: WindowCheck | None) -> str:
         if not self.parts:
             return ""
-        if judgement is None:
-            return f"{self.spec.focus.metric}: {unjudged(self.spec, self.parts)}"
-        left = None if judgement.passed else remaining_s(judgement, self.spec)
-        return told(judgement, self.spec) + ("" if left is None else f", about {max(left, 0):.0f} s more")
+        if check is None:
+            return f"{self.spec.focus.metric}: {no_window(self.spec, self.parts)}"
+        left = None if check.passed else remaining_s(check, self.spec)
+        return describe_check(check, self.spec) + ("" if left is None else f", about {max(left, 0):.0f} s more")
 
 
-def unjudged(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
+def no_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
     """Why `judge` says nothing of these parts, for people."""
     fewest = _fewest(spec)
     if len(parts) < fewest:
@@ -151,27 +152,27 @@ def unjudged(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
     return f"a trend in every window of {fewest} subintervals and more"
 
 
-def told(judgement: WindowCheck, spec: MeasureSpec) -> str:
+def describe_check(check: WindowCheck, spec: MeasureSpec) -> str:
     """How a window stands, for people: what it lacks first."""
-    got = judgement.estimate
+    got = check.estimate
     if got is None:
-        return blank_window(spec.focus, judgement.worst)
+        return blank_window(spec.focus, check.worst)
     width = f"+/- {100 * got.relative:.3g} %" if got.relative < inf else "+/- ?"
     width = f"{width}, asked {format_fraction(spec.accuracy)[:-1]} %"
-    more = lacking(judgement, spec)
+    more = lacking(check, spec)
     if more and got.relative <= spec.accuracy:
-        return f"{spec.focus.metric} of {judgement.worst}: {', '.join(more)} ({width})"
-    return f"{spec.focus.metric} of {judgement.worst} {', '.join([width, *more])}"
+        return f"{spec.focus.metric} of {check.worst}: {', '.join(more)} ({width})"
+    return f"{spec.focus.metric} of {check.worst} {', '.join([width, *more])}"
 
 
-def lacking(judgement: WindowCheck, spec: MeasureSpec) -> list[str]:
+def lacking(check: WindowCheck, spec: MeasureSpec) -> list[str]:
     """What keeps a window from passing beside the half-width, for people."""
     found = []
-    got = judgement.estimate
+    got = check.estimate
     if got and spec.window is WindowChoice.LONGEST and got.effective < FEWEST_EFFECTIVE:
         found.append(f"{floor(10 * got.effective) / 10:g} of {FEWEST_EFFECTIVE:g} effective samples")
-    if not _long_enough(judgement.length_s, spec):
-        found.append(f"{judgement.length_s:.4g} of {spec.min_s:g} s")
+    if not _long_enough(check.length_s, spec):
+        found.append(f"{check.length_s:.4g} of {spec.min_s:g} s")
     return found
 
 
@@ -184,22 +185,22 @@ def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
     return length_s >= spec.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
 
 
-def judge(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:
+def check_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:
     """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
     shortest = spec.window is WindowChoice.SHORTEST
     if len(parts) < _fewest(spec) or not parts[-1].samples:
         return None
     everything = _columns(spec, parts)
     if shortest:
-        judged = [_judged(spec, parts, everything.since(start)) for start in range(len(parts) - 2, -1, -1)]
-        return next((one for one in judged if one.passed), min(judged, key=lambda one: one.shortfall))
+        checks = [_check(spec, parts, everything.since(start)) for start in range(len(parts) - 2, -1, -1)]
+        return next((one for one in checks if one.passed), min(checks, key=lambda one: one.shortfall))
     starts = range(0, len(parts) - FEWEST_SUBINTERVALS + 1, ceil(len(parts) / _DROPS))
     place = next((place for place, start in enumerate(starts) if not _trending(everything.since(start))), None)
     if place is None:
         return None
     # What is left of a trend when the test no longer sees it lies in the next tenth.
     start = starts[min(place + 1, len(starts) - 1)] if place else 0
-    return _judged(spec, parts, everything.since(start))
+    return _check(spec, parts, everything.since(start))
 
 
 def _columns(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> SampleMatrix:
@@ -217,7 +218,7 @@ def _trending(window: SampleMatrix) -> bool:
     return bool((trend_probabilities(series, below) < below).any())
 
 
-def _judged(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatrix) -> WindowCheck:
+def _check(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatrix) -> WindowCheck:
     """What a window, which ends with the last part, comes to, every instance taken together."""
     longest = spec.window is WindowChoice.LONGEST
     got = estimates(window, spec.confidence, spec.correction)
@@ -237,33 +238,31 @@ def _judged(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatr
     )  # fmt: skip
 
 
-def remaining_s(judgement: WindowCheck, spec: MeasureSpec) -> float | None:
+def remaining_s(check: WindowCheck, spec: MeasureSpec) -> float | None:
     """Seconds until the goal at the present rate: widths shrink with the root of time; None where that is unknown."""
-    if judgement.estimate is None or not 0 < judgement.shortfall < inf:
+    if check.estimate is None or not 0 < check.shortfall < inf:
         return None
-    return max(judgement.length_s * judgement.shortfall**2, spec.min_s) - judgement.length_s
+    return max(check.length_s * check.shortfall**2, spec.min_s) - check.length_s
 
 
-def _cells(subinterval: int, judgement: WindowCheck, state: Measure) -> dict[str, str | int | float | bool | None]:
-    got, longest = judgement.estimate, state.spec.window is WindowChoice.LONGEST
+def _cells(subinterval: int, check: WindowCheck, state: Measure) -> dict[str, str | int | float | bool | None]:
+    got, longest = check.estimate, state.spec.window is WindowChoice.LONGEST
     finite = got is not None and got.half_width < inf
     return {
         "subinterval": subinterval,
         "window": state.spec.window.value,
-        "first_subinterval": judgement.first,
-        "last_subinterval": judgement.last,
-        "dropped_for_trend": judgement.first - state.parts[0].number
-        if state.spec.window is WindowChoice.LONGEST
-        else None,
+        "first_subinterval": check.first,
+        "last_subinterval": check.last,
+        "dropped_for_trend": check.first - state.parts[0].number if longest else None,
         "metric": state.spec.focus.metric,
-        "worst_instance": judgement.worst,
+        "worst_instance": check.worst,
         "value": got.value if got else None,
         "half_width_percent": 100 * got.relative if got and finite and got.value else None,
         "accuracy_percent": 100 * state.spec.accuracy,
         "confidence_percent": 100 * state.spec.confidence,
         "effective_samples": got.effective if got else None,
-        "passing_instances": judgement.passing,
-        "instances": judgement.instances,
-        "remaining_s": remaining_s(judgement, state.spec),
-        "passed": judgement.passed,
+        "passing_instances": check.passing,
+        "instances": check.instances,
+        "remaining_s": remaining_s(check, state.spec),
+        "passed": check.passed,
     }

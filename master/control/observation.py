@@ -34,7 +34,7 @@ class InstanceLoad:
     surged: bool = False  # this subinterval alone shows that a workload instance falls behind
 
     @property
-    def owed(self) -> int:
+    def outstanding(self) -> int:
         """At the end: due, not done."""
         return self.backlog + self.in_flight
 

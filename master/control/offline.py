@@ -13,7 +13,7 @@ from ..stats.histograms import Floats
 from ..stats.metric_sample import MetricSample
 from .choices import Rule
 from .criteria import Criterion, Score, score
-from .measure import WindowPart, judge
+from .measure import WindowPart, check_window
 from .spec import CONFIDENCE, MeasureSpec
 
 _ONE = ""  # the name of the series, where instances are asked for
@@ -89,7 +89,7 @@ def _by_t(
         WindowPart(place, start + length, length, {_ONE: MetricSample(value * length, length)})
         for place, (start, length, value) in enumerate(rows)
     )
-    found = judge(spec, parts)
+    found = check_window(spec, parts)
     if found is None or not found.passed or found.estimate is None:
         return None
     got = found.estimate

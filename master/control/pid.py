@@ -232,7 +232,7 @@ class Pid:
         )
         return state, Orders(edits, tuple(rows), state._measurable(), state._say(interval, errors))
 
-    def judged(self, measured: Measured) -> Measured:
+    def with_checks(self, measured: Measured) -> Measured:
         """The measurement's own value, of each instance, is to be at the target."""
         window = [errors for number, errors in self.errors if measured.first <= number <= measured.last]
         aims = []
@@ -359,7 +359,7 @@ def _moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rul
 def _piles_up(load: InstanceLoad, tolerance: float) -> bool:
     """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
     most = allowed(load.due, tolerance, load.in_flight, 0, 1)
-    return load.surged or load.growth > max(float(most), SURGE * (load.owed - load.growth))
+    return load.surged or load.growth > max(float(most), SURGE * (load.outstanding - load.growth))
 
 
 def _gain_stepped(loop: Loop, error: float, number: int, rules: PidRules) -> tuple[Loop, float]:

@@ -12,7 +12,7 @@ from math import inf
 
 import numpy as np
 
-from ..rollup.overload import account, kept_up
+from ..rollup.overload import account, why_not_sustained
 from ..stats.estimate import Estimate, estimates
 from ..stats.sample_matrix import matrix_of
 from .observation import Observation
@@ -39,7 +39,7 @@ class Probe:
     value: float | None  # of the instance that is furthest from passing
     half_width: float | None
     instance: str
-    kept_up: bool
+    sustained: bool
     first: int  # subintervals, both included
     last: int
     above: bool = False  # its value is above the target, however surely
@@ -69,7 +69,7 @@ def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
     if len(seen) < 2:
         return False
     within = tolerance * (1 if len(seen) >= FEWEST else _EARLY)
-    return bool(kept_up(account(one.outstanding for one in seen), within))
+    return bool(why_not_sustained(account(one.outstanding for one in seen), within))
 
 
 def _worst(spec: FindSpec, seen: Sequence[Observation]) -> tuple[Estimate | None, str]:

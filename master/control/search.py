@@ -112,7 +112,7 @@ class Find:
         return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
 
     def _draining(self, interval: Observation) -> "tuple[Find, Decision]":
-        owed = sum(load.owed for load in interval.loads["all"].values())
+        owed = sum(load.outstanding for load in interval.loads["all"].values())
         if owed > 0 and interval.number - self.since >= self.spec.longest_probe:
             why = Finding(
                 Reason.SEARCH_UNBOUNDED,
@@ -159,7 +159,7 @@ class Find:
             measured, say = self._result(interval.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
         state = replace(self, iops=wanted, seen=())
-        if self.stage is SearchStage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].kept_up):
+        if self.stage is SearchStage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].sustained):
             state = replace(state, stage=SearchStage.DRAIN, since=interval.number + 1)
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", 0.0),), rows)
         return state._start(interval, rows)
@@ -226,7 +226,7 @@ class Find:
             "half_width": probe.half_width,
             "confidence_percent": 100 * self.spec.confidence,
             "worst_instance": probe.instance,
-            "sustained": probe.kept_up,
+            "sustained": probe.sustained,
             "answer": probe.answer.value,
             "first_subinterval": probe.first,
             "last_subinterval": probe.last,

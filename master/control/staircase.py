@@ -1,13 +1,13 @@
-"""Staircase: several loads in one step, each with a measurement and a summary row of its own.
+"""Staircase: several load levels in one step, each with a measurement and a summary row of its own.
 
-Rule: treads come from a rule (level k), so a staircase without an end climbs until a tread is not kept up with. The
-subinterval in which a tread's load takes effect belongs to no measurement.
+Rule: levels come from a rule (level k), so a staircase without an end climbs until a level is not sustained. The
+subinterval in which a level's load takes effect belongs to no measurement.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, kept_up
+from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, why_not_sustained
 from ..verdicts import Finding, Reason
 from .decide import MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured
@@ -15,12 +15,12 @@ from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
 
 ALL = "all"
-_END_TOLERANCE = 1.001  # so that rounding does not lose the last tread
+_END_TOLERANCE = 1.001  # so that rounding does not lose the last level
 
 
 @dataclass(frozen=True, slots=True)
-class Stairs:
-    """From `start` upward by `step`, which is IOPS, or with `relative` a share of the tread before."""
+class Levels:
+    """From `start` upward by `step`, which is IOPS, or with `relative` a share of the level before."""
 
     start: float
     step: float
@@ -29,13 +29,13 @@ class Stairs:
 
     @property
     def to_saturation(self) -> bool:
-        """A tread that is not kept up with is the last."""
+        """A level that is not sustained is the last."""
         return self.end is None
 
-    def level(self, tread: int) -> float | None:
-        """Total IOPS of tread 0, 1, ...; None is no more."""
-        level = self.start * (1 + self.step) ** tread if self.relative else self.start + self.step * tread
-        return level if self.end is None or level <= self.end * _END_TOLERANCE else None
+    def iops(self, level: int) -> float | None:
+        """Total IOPS of level 0, 1, ...; None after the last."""
+        iops = self.start * (1 + self.step) ** level if self.relative else self.start + self.step * level
+        return iops if self.end is None or iops <= self.end * _END_TOLERANCE else None
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """What is wrong with the numbers: the field, and a sentence."""
@@ -47,14 +47,14 @@ class Stairs:
             yield "end", f"end is {self.end:g}; it must be at least start, {self.start:g}"
 
 
-def stairs_of_steps(start: float, end: float, steps: int) -> Stairs:
-    """`steps` treads, at least two, from `start` to `end`, evenly."""
-    return Stairs(start, (end - start) / (steps - 1), end=end)
+def levels_of_steps(start: float, end: float, steps: int) -> Levels:
+    """`steps` levels, at least two, from `start` to `end`, evenly."""
+    return Levels(start, (end - start) / (steps - 1), end=end)
 
 
 @dataclass(frozen=True, slots=True)
 class LevelSubinterval:
-    """One subinterval of the present tread."""
+    """One subinterval of the present level."""
 
     number: int
     length_s: float
@@ -64,35 +64,35 @@ class LevelSubinterval:
 
 @dataclass(frozen=True, slots=True)
 class Staircase:
-    """State of a staircase; `judge` is the present tread's, and made anew for each."""
+    """State of a staircase; `judge` is the present level's, and made anew for each."""
 
-    levels: Stairs
-    judge: MeasurementState
+    levels: Levels
+    measurement: MeasurementState
     tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
-    tread: int = 0
+    level: int = 0
     seen: tuple[LevelSubinterval, ...] = ()
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
-        return self.judge.focuses
+        return self.measurement.focuses
 
     @property
     def may_end(self) -> tuple[int, ...]:
-        return self.judge.may_end
+        return self.measurement.may_end
 
     def opening(self) -> Decision:
-        return replace(self.judge.opening(), edits=(self._edit(),))
+        return replace(self.measurement.opening(), edits=(self._edit(),))
 
     def after(self, interval: Observation) -> "tuple[Staircase, Decision]":
         load = interval.loads["all"][ALL]
-        judge, decision = self.judge.after(interval)
+        measurement, decision = self.measurement.after(interval)
         state = replace(
             self,
-            judge=judge,
+            measurement=measurement,
             seen=(*self.seen, LevelSubinterval(interval.number, interval.length_s, load, interval.outstanding)),
         )
         if not decision.done and not interval.same_hosts:  # what is asked for is the total of those that are left
-            state = replace(state, judge=judge.restarted(interval.number + 2))
+            state = replace(state, measurement=measurement.restarted(interval.number + 2))
             return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
             return state, replace(decision, steering=state._steering())
@@ -103,44 +103,44 @@ class Staircase:
             findings = (*findings, Finding(Reason.LOAD_NOT_SUSTAINED, behind))
         measured = replace(closed, suffix=self._suffix(), findings=findings)
         row = ControlRow("staircase.csv", state._cells(measured, achieved, behind is not None))
-        state = replace(state, tread=self.tread + 1, seen=())
+        state = replace(state, level=self.level + 1, seen=())
         saturated = behind is not None and self.levels.to_saturation
-        if saturated or state._level() is None:
+        if saturated or state._iops() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
-        # k + 1 runs already and sees two loads; the next tread's warmup begins behind it.
-        state = replace(state, judge=self.judge.begun(interval.number + 2))
+        # k + 1 runs already and sees two loads; the next level's warmup begins behind it.
+        state = replace(state, measurement=self.measurement.begun(interval.number + 2))
         rows, said = (*decision.rows, row), state._steering()
         return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=said)
 
     def cut_short(self, number: int) -> Measured:
-        return replace(self.judge.cut_short(number), suffix=self._suffix())
+        return replace(self.measurement.cut_short(number), suffix=self._suffix())
 
-    def _level(self) -> float | None:
-        return self.levels.level(self.tread)
+    def _iops(self) -> float | None:
+        return self.levels.iops(self.level)
 
     def _edit(self) -> LoadEdit:
-        return LoadEdit("all", ALL, self._level())
+        return LoadEdit("all", ALL, self._iops())
 
     def _suffix(self) -> str:
-        return f":total_iops={self._level():.6g}"
+        return f":total_iops={self._iops():.6g}"
 
     def _steering(self) -> str:
-        return f"tread {self.tread}: {self._suffix().lstrip(':')}"
+        return f"level {self.level}: {self._suffix().lstrip(':')}"
 
     def _came_of(self, closed: Measured) -> tuple[float, str | None]:
-        """(IOPS achieved over the tread's measurement, why it was not kept up with or None)."""
+        """(IOPS achieved over the level's measurement, why it was not sustained or None)."""
         window = [one for one in self.seen if closed.first <= one.number <= closed.last]
         if not window:
             return 0.0, "nothing was measured"
         done = sum(one.load.completed for one in window)
-        behind = kept_up(account(one.outstanding for one in window), self.tolerance)
+        behind = why_not_sustained(account(one.outstanding for one in window), self.tolerance)
         return done / sum(one.length_s for one in window), behind or None
 
     def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
-        level = self._level()
+        iops = self._iops()
         return {
-            "level": self.tread,
-            "total_iops": level,
+            "level": self.level,
+            "total_iops": iops,
             "achieved_iops": achieved,
             "first_subinterval": measured.first,
             "last_subinterval": measured.last,

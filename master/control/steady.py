@@ -20,7 +20,7 @@ from .choices import OnLeave, Rule
 from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window
-from .measure import WindowCheck, WindowPart, judge, lacking, unjudged
+from .measure import WindowCheck, WindowPart, check_window, lacking, no_window
 from .observation import Observation, Phase
 from .spec import MeasureSpec, SteadySpec
 
@@ -149,9 +149,9 @@ class Steady:
 
     def _standing_by_t(self) -> CriterionState:
         spec = MeasureSpec(self.criterion.focus, self.criterion.limit / 100, self.spec.confidence, min_s=0.0)
-        found = judge(spec, self.parts)
+        found = check_window(spec, self.parts)
         if found is None:
-            return CriterionState("", None, False, unjudged(spec, self.parts))
+            return CriterionState("", None, False, no_window(spec, self.parts))
         if found.estimate is None:
             return CriterionState(found.worst, None, False, blank_window(spec.focus, found.worst))
         return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))

@@ -55,7 +55,7 @@ class Steer(Protocol):
 
     def after(self, interval: Observation) -> "tuple[Steer, Orders]": ...
 
-    def judged(self, measured: Measured) -> Measured:
+    def with_checks(self, measured: Measured) -> Measured:
         """A measurement with what speaks against its having been at the target, and with what is to be checked."""
         ...
 
@@ -65,18 +65,18 @@ class Steered:
     """State of a step under feedback control."""
 
     steer: Steer
-    judge: MeasurementState
+    measurement: MeasurementState
     timeout_s: float = TIMEOUT_S  # for the load to settle, since the step began or the target changed
     began_s: float | None = None
     measurable: int | None = None
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
-        return (*self.steer.focuses, *self.judge.focuses)
+        return (*self.steer.focuses, *self.measurement.focuses)
 
     @property
     def may_end(self) -> tuple[int, ...]:
-        return self.judge.may_end
+        return self.measurement.may_end
 
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, self.steer.opening())
@@ -88,15 +88,15 @@ class Steered:
     def after(self, interval: Observation) -> "tuple[Steered, Decision]":
         began_s = interval.start_s if self.began_s is None else self.began_s
         steer, orders = self.steer.after(interval)
-        judge = self.judge
+        measurement = self.measurement
         if orders.measurable is not None and orders.measurable != self.measurable:
-            judge = judge.restarted(orders.measurable)
-        state = Steered(steer, judge, self.timeout_s, began_s, orders.measurable)
+            measurement = measurement.restarted(orders.measurable)
+        state = Steered(steer, measurement, self.timeout_s, began_s, orders.measurable)
         if orders.measurable is None or interval.number < orders.measurable:
             return state, state._settling(interval, orders)
-        judge, decision = judge.after(interval)
-        state = replace(state, judge=judge)
-        measured = tuple(map(steer.judged, decision.measured))
+        measurement, decision = measurement.after(interval)
+        state = replace(state, measurement=measurement)
+        measured = tuple(map(steer.with_checks, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
         return state, replace(
             decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured, steering=orders.say
@@ -105,13 +105,13 @@ class Steered:
     def cut_short(self, number: int) -> Measured:
         if self.measurable is None or number < self.measurable:
             return interrupted(number)
-        so_far = self.judge.cut_short(number)
-        return self.steer.judged(so_far) if so_far.first <= so_far.last else so_far
+        so_far = self.measurement.cut_short(number)
+        return self.steer.with_checks(so_far) if so_far.first <= so_far.last else so_far
 
     def _settling(self, interval: Observation, orders: Orders) -> Decision:
         if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
             measurable = orders.measurable is not None and interval.number + 1 >= max(
-                orders.measurable, self.judge.first
+                orders.measurable, self.measurement.first
             )
             return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, steering=orders.say)
         why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
@@ -120,10 +120,10 @@ class Steered:
         )
 
 
-def held(state: ControlState) -> Steered | None:
+def steered_state(state: ControlState) -> Steered | None:
     """What holds a metric at a target in this state; None where nothing does."""
     if isinstance(state, Watched):
-        return held(state.state)
+        return steered_state(state.state)
     return state if isinstance(state, Steered) else None
 
 

@@ -216,7 +216,7 @@ def standing_together(account: Account, tolerance: float, rows: Ints, size: int,
     return Standing(due.astype(np.int64), growth.astype(np.int64), bound)
 
 
-def kept_up(account: Account, tolerance: float) -> str:
+def why_not_sustained(account: Account, tolerance: float) -> str:
     """What speaks against all of these instances having kept up, together or each by itself; "" if nothing does."""
     count = len(account.due)
     if not count:

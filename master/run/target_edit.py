@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..control.decide import ControlState
-from ..control.steer import held
+from ..control.steer import steered_state
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups
 from ..text.metric_amounts import format_amount, parse_amount
@@ -41,7 +41,7 @@ def _is_target(word: str) -> bool:
 
 def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> NewTarget:
     """What the edit asks of the step's control. Raises EditRefused with every fault."""
-    steered = held(state)
+    steered = steered_state(state)
     if steered is None:
         raise EditRefused(["the step has no control: pid, so nothing in it has a target"])
     selected, amount = _read(words, rollups)

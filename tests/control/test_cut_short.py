@@ -14,7 +14,7 @@ from ivypy.master.control.probe import ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
-from ivypy.master.control.staircase import Staircase, Stairs
+from ivypy.master.control.staircase import Levels, Staircase
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
 from ivypy.master.verdicts import Reason, Verdict, verdict_of
@@ -24,7 +24,7 @@ FIXED = Fixed(2, 60)
 MEASURE = Measure(MeasureSpec(LATENCY, accuracy=1e-9), warmup=2)
 SHORT = MeasureSpec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
 STEADY = Steady(SteadySpec(criterion_named("iops", 4), hold=4), warmup=2)
-STAIRS = Staircase(Stairs(100.0, 100.0), Fixed(1, 3))  # from its second on, a tread also has a subinterval of two loads
+STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3))  # from its second on, a tread also has a subinterval of two loads
 SEARCH = Find(FindSpec(LATENCY, 2500.0))
 UNSTEADY = Steady(SteadySpec(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
@@ -139,7 +139,7 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
         Fixed(2, 30),
         Measure(MeasureSpec(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
         Steady(SteadySpec(criterion_named("iops", 4), hold=9, timeout_s=400.0), warmup=2),
-        Staircase(Stairs(100.0, 100.0, end=800.0), Measure(SHORT)),
+        Staircase(Levels(100.0, 100.0, end=800.0), Measure(SHORT)),
         SEARCH,
         Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}), MEASURE),
         Watched(Fixed(1, 200), (SloSpec(LATENCY, 1000.0, abort_early=True),)),

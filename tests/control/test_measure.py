@@ -12,7 +12,7 @@ from ivypy.master.control.choices import WindowChoice
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
-from ivypy.master.control.measure import Measure, WindowPart, judge
+from ivypy.master.control.measure import Measure, WindowPart, check_window
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.stats.estimate import Correction
@@ -253,12 +253,14 @@ def test_a_thousand_instances_are_judged_as_each_would_be_alone() -> None:
     names = [f"host={place}" for place in range(200)]
     samples = [dict(zip(names, (MetricSample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
     parts = tuple(WindowPart(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))
-    together = judge(goal, parts)
+    together = check_window(goal, parts)
     assert together is not None and together.worst == "host=7" and together.estimate is None
-    alone = [judge(goal, tuple(replace(part, samples={name: part.samples[name]}) for part in parts)) for name in names]
+    alone = [
+        check_window(goal, tuple(replace(part, samples={name: part.samples[name]}) for part in parts)) for name in names
+    ]
     assert together.passing == sum(one is not None and one.passing for one in alone)
     without = {name for name in names if name != "host=7"}
-    rest = judge(goal, tuple(replace(part, samples={n: part.samples[n] for n in without}) for part in parts))
+    rest = check_window(goal, tuple(replace(part, samples={n: part.samples[n] for n in without}) for part in parts))
     worst = max((one for one in alone if one is not None and one.estimate), key=lambda one: one.shortfall)
     assert rest is not None and rest.worst == worst.worst
     assert rest.shortfall == pytest.approx(worst.shortfall)

@@ -18,7 +18,7 @@ from ivypy.master.control.pid import Range, pid
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
-from ivypy.master.control.staircase import Staircase, Stairs
+from ivypy.master.control.staircase import Levels, Staircase
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
 from ivypy.master.rollup.figures import Figures
@@ -105,7 +105,7 @@ def test_loads_are_counted_per_instance() -> None:
         ("h1", "h2"), InstanceLoad(6100, 6000, 70, 20, 10)
     )
     assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": InstanceLoad(12200, 12000, 140, 40, 20)}
-    assert InstanceLoad(6100, 6000, 70, 20, 10).growth == InstanceLoad(6100, 6000, 70, 20, 10).owed
+    assert InstanceLoad(6100, 6000, 70, 20, 10).growth == InstanceLoad(6100, 6000, 70, 20, 10).outstanding
 
 
 def test_a_state_is_shown_what_it_looks_at() -> None:
@@ -119,7 +119,7 @@ def test_a_state_is_shown_what_it_looks_at() -> None:
         Steady(SteadySpec(Criterion(Rule.DEVIATION, p99, 2))),
         Steered(control, measure),
         Steered(AutoPid(p99, 1000, ("h1", "h2")), Fixed(0, 1)),
-        Staircase(Stairs(1, 1), measure),
+        Staircase(Levels(1, 1), measure),
         Find(FindSpec(p99, 1000)),
         Watched(Steered(control, measure), (SloSpec(p99, 1000),)),
     ]

@@ -219,7 +219,7 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
         seen = [interval(number, {"a": value}) for number, value in enumerate(values)]
         for one in seen:
             state, _ = state.after(one)
-        closed = Decision(Phase.TAIL, measured=(state.judged(Measured(0, len(values) - 1)),))
+        closed = Decision(Phase.TAIL, measured=(state.with_checks(Measured(0, len(values) - 1)),))
         return [finding.reason for finding in checked(closed, seen).measured[0].findings]
 
     assert found([1480.0, 680.0] * 4) == [Reason.TARGET_UNSURE]

@@ -32,8 +32,8 @@ LIMITS = SearchBounds(CAPACITY)
 M = mmc(1, 1000)
 
 
-def probe(iops: float, answer: str, value: float | None = None, kept_up: bool = True) -> Probe:
-    return Probe(iops, iops, ProbeAnswer(answer), value, value * 0.01 if value else None, "all", kept_up, 0, 9)
+def probe(iops: float, answer: str, value: float | None = None, sustained: bool = True) -> Probe:
+    return Probe(iops, iops, ProbeAnswer(answer), value, value * 0.01 if value else None, "all", sustained, 0, 9)
 
 
 def ends(probes: list[Probe]) -> tuple[float | None, float | None]:

@@ -7,12 +7,12 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import InstanceLoad, Observation, Phase
 from ivypy.master.control.spec import MeasureSpec
-from ivypy.master.control.staircase import Staircase, Stairs, stairs_of_steps
+from ivypy.master.control.staircase import Levels, Staircase, levels_of_steps
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import LATENCY, Plant, Trace, mmc, noise, outstanding, simulate
 
 
-def climbed(levels: Stairs, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
+def climbed(levels: Levels, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
     plant = Plant(mmc(4, 4e6 / capacity), capacity, noise(1, 0.01, 0.0))
     return simulate(plant, Staircase(levels, judge or Fixed(1, 3)), 500)
 
@@ -24,22 +24,22 @@ def measured(trace: Trace) -> list[tuple[int, int, str]]:
 @pytest.mark.parametrize(
     ("levels", "expected"),
     [
-        (Stairs(100, 50, end=250), [100, 150, 200, 250]),
-        (Stairs(100, 0.1, relative=True, end=121), [100, 110, 121]),
-        (stairs_of_steps(100, 400, 4), [100, 200, 300, 400]),
-        (stairs_of_steps(0.1, 0.3, 3), [0.1, 0.2, 0.3]),
-        (Stairs(100, 50, end=100), [100]),
+        (Levels(100, 50, end=250), [100, 150, 200, 250]),
+        (Levels(100, 0.1, relative=True, end=121), [100, 110, 121]),
+        (levels_of_steps(100, 400, 4), [100, 200, 300, 400]),
+        (levels_of_steps(0.1, 0.3, 3), [0.1, 0.2, 0.3]),
+        (Levels(100, 50, end=100), [100]),
     ],
 )
-def test_the_treads_are_those_asked_for(levels: Stairs, expected: list[float]) -> None:
+def test_the_treads_are_those_asked_for(levels: Levels, expected: list[float]) -> None:
     found: list[float] = []
-    while (level := levels.level(len(found))) is not None:
+    while (level := levels.iops(len(found))) is not None:
         found.append(level)
     assert found == pytest.approx(expected)
 
 
 def test_each_tread_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
-    trace = climbed(Stairs(100, 100, end=300))
+    trace = climbed(Levels(100, 100, end=300))
     assert measured(trace) == [
         (1, 3, ":total_iops=100"),
         (6, 8, ":total_iops=200"),
@@ -52,7 +52,7 @@ def test_each_tread_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
 
 
 def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
-    trace = climbed(Stairs(1000, 1000))
+    trace = climbed(Levels(1000, 1000))
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
     assert [row["total_iops"] for row in rows] == [1000, 2000, 3000, 4000, 5000]
     assert [row["sustained"] for row in rows] == [True, True, True, True, False]
@@ -62,7 +62,7 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
 
 def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
     plant = Plant(mmc(4, 1000), 4000, noise(1, 0.01, 0.0), tags=1e6)
-    trace = simulate(plant, Staircase(Stairs(1000, 1040), Fixed(1, 3)), 500)
+    trace = simulate(plant, Staircase(Levels(1000, 1040), Fixed(1, 3)), 500)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
     assert [(row["total_iops"], row["sustained"]) for row in rows] == [
         (1000, True), (2040, True), (3080, True), (4120, False),
@@ -72,7 +72,7 @@ def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
 
 def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
-    state: ControlState = Staircase(Stairs(1000, 1000), Fixed(1, 3))
+    state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3))
     decision = opening(state)
     for number in range(9):
         alone, owed = number >= 3, 200 * (number + 1)
@@ -97,7 +97,7 @@ def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
 
 
 def test_a_tread_may_be_measured_to_an_accuracy() -> None:
-    trace = climbed(Stairs(500, 1000, end=2500), Measure(MeasureSpec(LATENCY, accuracy=0.01), warmup=1))
+    trace = climbed(Levels(500, 1000, end=2500), Measure(MeasureSpec(LATENCY, accuracy=0.01), warmup=1))
     windows = measured(trace)
     assert len(windows) == 3
     assert all(last - first + 1 >= 20 for first, last, _ in windows)
@@ -105,7 +105,7 @@ def test_a_tread_may_be_measured_to_an_accuracy() -> None:
 
 
 def test_a_tread_that_times_out_is_a_row_and_the_next_follows() -> None:
-    trace = climbed(Stairs(500, 500, end=1000), Measure(MeasureSpec(LATENCY, accuracy=1e-6, timeout_s=100), warmup=1))
+    trace = climbed(Levels(500, 500, end=1000), Measure(MeasureSpec(LATENCY, accuracy=1e-6, timeout_s=100), warmup=1))
     findings = [one.findings[0].reason for decision in trace.decisions for one in decision.measured]
     assert findings == [Reason.ACCURACY_NOT_REACHED] * 2
 
@@ -113,12 +113,12 @@ def test_a_tread_that_times_out_is_a_row_and_the_next_follows() -> None:
 @pytest.mark.parametrize(
     ("levels", "fault"),
     [
-        (Stairs(0, 1), "start is 0"),
-        (Stairs(1, 0), "step is 0"),
-        (Stairs(5, 1, end=4), "at least start"),
-        (Stairs(1, 1), ""),
+        (Levels(0, 1), "start is 0"),
+        (Levels(1, 0), "step is 0"),
+        (Levels(5, 1, end=4), "at least start"),
+        (Levels(1, 1), ""),
     ],
 )
-def test_impossible_stairs_say_why(levels: Stairs, fault: str) -> None:
+def test_impossible_stairs_say_why(levels: Levels, fault: str) -> None:
     found = [text for _, text in levels.faults()]
     assert fault in found[0] if fault else not found

@@ -191,7 +191,7 @@ SAYS: list[tuple[str, list[str]]] = [
     ),
     (
         "measure: 10s, staircase: { start: 1000, end: 2000, step: 1000 }",
-        ["tread 0: total_iops=1000", "measured 1 of 2"],
+        ["level 0: total_iops=1000", "measured 1 of 2"],
     ),
 ]
 

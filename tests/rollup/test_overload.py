@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ivypy.master.rollup.merge_layout import Layout
-from ivypy.master.rollup.overload import Account, Outstanding, account, kept_up, rows_ahead, rows_behind, rows_surged
+from ivypy.master.rollup.overload import (
+    Account,
+    Outstanding,
+    account,
+    rows_ahead,
+    rows_behind,
+    rows_surged,
+    why_not_sustained,
+)
 from tests.support.rollup import instance, rollups_by
 
 Ints = NDArray[np.int64]
@@ -58,7 +66,7 @@ def test_a_fleet_that_keeps_up_is_not_said_to_fall_behind(plant: Plant) -> None:
     random = rng(1)
     for _ in range(3):
         due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
-        assert kept_up(account(load(due, plant(random, due))), TOLERANCE) == ""
+        assert why_not_sustained(account(load(due, plant(random, due))), TOLERANCE) == ""
 
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.97])
@@ -69,10 +77,14 @@ def test_one_of_a_fleet_that_falls_behind_is_found(plant: Plant, share: float) -
     due[77] = 1000
     ends = plant(random, due)
     ends[:, 77] = np.arange(25) * round((1 - share) * 1000) + 2
-    assert kept_up(account(load(due, ends)), TOLERANCE).startswith("1 of 24,000 workload instances; of the worst what")
+    assert why_not_sustained(account(load(due, ends)), TOLERANCE).startswith(
+        "1 of 24,000 workload instances; of the worst what"
+    )
     half_way = ends.copy()  # it begins in mid-measurement, as a LUN that hangs does
     half_way[:, 77] = np.maximum(np.arange(25) - 12, 0) * 500
-    assert kept_up(account(load(due, half_way)), TOLERANCE).startswith("1 of 24,000 workload instances; of the worst")
+    assert why_not_sustained(account(load(due, half_way)), TOLERANCE).startswith(
+        "1 of 24,000 workload instances; of the worst"
+    )
 
 
 @st.composite
@@ -134,7 +146,7 @@ def test_exactly_the_rows_that_hold_one_that_falls_behind_say_so(
         row.row for row in layout.rollups.rows if any((one.host, one.number) in behind for one in row.members)
     }  # fmt: skip
     assert set(found) == holding
-    assert bool(kept_up(account(parts), TOLERANCE)) is bool(behind), "control says the same"
+    assert bool(why_not_sustained(account(parts), TOLERANCE)) is bool(behind), "control says the same"
     for row in holding:
         assert any(f"{one.host}+{one.lun}" in found[row] for one in layout.rollups.rows[row].members), found[row]
 
@@ -172,7 +184,7 @@ def test_what_breaks_within_the_window_does_not_excuse_itself(subintervals: int,
     last = max(1, round(subintervals * broken))
     ends = rng(3).poisson(4.0, (subintervals + 1, 1))
     ends[-last:, 0] += (np.arange(1, last + 1) * subintervals * 1000 * behind / last).astype(np.int64)
-    assert kept_up(account(load(np.array([1000]), ends)), TOLERANCE) != ""
+    assert why_not_sustained(account(load(np.array([1000]), ends)), TOLERANCE) != ""
 
 
 @pytest.mark.parametrize(("share", "a_second"), [(0.5, 100), (0.8, 300), (0.9, 1000), (0.95, 3000)])
@@ -191,7 +203,7 @@ def test_a_queue_near_saturation_is_kept_up_with(share: float, a_second: int) ->
             Outstanding(np.array([due]), waits[k + 1] - waits[k], np.array([0]), waits[k + 1], np.array([0]))
             for k, due in enumerate(np.diff(came))
         ]
-        behind += kept_up(account(parts), TOLERANCE) != ""
+        behind += why_not_sustained(account(parts), TOLERANCE) != ""
     assert behind == 0
 
 
@@ -214,7 +226,7 @@ def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: 
 
 
 def test_accounts_of_no_subintervals_say_nothing() -> None:
-    assert kept_up(Account.none(0), TOLERANCE) == ""
+    assert why_not_sustained(Account.none(0), TOLERANCE) == ""
 
 
 def test_a_surge_of_one_instance_is_seen_at_once() -> None:
