@@ -17,7 +17,7 @@ from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
 from ..hosts.login_throttle import LoginGate
 from ..hosts.spec import HostSpec, Launcher
-from ..run.fleet import connected
+from ..run.fleet import Fleet, connected
 from ..run.open import opener
 from ..text.units import parse_duration
 from ..verdicts import ExitCode
@@ -35,9 +35,8 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginGate())
-    async with connected(
-        [host_of(host)], opening, lambda name: lambda text: None, lambda: int(loop.time() * 1e9), __version__
-    ) as fleet:
+    fleet = Fleet(lambda: int(loop.time() * 1e9))
+    async with connected(fleet, [host_of(host)], opening, lambda name: lambda text: None, __version__):
 
         async def ask(driver: Driver) -> ClockReport:
             (report,) = await driver.ask(MeasureClock, duration_ns=round(seconds * 1e9))

@@ -23,10 +23,8 @@ async def devices_page(plan: Plan) -> str:
     """Connect, discover, and say what was found. Raises HostsError, PlanFaults."""
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginGate())
-    async with connected(
-        plan.hosts, opening, lambda name: lambda text: None, lambda: int(loop.time() * 1e9), __version__,
-        may_miss=plan.may_miss,
-    ) as fleet:  # fmt: skip
+    fleet = Fleet(lambda: int(loop.time() * 1e9), plan.may_miss)
+    async with connected(fleet, plan.hosts, opening, lambda name: lambda text: None, __version__):
         await prepare(plan, fleet)
         found = await discover(plan, fleet)
         missed = [f"{fault.host} is missing: {fault.what}" for fault in fleet.missed.values()]

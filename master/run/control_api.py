@@ -5,7 +5,8 @@ nothing and leaves none.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...protocol.parameters import Parameters
@@ -41,12 +42,14 @@ from .target_edit import names_target, new_target
 NO_STEP = "no step is running; an edit acts on a running step, the next one begins with the plan's own settings"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Running:
-    """The step that runs."""
+    """The step that runs, and what an edit of it has to know."""
 
     number: int
     sequence: StepSequence
+    discovered: Discovered
+    measured: Measured
 
     @property
     def changes(self) -> Changes:
@@ -54,17 +57,25 @@ class Running:
 
 
 class Desk:
-    """Remembers what it needs to answer: the run's parts, as they come to be."""
+    """Remembers which step runs."""
 
-    def __init__(self, plan: str, recorder: RunRecorder, presses: Presses, measured: Measured) -> None:
-        self.fleet: Fleet | None = None
-        self.discovered: Discovered | None = None
-        self.running: Running | None = None
+    def __init__(self, plan: str, recorder: RunRecorder, presses: Presses, fleet: Fleet) -> None:
+        """`fleet`: empty until the hosts are connected."""
+        self.running: Running | None = None  # None: no step is
         self._plan = plan
         self._recorder = recorder
         self._hub = recorder.hub
         self._presses = presses
-        self._measured = measured
+        self._fleet = fleet
+
+    @contextmanager
+    def editing(self, running: Running) -> Iterator[None]:
+        """Let this step be changed while the block runs."""
+        self.running = running
+        try:
+            yield
+        finally:
+            self.running = None
 
     async def answer(self, request: Request, who: str) -> Answer:
         """What a client of the socket gets."""
@@ -86,7 +97,7 @@ class Desk:
             return Refused(refused.reasons)
 
     def standing(self) -> Standing:
-        hub, fleet = self._hub, self.fleet
+        hub = self._hub
         return Standing(
             folder=str(self._recorder.path),
             plan=self._plan,
@@ -96,18 +107,18 @@ class Desk:
             paused=self.running is not None and self.running.changes.paused,
             last=hub.last,
             ended=tuple(hub.ended),
-            hosts={name: driver.lost or "" for name, driver in fleet.drivers.items()} if fleet else {},
+            hosts={name: driver.lost or "" for name, driver in self._fleet.drivers.items()},
         )
 
     async def edit(self, words: Sequence[str], force: bool, who: str) -> Changed:
         """Raises EditRefused."""
-        running, discovered = self._running(), self.discovered
-        assert discovered is not None
+        running = self._running()
+        discovered = running.discovered
         if names_target(words, discovered.rollups):
             return self._retarget(words, running, discovered.rollups, who)
         edit = understood(words, discovered.rollups)
 
-        references = References(self._measured)
+        references = References(running.measured)
 
         def alter(present: Present) -> Mapping[Key, Parameters]:
             after = altered(edit, present.parameters, references, discovered.placement)

@@ -43,17 +43,13 @@ Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host 
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
 
 
-async def _nobody() -> list[Driver]:
-    return []
-
-
 class Fleet:
-    """The hosts' drivers, and the one inbox into which all of them put what happens."""
+    """The hosts' drivers, and the one inbox into which all of them put what happens. Empty until it is `connected`."""
 
     def __init__(self, now_ns: Callable[[], int], may_miss: int = 0) -> None:
+        """`may_miss`: so many hosts may be missing when the run begins."""
         self.drivers: dict[str, Driver] = {}
         self.missed: dict[str, HostFault] = {}  # the run goes on without them from its beginning
-        self.back: Callable[[], Awaitable[list[Driver]]] = _nobody  # the lost hosts that are connected again
         self._may_miss = may_miss
         self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
         self.now_ns = now_ns
@@ -141,24 +137,23 @@ async def luns_of(
 
 @asynccontextmanager
 async def connected(
+    fleet: Fleet,
     specs: Sequence[HostSpec],
     opener: Opener,
     log: Log,
-    now_ns: Callable[[], int],
     version: str,
     processes: Mapping[str, DriverProcess] = MappingProxyType({}),
     log_path: Callable[[str], Path] = Path,
     parted: Callable[[str, str | None], None] = lambda host, words: None,
-    may_miss: int = 0,
-) -> AsyncIterator[Fleet]:
-    """Connect to all hosts but so many, and close them all at the end. Raises PlanError, or HostsError with the faults
-    of all.
+) -> AsyncIterator[Rejoining]:
+    """Connect the fleet to all hosts but those that may be missed, and close them all at the end; yields what connects
+    the lost ones again. Raises PlanError, or HostsError with the faults of all.
 
     `processes` drive the hosts that they are given for, and write their logs to `log_path`; those of one that has ended
     are driven here. `parted` gets each host's last words when it is told to end; None of one that says none.
     """
     open_files.allow(specs)
-    fleet = Fleet(now_ns, may_miss)
+    now_ns = fleet.now_ns
     tasks: list[asyncio.Task[None]] = []
 
     async def open_one(spec: HostSpec) -> Driver:
@@ -183,9 +178,8 @@ async def connected(
                     begin(driver)
                 fleet.miss(await _greeted(opened, version))
                 rejoining = Rejoining(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
-                fleet.back = rejoining.there
                 tasks.append(group.create_task(rejoining.watch()))
-                yield fleet
+                yield rejoining
             finally:
                 fleet.lag.end()
                 others = [driver for driver in opened if not fleet.takes_part(driver)]

@@ -82,7 +82,7 @@ class Session:
         presses = Presses(mine)
         self._run = Run(self._plan, self._options, self._watcher, presses, opening)
         try:
-            await self._until.enter_async_context(self._run.opened())
+            self._steps = await self._until.enter_async_context(self._run.opened())
         except asyncio.CancelledError:
             if mine is None or not presses.count or mine.uncancel():
                 raise  # somebody else's, who wants the program's task to end
@@ -112,15 +112,15 @@ class Session:
         plan, step = self._script.read(entry)
         if step.loop:
             raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
-        await self._run.rejoin()
-        if not self._run.goes_on():
+        await self._steps.rejoin()
+        if not self._steps.goes_on():
             raise PlanError(f"step {name!r}: the run was stopped, or no host is left")
-        self._run.replan(plan)
+        self._steps.replan(plan)
         with suppress(NotMeasured):  # a step that cannot be run is a result, which says why
-            self._run.parameters_of(step)
+            self._steps.parameters_of(step)
         self._script.entries.append(entry)
-        await self._run.program(self._script.entries)
-        return result_of(await self._run.step(step), self._run.rollups)
+        await self._steps.program(self._script.entries)
+        return result_of(await self._steps.step(step), self._steps.rollups)
 
     async def edit(self, clause: str, *, force: bool = False, **settings: Any) -> Changed | None:
         """New settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
@@ -136,9 +136,9 @@ class Session:
             raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, which needs a step that runs")
         entry = {"edit": {"rollup": clause, "set": settings}}
         plan, step = self._script.read(entry, {"go": {"name": PROBE}})
-        self._run.replan(plan)
+        self._steps.replan(plan)
         try:
-            self._run.parameters_of(step)
+            self._steps.parameters_of(step)
         except NotMeasured as error:
             raise PlanError(f"{clause}: {error}") from None
         self._script.entries.append(entry)

@@ -254,7 +254,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
         await asyncio.sleep(7.0)
         for _ in range(300):
             run.desk.mark("x" * 1000, "me")
-        loop, show = asyncio.get_running_loop(), run._watcher.show
+        loop, show = asyncio.get_running_loop(), run.recorder.hub.show
 
         def shown(report: Report) -> None:
             show(report)
@@ -263,7 +263,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
                 for one in followers[1:3]:
                     loop.call_later(0.5, one.close)
 
-        run._watcher.show = shown  # type: ignore[method-assign]
+        run.recorder.hub.show = shown  # type: ignore[method-assign]
 
     staged = stage(tmp_path, visit)
     followers, ended = staged.notes["followers"], staged.notes["ended"]
@@ -333,7 +333,7 @@ def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(encode_line(Follow()))
         await reader.readline()
-        run._watcher.show(replace(CLOSED, step="other", iops=float("nan")))
+        run.recorder.hub.show(replace(CLOSED, step="other", iops=float("nan")))
         await asyncio.sleep(1.0)
         assert b"other" not in await reader.read()
         writer.close()

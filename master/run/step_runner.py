@@ -1,0 +1,248 @@
+"""The steps of a run, one after the other, on hosts that are connected and agreed to.
+
+Rule: a step that fails costs itself; a run goes on while a host is left. Between steps, hosts that were lost and are
+connected again take part from the next step on.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from ...protocol.parameters import Parameters
+from ..control.decide import ControlState
+from ..errors import HostsError, NoHostLeft
+from ..hosts.driver import Lost, barrier
+from ..plan.model import OnIoError, Plan, Step
+from ..rollup.instances import RollupInstance, Rollups
+from ..rollup.validity import Outside
+from ..text.suggestions import suggestion
+from ..verdicts import ExitCode, Finding, Reason, Verdict
+from .baseline_step import Key, Measured, Reference, References
+from .control_api import Desk, Running
+from .discovery import Discovered, begin_again, with_files
+from .edit_policy import beyond
+from .fleet import Fleet
+from .host_settings import Told
+from .live_changes import EditRefused
+from .reconnect import Rejoining
+from .resolve_settings import NotMeasured, resolve
+from .run_recorder import RunRecorder
+from .step import StepSequence
+from .step_control import begun_with, state_for
+from .step_recorder import StepRecorder
+from .step_result import StepResult, exit_code_of, result_of, without_measurement
+
+REJOIN_S: Final = 60.0  # between steps, for a host that is connected again: its files are created anew
+QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say that a host may drive beside them
+
+
+class StepRunner:
+    """Remembers what its hosts have, what they were told, and each step's result."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        recorder: RunRecorder,
+        fleet: Fleet,
+        reconnecting: Rejoining,
+        discovered: Discovered,
+        desk: Desk,
+        results: dict[str, StepResult],
+    ) -> None:
+        """`results` gets each step's, by name."""
+        self._plan = plan
+        self._recorder = recorder
+        self._fleet = fleet
+        self._reconnecting = reconnecting
+        self._discovered = discovered
+        self._desk = desk
+        self._results = results
+        self._settings = Told(fleet)
+        self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
+        self._cut_short = False  # steps of the plan were left out
+
+    @property
+    def rollups(self) -> Rollups:
+        return self._discovered.rollups
+
+    async def run_all(self) -> None:
+        """The plan's steps, while a host is left and nobody interrupts."""
+        for step in self._plan.steps:
+            await self.rejoin()
+            if not self.goes_on():
+                break
+            try:
+                await self.step(step)
+            except NoHostLeft:
+                break
+
+    async def rejoin(self) -> None:
+        """Between steps: hosts that were lost, and are connected again by now, take part from here on."""
+        fleet = self._fleet
+        if fleet.everybody or not self._settings.begun:
+            return
+        await self._quiet()
+        joining = asyncio.ensure_future(self._rejoin())
+        interrupted = asyncio.ensure_future(fleet.interrupted.wait())
+        try:
+            await asyncio.wait((joining, interrupted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            interrupted.cancel()
+            joining.cancel()
+        if not joining.cancelled() and joining.done():
+            joining.result()
+
+    async def _rejoin(self) -> None:
+        fleet = self._fleet
+        deadline = asyncio.get_running_loop().time() + REJOIN_S
+        began, failed = await barrier(
+            [driver for driver in await self._reconnecting.there() if driver.name not in fleet.may_drive()],
+            lambda driver: begin_again(self._plan, driver, self._discovered),
+            deadline,
+        )
+        for driver, files in began.items():
+            try:
+                self._discovered = with_files(self._discovered, driver.name, files)
+            except HostsError as error:
+                failed[driver] = str(error)
+            else:
+                fleet.drivers[driver.name] = driver
+                self._settings.forget(driver.name)
+                self._recorder.event(
+                    "rejoined", "it is connected again, and takes part from the next step on", driver.name
+                )
+        for driver, reason in failed.items():
+            driver.lose(reason)
+            self._recorder.event("not_rejoined", f"it is connected again, but cannot take part: {reason}", driver.name)
+
+    def goes_on(self) -> bool:
+        """Whether another step may begin; if not, why is said."""
+        if self._fleet.interrupted.is_set():
+            self._cut_short = True
+            return False
+        return not self._no_host_left()
+
+    def replan(self, plan: Plan) -> None:
+        """Go on with `plan`, which is the same but for its steps."""
+        self._plan = plan
+
+    async def program(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """What a program has asked for, for run.json."""
+        self._recorder.noted(program=list(entries))
+
+    def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[Key, Parameters]:
+        """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
+        discovered = self._discovered
+        parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, measured or self._measured)
+        if reasons := beyond(parameters, discovered):
+            raise EditRefused(reasons)
+        return parameters
+
+    async def step(self, step: Step) -> StepResult:
+        """Run one step, if what it refers to was measured. Raises HostsError, NoHostLeft, PlanFaults."""
+        discovered, references = self._discovered, References(self._measured)
+        try:
+            parameters = self.parameters_of(step, references)
+            control = state_for(self._plan, step, discovered.rollups, parameters, references)
+        except NotMeasured as error:
+            return await self._skip(step, error.finding)
+        first = not self._settings.begun
+        hosts = [driver.name for driver in self._fleet.alive]
+        await self._settings.tell(discovered, begun_with(control, discovered.rollups, parameters, hosts))
+        if self._no_host_left():
+            folder = self._recorder.path
+            raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what became of them")
+        if first:
+            self._recorder.workloads(discovered.rollups, parameters)
+        return await self._step(step, control, [*self._missing(), *references.findings(), *self._orphaned()])
+
+    async def _step(self, step: Step, control: ControlState, beforehand: Sequence[Outside]) -> StepResult:
+        """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
+        discovered, parameters = self._discovered, self._settings.parameters
+        recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
+        recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
+        sequence = StepSequence(
+            self._fleet, discovered.rollups, self._settings, control, step.subinterval_s, step.cooldown_subintervals,
+            recorder, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+        )  # fmt: skip
+        sequence.found(beforehand)
+
+        def result() -> StepResult:
+            found = [*sequence.so_far().findings, *recorder.findings]
+            tolerance = self._plan.achieved_iops_tolerance
+            return result_of(step, recorder.begun_utc_ns, found, recorder.taken, discovered, tolerance, parameters)
+
+        with self._desk.editing(Running(step.number, sequence, discovered, self._measured)):
+            try:
+                ended = await sequence.run()
+                luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
+                self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
+                await recorder.finish()
+            except asyncio.CancelledError:  # the hosts are given up, what was measured is not
+                await recorder.sum_up()
+                self._end(recorder, result())
+                raise
+        return self._end(recorder, result())
+
+    async def _skip(self, step: Step, why: Finding) -> StepResult:
+        """A step that cannot be run: a row that says why."""
+        recorder = await StepRecorder.begin(self._recorder, step, self.rollups)
+        return self._end(recorder, without_measurement(step, recorder.begun_utc_ns, self._discovered, why))
+
+    def _end(self, recorder: StepRecorder, result: StepResult) -> StepResult:
+        recorder.end(result)
+        self._results[result.ends.name] = result
+        return result
+
+    def exit_code(self) -> ExitCode:
+        """What the steps that were run come to."""
+        code = exit_code_of(self._results.values())
+        if self._cut_short and code is ExitCode.OK:
+            return ExitCode.PARTIAL if self._results else ExitCode.HOSTS
+        return code
+
+    def _no_host_left(self) -> bool:
+        """Whether no step can be run any more, and what became of the hosts is said."""
+        if self._fleet.alive:
+            return False
+        while not self._fleet.inbox.empty():
+            driver, event = self._fleet.inbox.get_nowait()
+            if isinstance(event, Lost):
+                self._recorder.event("lost", event.reason, driver.name)
+        self._recorder.event("stopped", "no host is left")
+        self._cut_short = True
+        return True
+
+    def _orphaned(self) -> Iterator[Outside]:
+        """Whose LUNs the step before left with I/Os that had not come back."""
+        for instance in self.rollups.instances:
+            if (before := self._orphans.get((instance.host, instance.lun))) is not None:
+                words = f"{instance.host}: {instance.lun}: of step {before}, some had not come back when it ended"
+                yield Outside(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
+
+    def _missing(self) -> list[Outside]:
+        """What the hosts that were missed at the beginning are to every row that would have been theirs, too."""
+        return [
+            Outside(Finding(Reason.HOST_LOST, f"{host} is missing: {fault.what}"), of_many_hosts=True)
+            for host, fault in self._fleet.missed.items()
+        ]
+
+    async def _quiet(self) -> None:
+        """A step is not to begin while a host that was given up may still drive."""
+        if may_drive := self._fleet.may_drive():
+            names = ", ".join(sorted(may_drive))
+            self._recorder.event("waiting", f"for the leases of hosts that were given up while they drove: {names}")
+            await self._fleet.quiet(QUIET_S)
+
+    def _measured(self, step: str, instance: RollupInstance) -> Reference:
+        """What a rollup instance measured in an earlier step. Raises NotMeasured."""
+        result = self._results.get(step)
+        if result is None:
+            raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")
+        verdict, why = result.verdicts[instance.row], result.reasons[instance.row]
+        if verdict is Verdict.INVALID:
+            raise NotMeasured(f"step {step} is invalid for {instance}: {why}")
+        return result.reference(instance.row)
+
+    def _planned_s(self, first_step: int) -> float:
+        return sum(step.planned_s for step in self._plan.steps[first_step:])
