@@ -500,5 +500,5 @@ def test_a_clause_that_was_taken_for_a_run_is_told_how_it_is_written() -> None:
     assert done.returncode == 2
     assert done.stderr == (
         "all: is neither a run's folder nor a run that is under way; under way: none;"
-        " if it is to say where, write all=..., as all=all or host=h1\n"
+        " for a clause, write all=..., like all=all or host=h1\n"
     )
