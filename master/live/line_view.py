@@ -7,7 +7,7 @@ digits of latency. A blank is a number that would not be true.
 from collections.abc import Callable
 from typing import Final
 
-from .reports import Latency, MeasurementRow, Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Latency, MeasurementRow, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 from .socket_messages import Changed, Took
 
 HEADER_EVERY: Final = 20  # lines
@@ -69,7 +69,7 @@ def step_line(report: StepBegins) -> str:
     return f"{place(report)}: {report.name}{about}"
 
 
-def remark_line(report: Remark) -> str:
+def event_line(report: EventLine) -> str:
     return f"{report.utc[11:19]}  {report.host + ': ' if report.host else ''}{report.text}"
 
 
@@ -175,8 +175,8 @@ class TextLines:
                 header = [HEADER] if self._since_header >= HEADER_EVERY else []
                 self._since_header = 1 if header else self._since_header + 1
                 return [*header, _with_says(report)]
-            case Remark():
-                return [remark_line(report)]
+            case EventLine():
+                return [event_line(report)]
             case StepEnds():
                 return verdict_lines(report)
             case RunEnds():

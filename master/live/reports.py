@@ -93,7 +93,7 @@ class StepEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class EventLine:
     """Something that happened: a host lost, an error, a late controller."""
 
     utc: str
@@ -124,7 +124,7 @@ class Standing:
     hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
 
 
-Report = StepBegins | Subinterval | StepEnds | Remark | RunEnds | Standing
+Report = StepBegins | Subinterval | StepEnds | EventLine | RunEnds | Standing
 
 
 class Watcher(Protocol):

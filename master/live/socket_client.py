@@ -14,13 +14,13 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..verdicts import ExitCode
-from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, Follow, Refused, Request, Status
 from .socket_paths import answers, running
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
-REPORTS: Final = (StepBegins, Subinterval, StepEnds, Remark, RunEnds)
+REPORTS: Final = (StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
 
 
 class NoSuchRun(PlanError):

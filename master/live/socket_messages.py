@@ -9,7 +9,7 @@ from typing import Final
 
 from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import wire_name
-from .reports import Remark, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
@@ -93,5 +93,5 @@ REQUESTS: Final[dict[str, type[Request]]] = {
 }
 ANSWERS: Final[dict[str, type[Answer | Report]]] = {
     wire_name(kind): kind
-    for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, Remark, RunEnds)
+    for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
 }

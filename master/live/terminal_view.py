@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from ..verdicts import Verdict
 from .line_view import TextLines, duration, place
-from .reports import Remark, Report, RunEnds, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.INVALID: "red"}
 
@@ -71,6 +71,6 @@ class Terminal:
                 return "bold"
             case StepEnds():
                 return _STYLE[report.verdict]
-            case Remark():
+            case EventLine():
                 return "yellow"
         return None

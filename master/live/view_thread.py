@@ -10,7 +10,7 @@ from typing import Final
 
 from ..output.csv_text import utc
 from .console_thread import Outlet
-from .reports import Remark, Report, Watcher
+from .reports import EventLine, Report, Watcher
 from .stdio import NotRead
 
 CLOSE_S: Final = 5.0  # at the end of the run, for the console to be read
@@ -40,4 +40,4 @@ class Display:
 
     def _tell(self, dropped: int) -> None:
         text = f"... {dropped:,} reports were not shown: standard output was not read"
-        self._inner.show(Remark(utc(time.time_ns()), "", text))
+        self._inner.show(EventLine(utc(time.time_ns()), "", text))

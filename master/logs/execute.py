@@ -143,7 +143,7 @@ def _analyse(found: Found, options: Options) -> Result:
         totals,
     )
     _refuse_nonsense(question, sources)
-    notes = [*found.notes, *_remarks(sources)]
+    notes = [*found.notes, *_notes_on(sources)]
     if apart_ns:
         notes.append(f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them")
     question, chosen = _with_length(question, options.interval, sources, found)
@@ -264,7 +264,7 @@ def _finer_than_rows(length_ns: int, sources: Sequence[Source]) -> list[str]:
     ]
 
 
-def _remarks(sources: Sequence[Source]) -> list[str]:
+def _notes_on(sources: Sequence[Source]) -> list[str]:
     """What must be known of a format to read its numbers."""
     notes = []
     if any(s.format is Format.FIO_HISTOGRAM for s in sources):

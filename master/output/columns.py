@@ -108,7 +108,7 @@ LUNS: Final = (
     Column("size", "bytes", "size of the whole LUN"),
     Column("block", "bytes", "logical block size"),
     Column("refusals", "", "why ivypy refuses to write to it"),
-    Column("remarks", "", "warnings about it: what makes its numbers doubtful"),
+    Column("notices", "", "the host's notices about it: what makes its numbers doubtful"),
 )  # its attributes follow, a column each
 WORKLOADS: Final = (
     Column("instance", "", "host+lun+workload"),
@@ -253,6 +253,7 @@ OLD_NAMES: Final = {
     "spun_us": "busy_wait_us",
     "harvest_late_sum_us": "reap_delay_us_sum",
     "harvest_late_us_p99": "reap_delay_us_p99",
+    "remarks": "notices",
     "tread": "level",
     "kept_up": "sustained",
     "broken": "breached",

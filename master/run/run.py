@@ -19,7 +19,7 @@ from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginGate
-from ..live.reports import Remark, RunEnds, Watcher
+from ..live.reports import EventLine, RunEnds, Watcher
 from ..live.socket_server import served
 from ..output.csv_text import utc
 from ..output.writer_thread import PATIENCE_S
@@ -134,7 +134,7 @@ class Run:
 
     def _slow_disk(self) -> None:
         words = f"the disk of {self.folder} has not taken everything yet; it is given {PATIENCE_S:g} s"
-        self.recorder.hub.show(Remark(utc(self.recorder.clock.utc_ns()), "", words))
+        self.recorder.hub.show(EventLine(utc(self.recorder.clock.utc_ns()), "", words))
 
     def _processes(self) -> AbstractAsyncContextManager[Mapping[str, DriverProcess]]:
         hosts, wanted = self._plan.hosts, self._options.processes
@@ -180,7 +180,7 @@ class Run:
         files = sum(file.count for file in plan.luns.create)
         self._creating = True
         self.recorder.event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        async with notices_passed_on(fleet, lambda host, text: self.recorder.event("remark", text, host)):
+        async with notices_passed_on(fleet, lambda host, text: self.recorder.event("notice", text, host)):
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed

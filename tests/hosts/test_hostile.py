@@ -7,8 +7,8 @@ from random import Random
 import pytest
 
 from ivypy.master.errors import HostsError, IvypyError
-from ivypy.master.live.line_view import remark_line, verdict_lines
-from ivypy.master.live.reports import Remark, StepEnds
+from ivypy.master.live.line_view import event_line, verdict_lines
+from ivypy.master.live.reports import EventLine, StepEnds
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
@@ -55,8 +55,8 @@ def shown(watching: Watching) -> list[str]:
     found: list[str] = []
     for report in watching.seen:
         match report:
-            case Remark():
-                found.append(remark_line(report))
+            case EventLine():
+                found.append(event_line(report))
             case StepEnds():
                 found += verdict_lines(report)
     return found

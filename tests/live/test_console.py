@@ -105,7 +105,7 @@ def test_a_step_has_one_number_on_the_bar_and_in_the_lines(monkeypatch: pytest.M
 def test_the_controllers_own_work_is_told_once_where_it_is_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deciding takes 2.6 s of 5 s in two subintervals: one remark, one finding, and no lost subinterval."""
+    """Deciding takes 2.6 s of 5 s in two subintervals: one event, one finding, and no lost subinterval."""
 
     def slow(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
         if interval.number in (2, 3):
@@ -118,7 +118,7 @@ def test_the_controllers_own_work_is_told_once_where_it_is_long(
     staged = stage(tmp_path, nobody, slaves=hosts())
     took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
     said = f"the controller took {took}"
-    assert [text for text in staged.eyes.remarks() if "the controller" in text] == [said]
+    assert [text for text in staged.eyes.event_lines() if "the controller" in text] == [said]
     assert staged.events("slow_controller") == [said]
     findings = [str(finding) for finding in staged.step.findings]
     assert findings == ["too_few_subintervals[note] (6)", f"slow_controller[note] ({took})"]

@@ -16,7 +16,7 @@ from ivypy.master.live import console_thread, view_thread
 from ivypy.master.live.console_thread import Outlet
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
-from ivypy.master.live.reports import Remark, RunEnds
+from ivypy.master.live.reports import EventLine, RunEnds
 from ivypy.master.live.stdio import NotRead, write_all
 from ivypy.master.live.view_thread import Display
 
@@ -93,10 +93,10 @@ def test_a_run_is_told_how_much_was_not_shown_and_how_it_ended(monkeypatch: pyte
     reader = Reader()
     shown = Display(TextLines(reader.write))
     with reader.standing_still():
-        shown.show(Remark("2026-01-01T00:00:00Z", "", "first"))
+        shown.show(EventLine("2026-01-01T00:00:00Z", "", "first"))
         assert reader.began.wait(WAIT_S)
         for number in range(10):
-            shown.show(Remark("2026-01-01T00:00:00Z", "", str(number)))
+            shown.show(EventLine("2026-01-01T00:00:00Z", "", str(number)))
         shown.show(RunEnds("/folder", (), 0, "the last word"))
     shown.close()
     texts = [line[10:] for line in reader.lines[:-3]]
@@ -109,16 +109,16 @@ def test_programs_are_told_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     reader = Reader()
     shown = Display(JsonLines(reader.write))
     with reader.standing_still():
-        shown.show(Remark("", "", "first"))
+        shown.show(EventLine("", "", "first"))
         assert reader.began.wait(WAIT_S)
         for number in range(3):
-            shown.show(Remark("", "", str(number)))
+            shown.show(EventLine("", "", str(number)))
     shown._outlet.flush(WAIT_S)
     said = [json.loads(line) for line in reader.lines]
     assert [(one["report"], one["text"]) for one in said] == [
-        ("remark", "first"),
-        ("remark", "... 2 reports were not shown: standard output was not read"),
-        ("remark", "2"),
+        ("event_line", "first"),
+        ("event_line", "... 2 reports were not shown: standard output was not read"),
+        ("event_line", "2"),
     ]
 
 
@@ -127,8 +127,8 @@ def test_a_console_that_is_never_read_is_not_waited_for(monkeypatch: pytest.Monk
     reader = Reader()
     shown = Display(TextLines(reader.write))
     with reader.standing_still():
-        shown.show(Remark("", "", "a"))
-        shown.show(Remark("", "", "b"))
+        shown.show(EventLine("", "", "a"))
+        shown.show(EventLine("", "", "b"))
         with pytest.raises(NotRead, match=r"the end of the run was not shown \(2 reports\)"):
             shown.close()
 
@@ -140,9 +140,9 @@ def test_the_error_of_the_console_is_raised_at_the_next_report() -> None:
 
     gone = Gone()
     shown = Display(TextLines(lambda line: print(line, file=gone)))
-    shown.show(Remark("", "", "a"))
+    shown.show(EventLine("", "", "a"))
     shown._outlet.flush(WAIT_S)
     with pytest.raises(OSError, match="gone"):
-        shown.show(Remark("", "", "b"))
+        shown.show(EventLine("", "", "b"))
     with pytest.raises(OSError, match="gone"):
         shown.close()

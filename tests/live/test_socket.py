@@ -16,9 +16,9 @@ from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.live import socket_paths, socket_server
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import (
+    EventLine,
     Latency,
     MeasurementRow,
-    Remark,
     Report,
     RunEnds,
     Standing,
@@ -85,7 +85,7 @@ CLOSED = Subinterval(
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
 MEASURED = MeasurementRow("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
-REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, Remark("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
+REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
 MESSAGES: list[Request | Answer | Report] = [
     Status(), Follow(), Edit(("all=all", "iops=5"), True), Stop(), Pause(), Unpause(), Mark("x"),
     Changed("what", (Took("a", "utc", 3, ""),)), Done("text"), Refused(("one", "two")),

@@ -239,7 +239,7 @@ def test_tables_of_the_session(run: Path) -> None:
         "h1", "machine, one", "2", "libaio null", "iopoll sqpoll",
     ]  # fmt: skip
     lun = table(run / "luns.csv")[1]
-    assert (lun["host"], lun["vendor"], lun["remarks"]) == (
+    assert (lun["host"], lun["vendor"], lun["notices"]) == (
         "h2",
         'A "B", C',
         "no_answer: one; writers_unknown: another",
@@ -249,7 +249,7 @@ def test_tables_of_the_session(run: Path) -> None:
     assert (workload["rollup.host+port"], workload["rollup.all"]) == ("h2+2:A", "all")
     (event,) = table(run / "events.csv")
     assert event == {
-        "utc": "2025-11-21T11:10:05.250000Z", "step": "0", "subinterval": "1", "host": "h1", "kind": "remark",
+        "utc": "2025-11-21T11:10:05.250000Z", "step": "0", "subinterval": "1", "host": "h1", "kind": "notice",
         "text": 'he said "x, y"\\nand left',
     }  # fmt: skip
     (window,) = table(run / "step0000.max" / "windows.csv")
@@ -306,7 +306,7 @@ def test_a_folder_that_has_gone_is_an_error_with_the_path(tmp_path: Path) -> Non
     folder = RunFolder.create(tmp_path, "x", datetime.now(UTC))
     folder.path.rename(tmp_path / "elsewhere")
     with pytest.raises(OutputError, match=r"events.csv: not written: No such file"):
-        folder.event(Event(START, "remark", "x"))
+        folder.event(Event(START, "notice", "x"))
     with pytest.raises(OutputError, match=r"plan.yaml: not written: No such file"):
         folder.plan("x")
     with pytest.raises(OutputError, match=r"step0000.x: not written: No such file"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ivypy.master.hosts.spec import HostSpec
-from ivypy.master.live.reports import Nobody, Remark, Report, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
@@ -43,8 +43,8 @@ class Eyes(Nobody):
         if isinstance(report, StepBegins):
             self.begun.set()
 
-    def remarks(self) -> list[str]:
-        return [report.text for report in self.seen if isinstance(report, Remark)]
+    def event_lines(self) -> list[str]:
+        return [report.text for report in self.seen if isinstance(report, EventLine)]
 
     def said(self) -> list[str]:
         return [text for report in self.seen if isinstance(report, Subinterval) for text in report.says]
