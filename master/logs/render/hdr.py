@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from ...stats.histograms import percentile_buckets
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms, Series
 
@@ -33,16 +34,17 @@ def hgrm(series: Series) -> str:
     histograms = series.histograms
     counts = histograms.cells.sum(axis=0)
     upto, total = np.cumsum(counts), float(counts.sum())
-    middles = histograms.layout.middles[histograms.base :][: len(counts)] / 1000
+    whole, middles = series.whole, histograms.layout.middles[histograms.base :][: len(counts)]
+    middles = np.clip(middles, whole.low[0], whole.high[0]) / 1000
     lines = ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
-    for share in _ticks():
-        bucket = int((upto >= share * total * (1 - 1e-12)).argmax()) if share else int((counts > 0).argmax())
+    ticks = list(_ticks())
+    buckets, _ = percentile_buckets(counts[None], ticks)
+    for share, bucket in zip(ticks, buckets[:, 0].tolist(), strict=True):
         inverse = f"{1 / (1 - share):14.2f}" if share < 1 else ""
         lines.append(f"{middles[bucket]:12.3f} {share:2.12f} {upto[bucket]:10.0f} {inverse}".rstrip())
         if upto[bucket] >= total and share < 1:
             lines.append(f"{middles[bucket]:12.3f} {1:2.12f} {upto[bucket]:10.0f}")
             break
-    whole = series.whole
     lines += [
         f"#[Mean    = {whole.mean[0] / 1000:12.3f}, StdDeviation   = {whole.stdev[0] / 1000:12.3f}]",
         f"#[Max     = {whole.high[0] / 1000:12.3f}, Total count    = {total:12.0f}]",

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from ...stats.histograms import interpolated
 from ...text.units import format_duration, parse_duration, parse_fraction
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms
@@ -114,10 +115,10 @@ def relative_error(cells: Floats, edges: Floats, percentile: float) -> float:
 
 
 def _error(row: Floats, edges: Floats, p: float) -> float:
-    upto = np.concatenate([[0.0], np.cumsum(row)])
-    n = upto[-1]
+    n = row.sum()
     reach = _Z * math.sqrt(n * p * (1 - p))
     if n * p + reach >= n or n * p - reach <= 0:
         return math.inf
-    low, value, high = np.interp([n * p - reach, n * p, n * p + reach], upto, edges)
+    upto = np.append(np.cumsum(row), n)[None]
+    low, value, high = (interpolated(upto, p + off / n, edges)[0] for off in (-reach, 0.0, reach))
     return float((high - low) / 2 / value) if value else math.inf
