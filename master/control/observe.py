@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..rollup.arrays import Floats, Merged
-from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, Latency
+from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, LatencyFigures
 from ..rollup.instances import RollupInstance, Rollups
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import METRICS
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.settings import Settings
@@ -27,7 +27,7 @@ from .observation import InstanceLoad, Observation, Phase
 
 _OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
 RATES: Final = ("iops", "mib_per_s")
-_LATENCIES: Final[dict[str, Callable[[Figures, str], Latency]]] = {
+_LATENCIES: Final[dict[str, Callable[[Figures, str], LatencyFigures]]] = {
     "service": lambda figures, category: figures.service(category),
     "response": lambda figures, category: figures.response(category),
 }
@@ -49,7 +49,7 @@ def focus_on(metric: str, rollup: str = "all") -> Focus:
 
 
 def observe(
-    closed: Interval,
+    closed: MergedSubinterval,
     settings: Settings,
     focuses: Iterable[Focus],
     start_s: float,
@@ -58,7 +58,7 @@ def observe(
     same_hosts: bool,
     edited: bool,
 ) -> Observation:
-    """What control sees of a closed subinterval; `settings`: in force at its end. The rest is as Interval says."""
+    """What control sees of a closed subinterval; `settings`: in force at its end. The rest is as Observation says."""
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
@@ -89,7 +89,7 @@ def _figures(merged: Merged) -> Figures:
 def observed(
     figures: Figures, rollups: Rollups, focuses: Iterable[Focus], surged: NDArray[np.bool_]
 ) -> tuple[dict[Focus, dict[str, MetricSample]], dict[str, dict[str, InstanceLoad]]]:
-    """`samples` and `loads` of an Interval: all that a state with these focuses looks at, in one subinterval.
+    """`samples` and `loads` of an Observation: all that a state with these focuses looks at, in one subinterval.
 
     Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
     workload instance falls behind.
@@ -145,14 +145,14 @@ def _over_time(value: float, length_s: float) -> MetricSample:
     return MetricSample(value * length_s, length_s, alone=value)
 
 
-def _mean(latency: Latency, row: int, shown: bool) -> MetricSample:
+def _mean(latency: LatencyFigures, row: int, shown: bool) -> MetricSample:
     count = float(latency.count[row])
     if not shown or not count:
         return MetricSample(0.0, 0.0)
     return MetricSample(float(latency.total_ns[row]), count * NS_PER_US)
 
 
-def _histogram(latency: Latency, row: int, shown: bool) -> MetricSample:
+def _histogram(latency: LatencyFigures, row: int, shown: bool) -> MetricSample:
     """The buckets that are used, copied: a long measurement keeps one a subinterval."""
     buckets = latency.buckets
     used = np.flatnonzero(buckets.counts[row])

@@ -14,7 +14,7 @@ from ...protocol.states import State
 from ..errors import HostFault
 from ..hosts.driver import Event
 from ..hosts.spec import HostSpec
-from ..rollup.partial_merge import Part, Places
+from ..rollup.partial_merge import MergePlaces, PartialMerge
 
 # What the controller says.
 
@@ -65,7 +65,7 @@ class Close:
 class BeginStep:
     """The places of the process's hosts in the step that is about to begin."""
 
-    places: Places
+    places: MergePlaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    part: Part
+    part: PartialMerge
 
 
 @dataclass(frozen=True, slots=True)

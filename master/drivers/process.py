@@ -23,7 +23,7 @@ from ..hosts.driver import Delivered, Driver, Inbox, Lost
 from ..hosts.errors import HostUnusable
 from ..hosts.spec import HostSpec
 from ..hosts.subprocess_pipe import ended
-from ..rollup.partial_merge import Part, Places
+from ..rollup.partial_merge import MergePlaces, PartialMerge
 from .link import linked
 from .messages import (
     AddUp,
@@ -68,7 +68,7 @@ class DriverProcess:
         self._opening: dict[int, asyncio.Future[HostFault | None]] = {}
         self._closing: dict[int, asyncio.Future[None]] = {}
         self._last = 0  # the newest driver
-        self._sum: asyncio.Future[Part] | None = None
+        self._sum: asyncio.Future[PartialMerge] | None = None
         self._unanswered_s: list[float] = []  # when signs of life were sent since anything was heard
 
     async def open(self, spec: HostSpec, log: Path, inbox: Inbox, now_ns: Callable[[], int]) -> "RemoteDriver":
@@ -85,10 +85,10 @@ class DriverProcess:
             raise HostUnusable(fault)
         return driver
 
-    def begin_step(self, places: Places) -> None:
+    def begin_step(self, places: MergePlaces) -> None:
         self._send(BeginStep(places))
 
-    async def sum(self, subinterval: int, hosts: frozenset[str]) -> Part:
+    async def sum(self, subinterval: int, hosts: frozenset[str]) -> PartialMerge:
         """The sum of these hosts' results, all of which were said to have come. Raises ProcessGone."""
         if self.gone is not None:
             raise ProcessGone(self.gone)

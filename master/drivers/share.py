@@ -20,7 +20,7 @@ from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
 from ..rollup.decode_result import light, whole
-from ..rollup.partial_merge import Adder, Part, Places
+from ..rollup.partial_merge import MergePlaces, PartialMerge, PartialMerger
 from .messages import (
     AddUp,
     Alive,
@@ -47,9 +47,9 @@ Opening = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host
 class Sums:
     """Remembers one step's results until the controller has asked for their sum."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: MergePlaces) -> None:
         self._hosts = frozenset(places.numbers)
-        self._adder = Adder(places)
+        self._adder = PartialMerger(places)
         self._expected = self._hosts  # those that are added as they come
         self._next = 0  # the subinterval that is asked for next
         self._kept: dict[int, dict[str, Result]] = {}  # by subinterval: results, without their data
@@ -67,7 +67,7 @@ class Sums:
         if result.subinterval == self._adder.subinterval and host in self._expected:
             self._adder.add(host, result, unpacked)
 
-    def sum(self, subinterval: int, hosts: frozenset[str]) -> Part:
+    def sum(self, subinterval: int, hosts: frozenset[str]) -> PartialMerge:
         """The sum of these hosts' results, which have come."""
         if self._adder.subinterval != subinterval or not self._adder.hosts <= hosts:
             self._adder.open(subinterval)

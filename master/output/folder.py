@@ -14,7 +14,7 @@ from typing import Any
 from ...protocol.parameters import PARAMETERS, Parameters
 from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
-from ..rollup.merge_layout import Layout
+from ..rollup.merge_layout import MergeLayout
 from ..rollup.settings import text
 from .columns import EVENTS, HOSTS, LUNS, WORKLOADS, names
 from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
@@ -114,7 +114,7 @@ class RunFolder:
         row = (utc(event.utc_ns), event.step, event.subinterval, event.host, event.kind, event.text)
         self._append("events.csv", lines([names(EVENTS)]), lines([row]))
 
-    def step(self, number: int, name: str, layout: Layout, cores: Mapping[str, Sequence[int]]) -> StepFolder:
+    def step(self, number: int, name: str, layout: MergeLayout, cores: Mapping[str, Sequence[int]]) -> StepFolder:
         """A step begins. `cores`: per host, the numbers of its cores (`hello.cores`)."""
         return StepFolder(self.path, self._base, number, name, layout, cores)
 

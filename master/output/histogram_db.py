@@ -13,8 +13,8 @@ from typing import Final
 
 from ...protocol.histogram import BITS, GROUPS
 from ...protocol.messages import Result
-from ..rollup.merge import Interval
-from ..rollup.merge_layout import Layout
+from ..rollup.merge import MergedSubinterval
+from ..rollup.merge_layout import MergeLayout
 from .csv_text import not_written
 
 VERSION: Final = 1  # of the schema: PRAGMA user_version
@@ -64,7 +64,7 @@ class HistogramWriter:
         except sqlite3.Error as error:
             raise not_written(path, error) from error
 
-    def step(self, number: int, name: str, layout: Layout) -> None:
+    def step(self, number: int, name: str, layout: MergeLayout) -> None:
         """A step begins. Raises OutputError."""
         rows = layout.rollups.rows
         classes = []
@@ -78,7 +78,7 @@ class HistogramWriter:
                 classes.append((number, host, klass, json.dumps(workloads[klass]), json.dumps(rollups)))
         self._write({"step": [(number, name)], "class": classes})
 
-    def subinterval(self, step: int, phase: str, start_utc_ns: int, interval: Interval) -> None:
+    def subinterval(self, step: int, phase: str, start_utc_ns: int, interval: MergedSubinterval) -> None:
         """All results of a closed subinterval, in one transaction. Raises OutputError."""
         rows = [
             (step, interval.subinterval, host, phase, start_utc_ns, *_stored(result))

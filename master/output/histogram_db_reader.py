@@ -22,7 +22,7 @@ from ...protocol.payload import Array, ArrayType
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
-from ..rollup.merge import Interval, Merger
+from ..rollup.merge import MergedSubinterval, Merger
 from .histogram_db import VERSION
 
 EVER: Final = 1 << 62
@@ -134,7 +134,7 @@ class Stored:
         for host, *columns in self._base.execute(query, (step, first, last)):
             yield host, _result(*columns)
 
-    def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[Interval]:
+    def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
         """The subintervals first to last merged again, as they were when they closed."""
         number = None
         for host, result in self.results(step, first, last):

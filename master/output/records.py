@@ -7,7 +7,7 @@ from typing import Any
 from ...protocol.messages import Hello
 from ...protocol.payload import Lun
 from ..rollup.figures import Figures
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.settings import Settings
 from ..rollup.validity import Judgement
 from ..rollup.window import Measurement
@@ -98,7 +98,7 @@ class Timing:
 class SubintervalRecord:
     """One closed subinterval, with all that is written of it."""
 
-    interval: Interval
+    interval: MergedSubinterval
     figures: Figures  # of the interval, so that what others asked of it is not worked out again
     settings: Settings  # in force at its end
     phase: str

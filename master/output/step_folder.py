@@ -18,7 +18,7 @@ from ...protocol.lines import encode_line
 from ...protocol.messages import Result
 from ..rollup.decode_result import whole
 from ..rollup.figures import Figures
-from ..rollup.merge_layout import Layout
+from ..rollup.merge_layout import MergeLayout
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement
 from .columns import CLOCK, CPU, INDEX, INTERLOCK, THREADS, WINDOWS, names
@@ -52,7 +52,7 @@ class StepFolder:
         base: HistogramWriter,
         number: int,
         name: str,
-        layout: Layout,
+        layout: MergeLayout,
         cores: Mapping[str, Sequence[int]],
     ) -> None:
         """Make the folder. `cores`: per host, the numbers of its cores (`hello.cores`)."""
@@ -104,7 +104,7 @@ class StepFolder:
         """A JSON file, replaced as a whole."""
         replace_file(self.path, file, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
-    def _make(self, layout: Layout) -> list[_File]:
+    def _make(self, layout: MergeLayout) -> list[_File]:
         """The folders and index.csv."""
         make_folder(self.path)
         files: list[_File] = []

@@ -81,7 +81,7 @@ def sum_of(parts: list[Buckets], rows: int) -> Buckets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Moments:
+class RowMoments:
     """The moments of every series of R rows."""
 
     limbs: Words  # (R, SERIES, LIMBS): those that add
@@ -107,7 +107,7 @@ class Merged:
 
     rollups: Rollups
     counts: Ints  # (R, Count): sums, but HIGHEST are maxima, and STATES are those at the end
-    moments: Moments
+    moments: RowMoments
     buckets: tuple[Buckets, ...]  # one per series
     rates: Floats  # (R, KINDS, 2): I/Os and bytes per second, each host's by its own real length
     presence: Presence

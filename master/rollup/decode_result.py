@@ -24,7 +24,7 @@ LARGEST_COUNT: Final = 1 << 53  # of I/Os, bytes or nanoseconds in one subinterv
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Unpacked:
+class DecodedResult:
     """One host's subinterval."""
 
     counts: Ints  # (instances, Count)
@@ -33,7 +33,7 @@ class Unpacked:
     buckets: Words  # the used ranges one after the other
 
 
-def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> Unpacked:
+def decode_result(host: str, result: Result, numbers: Sequence[int], classes: int) -> DecodedResult:
     """Raises ProtocolError naming host, subinterval and the array that does not fit."""
 
     def wrong(what: str) -> ProtocolError:
@@ -81,7 +81,7 @@ def unpack(host: str, result: Result, numbers: Sequence[int], classes: int) -> U
     fault = _moments_fault(moments.reshape(-1, len(Moment)), spans[:, 1], ends, buckets)
     if fault:
         raise wrong(fault)
-    return Unpacked(counts, moments, spans, buckets)
+    return DecodedResult(counts, moments, spans, buckets)
 
 
 def _moments_fault(moments: Words, lengths: Ints, ends: Ints, buckets: Words) -> str:

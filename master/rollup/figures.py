@@ -37,7 +37,7 @@ PERCENTILES: Final[dict[str, float]] = {  # name: fraction of the I/Os
 }
 
 
-class Latency:
+class LatencyFigures:
     """The distribution of one sum of series, for all rows; times in microseconds."""
 
     def __init__(self, merged: Merged, series: Sequence[int]) -> None:
@@ -107,15 +107,15 @@ class Figures:
         """`response` (R,): rows whose response times may be shown: all instances paced, and the target reached."""
         self.merged = merged
         self._response = response
-        self._latencies: dict[tuple[int, ...], Latency] = {}
+        self._latencies: dict[tuple[int, ...], LatencyFigures] = {}
 
-    def service(self, category: str) -> Latency:
+    def service(self, category: str) -> LatencyFigures:
         return self._latency(SERVICE, category)
 
-    def response(self, category: str) -> Latency:
+    def response(self, category: str) -> LatencyFigures:
         return self._latency(RESPONSE, category)
 
-    def lateness(self) -> Latency:
+    def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
@@ -138,11 +138,11 @@ class Figures:
         buckets = self.merged.buckets
         return tuple(kind for kind in CATEGORIES[category] if buckets[SERVICE + kind].counts.shape[1])
 
-    def _latency(self, first: int, category: str) -> Latency:
+    def _latency(self, first: int, category: str) -> LatencyFigures:
         kinds = self.kinds(category) or CATEGORIES[category][:1]
         return self._of(tuple(first + kind for kind in kinds))
 
-    def _of(self, series: tuple[int, ...]) -> Latency:
+    def _of(self, series: tuple[int, ...]) -> LatencyFigures:
         if series not in self._latencies:
-            self._latencies[series] = Latency(self.merged, series)
+            self._latencies[series] = LatencyFigures(self.merged, series)
         return self._latencies[series]

@@ -14,19 +14,19 @@ import numpy as np
 from ...protocol.counters import KINDS, SERIES, SERVICE, Count, Moment, ThreadCount
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import Result
-from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Moments, Presence, Words, limbs_of
+from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Presence, RowMoments, Words, limbs_of
 from .decode_result import threads_of
 from .instances import Rollups
-from .merge_layout import Layout
-from .partial_merge import Adder, Part
+from .merge_layout import MergeLayout
+from .partial_merge import PartialMerge, PartialMerger
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Interval:
+class MergedSubinterval:
     """One closed subinterval: all that rows, control and later windows are computed from."""
 
     subinterval: int
-    layout: Layout
+    layout: MergeLayout
     merged: Merged
     counts: Ints  # (I, Count)
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as they came
@@ -59,8 +59,8 @@ class Merger:
 
     def __init__(self, rollups: Rollups, order: Mapping[str, Sequence[int]]) -> None:
         """`order`: per host the workload instances that take part in the step, as `go` lists them."""
-        self.layout = Layout.build(rollups, order)
-        self._adder = Adder(self.layout.places())
+        self.layout = MergeLayout.build(rollups, order)
+        self._adder = PartialMerger(self.layout.places())
         self._results: dict[str, Result] = {}
 
     def open(self, subinterval: int) -> None:
@@ -79,7 +79,7 @@ class Merger:
         self._check_turn(host, result)
         self._results[host] = result
 
-    def put(self, part: Part) -> None:
+    def put(self, part: PartialMerge) -> None:
         """Merge what was added up elsewhere, of hosts that were noted."""
         self._adder.put(part)
 
@@ -87,7 +87,7 @@ class Merger:
         """A host that was noted, and whose part does not come."""
         del self._results[host]
 
-    def close(self) -> Interval:
+    def close(self) -> MergedSubinterval:
         """The subinterval, merged from the results that were added."""
         part, layout = self._adder.close(), self.layout
         class_io = part.moments[:, SERVICE : SERVICE + KINDS, [Moment.COUNT, Moment.BYTES]]
@@ -103,14 +103,14 @@ class Merger:
             presence=presence(layout, part.length_ns, part.cpu),
         )
         results = {host: self._results[host] for host in layout.hosts if host in self._results}
-        return Interval(part.subinterval, layout, merged, part.counts, results, part.length_ns, class_io)
+        return MergedSubinterval(part.subinterval, layout, merged, part.counts, results, part.length_ns, class_io)
 
     def _check_turn(self, host: str, result: Result) -> None:
         if result.subinterval != self._adder.subinterval or host in self._results:
             raise ProtocolError(f"{host}: a result of subinterval {result.subinterval} is out of turn")
 
 
-def merged_counts(layout: Layout, counts: Ints) -> Ints:
+def merged_counts(layout: MergeLayout, counts: Ints) -> Ints:
     """Counters of instances (I, Count) as those of rows (R, Count)."""
     classes = np.zeros((len(layout.class_host), len(Count)), np.int64)
     rows = np.zeros((len(layout.rollups.rows), len(Count)), np.int64)
@@ -126,7 +126,7 @@ def merged_counts(layout: Layout, counts: Ints) -> Ints:
     return rows
 
 
-def merged_moments(layout: Layout, moments: Words) -> Moments:
+def merged_moments(layout: MergeLayout, moments: Words) -> RowMoments:
     """Moments of classes (G, SERIES, Moment) as those of rows."""
     rows = len(layout.rollups.rows)
     limbs = np.zeros((rows, SERIES, LIMBS), np.uint64)
@@ -137,10 +137,10 @@ def merged_moments(layout: Layout, moments: Words) -> Moments:
         reduction.into(limbs, parts)
         reduction.into(least, moments[..., Moment.MIN], np.minimum)
         reduction.into(most, moments[..., Moment.MAX], np.maximum)
-    return Moments(limbs, least, most)
+    return RowMoments(limbs, least, most)
 
 
-def merged_rates(layout: Layout, class_io: Words, length_ns: Ints) -> Floats:
+def merged_rates(layout: MergeLayout, class_io: Words, length_ns: Ints) -> Floats:
     """I/Os and bytes per second of rows: every host's divided by that host's own real length (H,), then added."""
     seconds = length_ns[layout.class_host][:, None, None] / 1e9
     classes: Floats = np.divide(class_io, seconds, out=np.zeros(class_io.shape), where=seconds > 0)
@@ -150,7 +150,7 @@ def merged_rates(layout: Layout, class_io: Words, length_ns: Ints) -> Floats:
     return rows
 
 
-def presence(layout: Layout, length_ns: Ints, cpu: Floats) -> Presence:
+def presence(layout: MergeLayout, length_ns: Ints, cpu: Floats) -> Presence:
     """What rows are of. `cpu` (H, 2): mean and busiest core of each host; a host that is not in has length 0."""
     size = len(layout.rollups.rows)
     rows, hosts = (part[length_ns[layout.pairs[1]] > 0] for part in layout.pairs)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .instances import Rollups
-from .partial_merge import Places
+from .partial_merge import MergePlaces
 
 Ints = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MergeLayout:
     """The index arrays of one step. G classes, I instances, R rows, H hosts, T types."""
 
     rollups: Rollups
@@ -62,7 +62,7 @@ class Layout:
     instance_count: Ints  # (R,) workload instances of each row
 
     @classmethod
-    def build(cls, rollups: Rollups, order: Mapping[str, Sequence[int]]) -> "Layout":
+    def build(cls, rollups: Rollups, order: Mapping[str, Sequence[int]]) -> "MergeLayout":
         """`order`: per host the numbers of the workload instances that take part, as `go` lists them."""
         instances, classes = {}, {}
         class_of: list[int] = []
@@ -107,15 +107,15 @@ class Layout:
         """(I,) which workload instances are among these (host, number)."""
         return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
 
-    def places(self, hosts: Sequence[str] | None = None) -> Places:
+    def places(self, hosts: Sequence[str] | None = None) -> MergePlaces:
         """Where results are added: all of them, in tables of all rows; or those of some hosts, in the rows that these
         have a part in."""
         class_rows = {host: self.class_rows[self.classes[host]][:, self.direct] for host in hosts or self.hosts}
         numbers = {host: self.numbers[host] for host in class_rows}
         if hosts is None:
-            return Places(numbers, class_rows, np.arange(len(self.rollups.rows)))
+            return MergePlaces(numbers, class_rows, np.arange(len(self.rollups.rows)))
         rows = np.unique(np.concatenate([one.reshape(-1) for one in class_rows.values()]))
-        return Places(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
+        return MergePlaces(numbers, {host: rows.searchsorted(one) for host, one in class_rows.items()}, rows)
 
 
 def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ..stats.histograms import FEWEST_BEYOND
 from .arrays import Floats
-from .figures import CATEGORIES, PERCENTILES, Figures, Latency
+from .figures import CATEGORIES, PERCENTILES, Figures, LatencyFigures
 
 Compute = Callable[[Figures], Floats]  # a value per row
 Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row
-Statistic = Callable[[Latency], Floats]
+Statistic = Callable[[LatencyFigures], Floats]
 
 
 class Precision(Enum):
@@ -143,7 +143,9 @@ def _throughput(category: str) -> Iterator[Metric]:
     )
 
 
-def _latency(category: str, kind: str, meaning: str, of: Callable[[Figures], Latency], shown: Mask) -> Iterator[Metric]:
+def _latency(
+    category: str, kind: str, meaning: str, of: Callable[[Figures], LatencyFigures], shown: Mask
+) -> Iterator[Metric]:
     """A count, and the statistics of one time; blank in rows where `shown` is false."""
 
     def blanked(read: Statistic) -> Compute:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...protocol.counters import Count
 from .arrays import Floats, Ints
-from .merge_layout import Layout
+from .merge_layout import MergeLayout
 
 DEFAULT_TOLERANCE: Final = 0.0025  # achieved_iops_tolerance: so much of what fell due may be left over
 FALSE_ALARM: Final = 3e-5  # the chance that any of a steady load's instances is said to fall behind
@@ -274,7 +274,7 @@ def _skellam(mean: Floats, unlikely: float) -> Floats:
     return found
 
 
-def rows_behind(layout: Layout, account: Account, tolerance: float) -> dict[int, str]:
+def rows_behind(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
     """The rows that did not keep up, and what fell behind: an instance in them, or a sum of instances.
 
     What falls behind makes every row that holds it fall behind.
@@ -297,14 +297,14 @@ def rows_behind(layout: Layout, account: Account, tolerance: float) -> dict[int,
     return found
 
 
-def rows_ahead(layout: Layout, account: Account, tolerance: float) -> dict[int, str]:
+def rows_ahead(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
     """The rows in which an instance did more than fell due, and which: it did what was outstanding before."""
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
     each = standing(account, tolerance)
     return _rows_of_instances(layout, rows_of, each, each.ahead, "{} did {:,} more than the {:,} that fell due")
 
 
-def rows_surged(layout: Layout, outstanding: Outstanding) -> NDArray[np.bool_]:
+def rows_surged(layout: MergeLayout, outstanding: Outstanding) -> NDArray[np.bool_]:
     """(R,) the rows of which a subinterval alone shows that an instance in them falls behind."""
     found = np.zeros(len(layout.rollups.rows), bool)
     found[layout.class_rows[layout.class_of[outstanding.surged()]].reshape(-1)] = True
@@ -312,7 +312,7 @@ def rows_surged(layout: Layout, outstanding: Outstanding) -> NDArray[np.bool_]:
 
 
 def _rows_of_instances(
-    layout: Layout, rows_of: Ints, each: Standing, those: NDArray[np.bool_], words: str
+    layout: MergeLayout, rows_of: Ints, each: Standing, those: NDArray[np.bool_], words: str
 ) -> dict[int, str]:
     """The rows that hold any of `those` instances, naming the one that is off by the largest share.
 

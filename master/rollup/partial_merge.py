@@ -13,11 +13,11 @@ import numpy as np
 from ...protocol.counters import SERIES, Count, Moment
 from ...protocol.messages import Result
 from .arrays import NO_LEAST, Buckets, Floats, Ints, Words
-from .decode_result import Unpacked, unpack
+from .decode_result import DecodedResult, decode_result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class MergePlaces:
     """Where the results of some hosts are added: so much of a layout as that takes."""
 
     numbers: Mapping[str, tuple[int, ...]]  # a host's workload instances, in `go`'s order
@@ -26,7 +26,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class PartialMerge:
     """One subinterval of some hosts. The places of those that are not in are as if nothing had been measured."""
 
     subinterval: int
@@ -40,10 +40,10 @@ class Part:
     buckets: tuple[Buckets, ...]  # one per series, over `rows`
 
 
-class Adder:
+class PartialMerger:
     """Adds up subinterval by subinterval: `open` one, `add` results to it, `close` it."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: MergePlaces) -> None:
         self._places = places
         self._of = tuple(places.numbers)
         self._position = {host: i for i, host in enumerate(self._of)}
@@ -66,11 +66,11 @@ class Adder:
         self._tables = [Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._used]
         self._used = [(0, 0)] * SERIES
 
-    def check(self, host: str, result: Result) -> Unpacked:
+    def check(self, host: str, result: Result) -> DecodedResult:
         """Raises ProtocolError if the result does not fit."""
-        return unpack(host, result, self._places.numbers[host], len(self._places.class_rows[host]))
+        return decode_result(host, result, self._places.numbers[host], len(self._places.class_rows[host]))
 
-    def add(self, host: str, result: Result, unpacked: Unpacked) -> None:
+    def add(self, host: str, result: Result, unpacked: DecodedResult) -> None:
         """Add one host's result of the open subinterval, as `check` gave it."""
         self.hosts.add(host)
         self._counts[self._instances[host]] = unpacked.counts
@@ -81,7 +81,7 @@ class Adder:
             self._cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
         self._add_buckets(unpacked, self._places.class_rows[host])
 
-    def put(self, part: Part) -> None:
+    def put(self, part: PartialMerge) -> None:
         """Add what others have added up: of hosts and rows that are among these."""
         self.hosts |= part.hosts
         self._counts[_joined(self._instances, part.of)] = part.counts
@@ -95,9 +95,9 @@ class Adder:
                 table = self._covering(series, more.low, more.high)
                 table.counts[rows, more.low - table.low : more.high - table.low] += more.counts
 
-    def close(self) -> Part:
+    def close(self) -> PartialMerge:
         """What was added, in arrays that are the caller's now."""
-        part = Part(
+        part = PartialMerge(
             subinterval=self.subinterval,
             of=self._of,
             hosts=frozenset(self.hosts),
@@ -112,7 +112,7 @@ class Adder:
         del self._counts, self._moments, self._length_ns, self._cpu, self._tables
         return part
 
-    def _add_buckets(self, unpacked: Unpacked, class_rows: Ints) -> None:
+    def _add_buckets(self, unpacked: DecodedResult, class_rows: Ints) -> None:
         """Add a host's buckets to the rows of every type that is a sum of no other."""
         rows = class_rows.tolist()
         spans, buckets = unpacked.spans.tolist(), unpacked.buckets

@@ -23,7 +23,7 @@ _USED: Final = np.array([*_SUMS, ThreadCount.REAP_DELAY_P99])
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ThreadSummary:
     """One host's, over a window."""
 
     busy_percent: float  # of its busiest thread: time on a core, less what it was awake without need
@@ -33,7 +33,7 @@ class Seen:
     p99s: Mapping[int, int]  # bucket of a thread's p99 of that in a subinterval: how many completions these were of
 
 
-class Workers:
+class ThreadTotals:
     """Adds up one host's threads, subinterval by subinterval."""
 
     def __init__(self) -> None:
@@ -53,10 +53,10 @@ class Workers:
             if completed:
                 self._p99s[bucket] = self._p99s.get(bucket, 0) + completed
 
-    def seen(self) -> Seen:
+    def seen(self) -> ThreadSummary:
         cpu, spun, late, completed = self._sums.T
         length_ns = max(self._length_ns, 1)
-        return Seen(
+        return ThreadSummary(
             busy_percent=float(np.max(cpu - spun, initial=0) / length_ns * 100),
             spins=bool(np.any(spun > SPINS_FROM * length_ns)),
             late_ns=int(late.sum()),
@@ -65,7 +65,7 @@ class Workers:
         )
 
 
-def late_us(seen: Iterable[Seen]) -> tuple[float, float]:
+def reap_delay_us(seen: Iterable[ThreadSummary]) -> tuple[float, float]:
     """(mean, p99) of how late completions were looked for on some hosts, in microseconds."""
     late_ns, p99s = 0, np.zeros((1, BUCKETS), np.int64)
     for one in seen:

@@ -163,7 +163,7 @@ def _reap_delay(case: _Case) -> Rows:
         shares = [
             (late_us / service_us, name)
             for name, late_us, service_us in zip(
-                ("mean", "p99"), thread_stats.late_us(seen), (means[row], p99s[row]), strict=True
+                ("mean", "p99"), thread_stats.reap_delay_us(seen), (means[row], p99s[row]), strict=True
             )
             if service_us > 0 and late_us >= LEAST_REAP_DELAY_US and late_us > LATENESS_NOTE * service_us
         ]
@@ -185,10 +185,10 @@ def _busy(case: _Case) -> Rows:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
 
 
-def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.Seen]]]:
+def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.ThreadSummary]]]:
     """Each row, with the workload threads of its hosts that are in."""
     layout, found = case.measurement.layout, case.measurement.workers
-    of_row: dict[int, list[thread_stats.Seen]] = {}
+    of_row: dict[int, list[thread_stats.ThreadSummary]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         if (seen := found.get(layout.hosts[host])) is not None:
             of_row.setdefault(row, []).append(seen)

@@ -23,7 +23,7 @@ from .arrays import (
     Floats,
     Ints,
     Merged,
-    Moments,
+    RowMoments,
     Words,
     added,
     no_buckets,
@@ -33,17 +33,17 @@ from .arrays import (
 )
 from .decode_result import threads_of
 from .figures import PERCENTILES
-from .merge import Interval, merged_rates, presence
-from .merge_layout import Layout
+from .merge import MergedSubinterval, merged_rates, presence
+from .merge_layout import MergeLayout
 from .overload import Account, Outstanding
-from .thread_stats import Seen, Workers
+from .thread_stats import ThreadSummary, ThreadTotals
 
 MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
 MOST_HISTOGRAMS: Final = 128  # likewise
 STATED_ROWS: Final = 16  # rows whose percentiles have a half-width: it takes their histograms of every subinterval
 
 
-class Samples:
+class BatchedFigures:
     """Figures of R rows over time, at most MOST_SAMPLES of them: what comes after is kept as means of 2, 4, 8 ...
 
     A mean of batches has the same half-width as the mean of what is in them, and memory stays as it is.
@@ -73,7 +73,7 @@ class Samples:
         return np.array(self._samples).reshape(-1, *self._part.shape)
 
 
-class History:
+class BatchedHistograms:
     """Histograms of the first STATED_ROWS rows over time, at most MOST_HISTOGRAMS of them: beyond that, neighbours are
     added together, so that memory stays as it is."""
 
@@ -101,14 +101,14 @@ class History:
             self._parts = [sum_of([*pair], rows) for pair in pairs]
             self._batch *= 2
 
-    def stated(self, fraction: float, moments: Moments) -> "Stated":
+    def stated(self, fraction: float, moments: RowMoments) -> "PercentileHalfWidths":
         """The half-widths of what was added so far, whose moments are `moments`."""
         series = list(self._series)
         least, most = moments.least[:, series].min(axis=1), moments.most[:, series].max(axis=1)
-        return Stated(tuple(self._parts), fraction, least, most)
+        return PercentileHalfWidths(tuple(self._parts), fraction, least, most)
 
 
-class Stated:
+class PercentileHalfWidths:
     """Half-widths of a percentile, worked out when they are first asked for; the histograms go then."""
 
     def __init__(self, parts: tuple[Buckets, ...], fraction: float, least: Words, most: Words) -> None:
@@ -138,31 +138,31 @@ class Measurement:
     first: int  # subinterval
     last: int  # subinterval
     subintervals: int
-    layout: Layout
+    layout: MergeLayout
     hosts: frozenset[str]  # that are in
     merged: Merged
     account: Account  # (I,) what each workload instance was asked for, and did
     iops_half_width: Floats  # (R,) of overall_iops, at 95 %; nan where none can be stated
     service_half_width_us: Floats  # (R,) of overall_service_us_mean
     response_half_width_us: Floats  # (R,) of overall_response_us_mean
-    service_p99: Stated  # of overall_service_us_p99, of the first STATED_ROWS rows
-    response_p99: Stated  # of overall_response_us_p99, likewise
+    service_p99: PercentileHalfWidths  # of overall_service_us_p99, of the first STATED_ROWS rows
+    response_p99: PercentileHalfWidths  # of overall_response_us_p99, likewise
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
     uncovered: dict[str, int]  # host: boundaries without a free buffer, and threads that did not hand over
     cut: dict[str, int]  # host: the subinterval of which it sent a result that it called its step's last
     length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
-    workers: dict[str, Seen]  # host: what its workload threads say of themselves
+    workers: dict[str, ThreadSummary]  # host: what its workload threads say of themselves
 
 
 class Window:
     """Sums intervals of one step."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: MergeLayout) -> None:
         rows = len(layout.rollups.rows)
         self.subintervals = 0
         self._layout = layout
-        self._last: Interval | None = None
+        self._last: MergedSubinterval | None = None
         self._counts = np.zeros((rows, len(Count)), np.int64)
         self._limbs = np.zeros((rows, SERIES, LIMBS), np.uint64)
         self._least = np.full((rows, SERIES), NO_LEAST)
@@ -171,21 +171,21 @@ class Window:
         self._account = Account.none(len(layout.class_of))
         self._class_io = np.zeros((len(layout.class_host), KINDS, 2), np.uint64)
         self._length_ns = np.zeros(len(layout.hosts), np.int64)
-        self._samples = Samples(5, rows)
-        self._services = History(tuple(range(SERVICE, SERVICE + KINDS)))
-        self._responses = History(tuple(range(RESPONSE, RESPONSE + KINDS)))
+        self._samples = BatchedFigures(5, rows)
+        self._services = BatchedHistograms(tuple(range(SERVICE, SERVICE + KINDS)))
+        self._responses = BatchedHistograms(tuple(range(RESPONSE, RESPONSE + KINDS)))
         self._busy: dict[str, Floats] = {}  # per core: percent x nanoseconds
-        self._workers: dict[str, Workers] = {}
+        self._workers: dict[str, ThreadTotals] = {}
         self._uncovered: Counter[str] = Counter()
         self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
-    def fits(self, interval: Interval) -> bool:
+    def fits(self, interval: MergedSubinterval) -> bool:
         """Whether `interval` follows on the last one with the same set of hosts."""
         last = self._last
         return last is None or (interval.subinterval == last.subinterval + 1 and interval.hosts == last.hosts)
 
-    def add(self, interval: Interval) -> None:
+    def add(self, interval: MergedSubinterval) -> None:
         """Raises ValueError for an interval that does not fit."""
         if not self.fits(interval):
             raise ValueError(f"subinterval {interval.subinterval} does not continue the window")
@@ -220,7 +220,7 @@ class Window:
         counts = self._counts.copy()
         counts[:, STATES] = last.merged.counts[:, STATES]
         samples = self._samples.array()
-        moments = Moments(self._limbs.copy(), self._least.copy(), self._most.copy())
+        moments = RowMoments(self._limbs.copy(), self._least.copy(), self._most.copy())
         return Measurement(
             first=last.subinterval - self.subintervals + 1,
             last=last.subinterval,
@@ -249,14 +249,14 @@ class Window:
             workers={host: workers.seen() for host, workers in self._workers.items()},
         )
 
-    def _add_hosts(self, interval: Interval) -> None:
+    def _add_hosts(self, interval: MergedSubinterval) -> None:
         self._uncovered.update(interval.uncovered())
         for host, result in interval.results.items():
             busy = np.array(result.cpu) * result.length_ns
             self._busy[host] = self._busy[host] + busy if host in self._busy else busy
             if result.last:
                 self._cut.setdefault(host, interval.subinterval)
-            self._workers.setdefault(host, Workers()).add(threads_of(result), result.length_ns)
+            self._workers.setdefault(host, ThreadTotals()).add(threads_of(result), result.length_ns)
             for fault in result.faults:
                 self._faults[host, fault.number, fault.errno] += fault.count
 

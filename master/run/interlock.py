@@ -8,7 +8,7 @@ from typing import Final
 
 from ..hosts.driver import Driver
 from ..output.records import HostTiming, Timing
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .step_records import ClosedSubinterval
@@ -31,7 +31,7 @@ class Moments:
     acknowledged: Mapping[Driver, int]  # each host's answer to what followed
 
 
-def timing_of(interval: Interval, at: Moments, stood_ns: int, cpu_ns: int) -> Timing:
+def timing_of(interval: MergedSubinterval, at: Moments, stood_ns: int, cpu_ns: int) -> Timing:
     """Durations count from the subinterval's planned end. `stood_ns`, `cpu_ns`: as of controller_lag.py."""
     hosts = {}
     for driver, arrived_ns in at.arrived.items():

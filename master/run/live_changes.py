@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..errors import PlanError
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .baseline_step import Key
@@ -197,7 +197,7 @@ class Changes:
                 return {}
             return (await self._edit(changed, within_s, outside=False)).failed
 
-    def seen(self, interval: Interval) -> Disturbed:
+    def seen(self, interval: MergedSubinterval) -> Disturbed:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
         if not (self._sent or self._pauses or self._untaken or self._backlogs):
             return Disturbed.NO
@@ -263,7 +263,9 @@ class Changes:
         plan = self._begun[key]
         return now != (replace(plan, iops=now.iops) if key in self._steered else plan)
 
-    def _owed_by(self, interval: Interval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]) -> None:
+    def _owed_by(
+        self, interval: MergedSubinterval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]
+    ) -> None:
         if not self._backlogs and not edited.any():
             return
         numbers = interval.layout.numbers[host]

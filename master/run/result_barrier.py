@@ -13,7 +13,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import DyingWords, Result, Stopped
 from ...protocol.payload import Notice
 from ..hosts.driver import Delivered, Driver, Event, Lost
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
@@ -32,7 +32,7 @@ HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 class Collected:
     """One subinterval's results, as barrier 1 leaves them."""
 
-    interval: Interval
+    interval: MergedSubinterval
     arrived: dict[Driver, int]  # when each result was read, on the controller's clock
     in_ns: int  # when the last thing came that was waited for
 

@@ -37,7 +37,7 @@ from ..output.step_folder import StepFolder
 from ..output.writer_thread import Writer
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
-from ..rollup.merge_layout import Layout
+from ..rollup.merge_layout import MergeLayout
 from ..verdicts import ExitCode, Verdict
 from .placement import Placement
 
@@ -134,7 +134,7 @@ class RunRecorder:
 
     async def begin_step(self, step: Step, utc_ns: int, rollups: Rollups) -> StepFolder:
         """The folder of a step, and its line in run.json. Raises OutputError."""
-        layout = Layout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
+        layout = MergeLayout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
         self._run = replace(self._run, steps=(*self._run.steps, StepRecord(step.number, step.name, utc_ns)))
         self._write_run()
         cores = {host: self._cores.get(host, ()) for host in rollups.hosts()}

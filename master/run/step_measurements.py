@@ -13,7 +13,7 @@ from ..control.decision import Measured
 from ..control.observation import Phase
 from ..control.observe import observe_measurement
 from ..output.records import WindowRecord
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.settings import Settings
 from ..rollup.window import Measurement, Window
 from .step_records import ClosedSubinterval
@@ -93,7 +93,7 @@ class StepMeasurements:
         self._record(WindowRecord("measurement", *span, len(measurement.hosts), why))
         return replace(taken, measured=measured, measurement=measurement)
 
-    def _add_to_window(self, interval: Interval, phase: Phase) -> None:
+    def _add_to_window(self, interval: MergedSubinterval, phase: Phase) -> None:
         if phase is not Phase.RUN:
             self._window = None if phase is Phase.WARMUP else self._window
         elif self._window is not None and self._window.fits(interval):
@@ -120,6 +120,6 @@ class StepMeasurements:
         return start, self._end_utc_ns if newest else self._first_utc_ns + (last + 1) * self._length_ns
 
 
-def real_length_ns(closed: Interval) -> int:
+def real_length_ns(closed: MergedSubinterval) -> int:
     """As `length_s` of `all` says it: less than was planned where a halt cut the subinterval short."""
     return round(float(closed.merged.presence.length_s[ALL_ROW]) * 1e9)

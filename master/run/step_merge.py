@@ -11,7 +11,7 @@ from ...protocol.messages import Result
 from ..drivers.process import DriverProcess, ProcessGone, RemoteDriver
 from ..hosts.driver import Driver
 from ..rollup.instances import Rollups
-from ..rollup.merge import Interval, Merger
+from ..rollup.merge import MergedSubinterval, Merger
 
 
 class Merging:
@@ -43,7 +43,7 @@ class Merging:
         self._merger.note(driver.name, result)
         self._remote.setdefault(driver.process, set()).add(driver.name)
 
-    async def close(self) -> tuple[Interval, frozenset[str]]:
+    async def close(self) -> tuple[MergedSubinterval, frozenset[str]]:
         """The subinterval; and the hosts whose results went with their process, and are not in."""
         asked = list(self._remote.items())
         answers = await asyncio.gather(

@@ -8,7 +8,7 @@ from ...protocol.messages import Result, Stopped
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
 from ..output.records import Timing
-from ..rollup.merge import Interval
+from ..rollup.merge import MergedSubinterval
 from ..rollup.settings import Settings
 from ..rollup.validity import Outside
 
@@ -20,7 +20,7 @@ class ClosedSubinterval:
     number: int
     phase: Phase
     start_ns: int  # controller's clock
-    interval: Interval
+    interval: MergedSubinterval
     decision: Decision
     timing: Timing
     settings: Settings  # in force at its end

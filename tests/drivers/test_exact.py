@@ -19,7 +19,7 @@ from ivypy.master.drivers.share import Sums
 from ivypy.master.drivers.split import processes_for, shares
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
-from ivypy.master.rollup.partial_merge import Adder
+from ivypy.master.rollup.partial_merge import PartialMerger
 from ivypy.master.run import run as session_run
 from ivypy.master.run.controller_lag import Lag
 from ivypy.master.run.run import Options, Run
@@ -174,7 +174,7 @@ def test_a_sum_is_of_exactly_the_hosts_that_are_named(
             assert whole(short) == result and not short.buckets.data
             came |= {(number, host)} if number >= k else set()
         named = frozenset(host for host in hosts if (k, host) in came)
-        by_hand = Adder(places)
+        by_hand = PartialMerger(places)
         by_hand.open(k)
         for host in named:
             result = sent(told(host, k), k)

@@ -19,7 +19,7 @@ from ivypy.master.logs.result.series import Histograms
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
-from ivypy.master.rollup.merge_layout import Layout
+from ivypy.master.rollup.merge_layout import MergeLayout
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol.counters import SERVICE, Kind
 from tests.support.log_simulator import paced, write_histogram_log
@@ -154,7 +154,7 @@ def a_run(folder: Path, utc_s: int, latencies: list[int], phases: list[Phase]) -
     folder.mkdir(parents=True)
     rollups, order = Rollups.build([WorkloadInstance(0, "h1", "/dev/x", "w")], []), {"h1": [0]}
     writer, merger = HistogramWriter(folder / "histograms.sqlite"), Merger(rollups, order)
-    writer.step(0, "only", Layout.build(rollups, order))
+    writer.step(0, "only", MergeLayout.build(rollups, order))
     for subinterval, (latency, phase) in enumerate(zip(latencies, phases, strict=True)):
         merger.open(subinterval)
         samples = {(0, SERVICE + Kind.RANDOM_READ): [latency] * 100}

@@ -10,7 +10,7 @@ import pytest
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
-from ivypy.master.rollup.merge_layout import Layout
+from ivypy.master.rollup.merge_layout import MergeLayout
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from tests.support.log_table import Row, counts, intervals, table, whole
 from tests.support.logs import log, row, run
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("run")
     instances = [WorkloadInstance(0, host, "/dev/x", "w") for host in ("h1", "h2")]
     rollups, order = Rollups.build(instances, []), {"h1": [0], "h2": [0]}
-    layout = Layout.build(rollups, order)
+    layout = MergeLayout.build(rollups, order)
     writer, merger = HistogramWriter(folder / "histograms.sqlite"), Merger(rollups, order)
     writer.step(0, "only", layout)
     for subinterval in range(SUBINTERVALS):
@@ -100,7 +100,7 @@ def test_a_step_without_response_times_is_no_fault(tmp_path: Path) -> None:
     instances = [WorkloadInstance(0, "h1", "/dev/x", "w")]
     rollups, order = Rollups.build(instances, []), {"h1": [0]}
     writer, merger = HistogramWriter(tmp_path / "histograms.sqlite"), Merger(rollups, order)
-    writer.step(0, "max", Layout.build(rollups, order))
+    writer.step(0, "max", MergeLayout.build(rollups, order))
     samples = samples_of("h1", 0)
     for kind in Kind:
         samples[0, RESPONSE + kind] = []

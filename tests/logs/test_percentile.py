@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.logs.readers.bucket_layouts import FIO_3, IVYPY, Layout
 from ivypy.master.logs.result.accuracy_check import nearest_rank
-from ivypy.master.logs.result.percentile import Interpolation, Moments, statistics_of
+from ivypy.master.logs.result.percentile import ExactMoments, Interpolation, statistics_of
 from ivypy.protocol.histogram import bucket_of
 
 WANTED = np.array([0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0])
@@ -81,7 +81,7 @@ def test_fios_last_bucket_is_a_lower_bound() -> None:
 def test_known_extremes_bound_the_percentiles() -> None:
     """A bucket's width must not make p99.9 greater than the largest I/O that there was."""
     cells = cells_of([1_000_000] * 5)
-    moments = Moments(None, None, np.array([1_000_000.0]), np.array([1_000_000.0]))
+    moments = ExactMoments(None, None, np.array([1_000_000.0]), np.array([1_000_000.0]))
     found = statistics_of(cells, FIO_3, WANTED, Interpolation.LINEAR, moments)
     assert set(found.values[0]) == {1_000_000.0}
     assert (found.low[0], found.high[0]) == (1_000_000, 1_000_000)
@@ -89,7 +89,7 @@ def test_known_extremes_bound_the_percentiles() -> None:
 
 def test_moments_are_exact_where_samples_were() -> None:
     values = np.array([3, 1000, 70_000])
-    moments = Moments(
+    moments = ExactMoments(
         np.array([values.sum()]), np.array([(values.astype(float) ** 2).sum()]), np.array([3.0]), np.array([7e4])
     )
     found = statistics_of(cells_of(values.tolist()), FIO_3, WANTED, Interpolation.LINEAR, moments)

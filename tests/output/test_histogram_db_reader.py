@@ -13,7 +13,7 @@ import pytest
 from ivypy.master.errors import OutputError
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.histogram_db_reader import Stored
-from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.window import Window, carried
 from ivypy.protocol.counters import LATENESS, SERIES, SERVICE, Moment
 from ivypy.protocol.lines import decode_line, encode_line
@@ -46,7 +46,7 @@ def write(path: Path, subintervals: int) -> None:
     writer.close()
 
 
-def window_of(intervals: list[Interval]) -> Window:
+def window_of(intervals: list[MergedSubinterval]) -> Window:
     window = Window(merger().layout)
     for one in intervals:
         window.add(one)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ivypy.master.rollup.arrays import NO_LEAST, Merged, integers
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.rollup.merge import Interval, Merger
-from ivypy.master.rollup.partial_merge import Adder
-from ivypy.master.rollup.window import MOST_SAMPLES, Samples, Window, carried
+from ivypy.master.rollup.merge import MergedSubinterval, Merger
+from ivypy.master.rollup.partial_merge import PartialMerger
+from ivypy.master.rollup.window import MOST_SAMPLES, BatchedFigures, Window, carried
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import BUCKETS, LIMIT_NS, bucket_of
@@ -292,7 +292,7 @@ def test_carrying_keeps_room_for_more() -> None:
 # Windows.
 
 
-def interval(merger: Merger, k: int, *hosts: str, in_flight: int = 0, **changes: object) -> Interval:
+def interval(merger: Merger, k: int, *hosts: str, in_flight: int = 0, **changes: object) -> MergedSubinterval:
     return merged(
         merger,
         {host: HostData(4, CLASSES, {(0, 0): [1000]}, {(0, Count.IN_FLIGHT): in_flight}) for host in hosts},
@@ -367,7 +367,7 @@ def test_half_widths_come_from_the_subintervals() -> None:
 
 @given(st.integers(1, 4 * MOST_SAMPLES))
 def test_samples_stay_few_and_keep_their_mean(n: int) -> None:
-    samples = Samples(1, 1)
+    samples = BatchedFigures(1, 1)
     for value in range(n):
         samples.add(np.array([[float(value)]]))
     kept = samples.array()[:, 0, 0]
@@ -404,7 +404,7 @@ def test_whoever_adds_up_which_hosts_the_sum_is_the_same_bit_by_bit(
     adders = {}
     for number in (1, 2):
         if mine := [host for host, of in zip(names, adder_of, strict=True) if of == number]:
-            adders[number] = Adder(together.layout.places(mine))
+            adders[number] = PartialMerger(together.layout.places(mine))
             adders[number].open(7)
     for host in came:
         alone.add(host, data[host])

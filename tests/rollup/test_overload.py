@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from ivypy.master.rollup.merge_layout import Layout
+from ivypy.master.rollup.merge_layout import MergeLayout
 from ivypy.master.rollup.overload import (
     Account,
     Outstanding,
@@ -37,9 +37,9 @@ def load(due: Ints, ends: Ints, in_flight: Ints | None = None) -> list[Outstandi
     ]
 
 
-def layout_of(instances: int, hosts: int = 1) -> Layout:
+def layout_of(instances: int, hosts: int = 1) -> MergeLayout:
     rollups = rollups_by([instance(i, f"h{i % hosts}", lun=str(i)) for i in range(instances)], "host", "host+lun")
-    return Layout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
+    return MergeLayout.build(rollups, {host: rollups.order(host) for host in rollups.hosts()})
 
 
 Plant = Callable[[np.random.Generator, Ints], Ints]  # (n + 1, I) outstanding at the ends, of loads due a subinterval

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.thread_stats import Workers, late_us
+from ivypy.master.rollup.thread_stats import ThreadTotals, reap_delay_us
 from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
@@ -35,8 +35,8 @@ def table(*threads: Thread) -> list[list[int]]:
     return [[thread.get(column, 0) for column in ThreadCount] for thread in threads]
 
 
-def workers_of(*results: list[list[int]]) -> Workers:
-    workers = Workers()
+def workers_of(*results: list[list[int]]) -> ThreadTotals:
+    workers = ThreadTotals()
     for threads in results:
         workers.add(np.array(threads, np.int64).reshape(-1, len(ThreadCount)), S)
     return workers
@@ -63,8 +63,8 @@ def test_lateness_adds_over_subintervals_threads_and_hosts(figures: list[tuple[i
     in_one = workers_of(table(*threads)).seen()
     in_time = workers_of(*(table(thread) for thread in threads)).seen()
     on_hosts = [workers_of(table(thread)).seen() for thread in threads]
-    mean, p99 = late_us([in_one])
-    assert (mean, p99) == late_us([in_time]) == late_us(on_hosts)
+    mean, p99 = reap_delay_us([in_one])
+    assert (mean, p99) == reap_delay_us([in_time]) == reap_delay_us(on_hosts)
     completed = sum(n for n, _, _ in figures)
     assert mean == pytest.approx(sum(n * late for n, late, _ in figures) / max(completed, 1) / 1e3)
     assert p99 <= max((late for n, _, late in figures if n), default=0) / 1e3 * (1 + 1 / 128)
@@ -77,8 +77,8 @@ def test_a_p99_stands_in_the_bucket_of_latencies(p99: int) -> None:
 
 def test_one_bad_subinterval_is_not_the_p99_of_all() -> None:
     good, bad = table({ThreadCount.COMPLETED: 100, P99: 64 * US}), table({ThreadCount.COMPLETED: 100, P99: 9000 * US})
-    assert late_us([workers_of(good, bad, good).seen()])[1] == pytest.approx(64, rel=1 / 64)
-    assert late_us([workers_of(bad, bad, good).seen()])[1] == pytest.approx(9000, rel=1 / 64)
+    assert reap_delay_us([workers_of(good, bad, good).seen()])[1] == pytest.approx(64, rel=1 / 64)
+    assert reap_delay_us([workers_of(bad, bad, good).seen()])[1] == pytest.approx(9000, rel=1 / 64)
 
 
 def findings(thread: Thread, iops: Iops = 400.0, service_us: int = 1000, cpu: tuple[float, float] = (20, 10)) -> str:

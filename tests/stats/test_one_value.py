@@ -31,7 +31,7 @@ from ivypy.master.plan.model import Step
 from ivypy.master.plan.read.yaml_positions import Place
 from ivypy.master.rollup.figures import PERCENTILES, Figures
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.window import Window
@@ -73,7 +73,7 @@ class Shown:
 
     def __init__(self, merger: Merger, place: int, hosts: tuple[dict[Kind, list[tuple[int, int]]], ...]) -> None:
         data = {host: host_data(one) for host, one in zip(("h1", "h2"), hosts, strict=True)}
-        self.interval: Interval = merged(merger, data, place, length_ns=LENGTH_NS)
+        self.interval: MergedSubinterval = merged(merger, data, place, length_ns=LENGTH_NS)
         self.figures = Figures(self.interval.merged, np.ones(len(ROLLUPS.rows), bool))
         self.start_utc_ns = START + place * LENGTH_NS
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
-from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.protocol.payload import Attribute
 
 from .rollup_results import HostData, result
@@ -36,7 +36,7 @@ def merger_of(rollups: Rollups) -> Merger:
     return Merger(rollups, {host: rollups.order(host) for host in rollups.hosts()})
 
 
-def merged(merger: Merger, data: dict[str, HostData], subinterval: int = 0, **changes: object) -> Interval:
+def merged(merger: Merger, data: dict[str, HostData], subinterval: int = 0, **changes: object) -> MergedSubinterval:
     """One subinterval of these hosts, closed."""
     merger.open(subinterval)
     for host, one in data.items():

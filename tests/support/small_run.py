@@ -19,7 +19,7 @@ from ivypy.master.output.records import (
 )  # fmt: skip
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.rollup.merge import Interval, Merger
+from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.validity import judge
 from ivypy.master.rollup.window import Window
@@ -69,14 +69,14 @@ def threads() -> list[int]:
     ]
 
 
-def interval(merger: Merger, k: int, hosts: tuple[str, ...] = HOSTS) -> Interval:
+def interval(merger: Merger, k: int, hosts: tuple[str, ...] = HOSTS) -> MergedSubinterval:
     merger.open(k)
     for host in hosts:
         merger.add(host, result(data(host, k), k, LENGTH, threads=packed(threads() * 2, ArrayType.I64)))
     return merger.close()
 
 
-def record(merged: Interval, settings: Settings, phase: str, timed: bool = True) -> SubintervalRecord:
+def record(merged: MergedSubinterval, settings: Settings, phase: str, timed: bool = True) -> SubintervalRecord:
     host = HostTiming(3_000_000, 1_000_000, -2_500, 40_000, 1.25, 900, -800)
     timing = Timing(4_000_000, 2_000_000, 1_500_000, 4_990_000_000, dict.fromkeys(HOSTS, host) if timed else {})
     start = START + merged.subinterval * LENGTH

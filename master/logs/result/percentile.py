@@ -49,7 +49,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ExactMoments:
     """What is known exactly beside n histograms; arrays of n, NaN where unknown."""
 
     sums: Floats | None = None
@@ -59,10 +59,10 @@ class Moments:
 
 
 def statistics_of(
-    cells: Floats, layout: Layout, percentiles: Floats, how: Interpolation, moments: Moments | None = None
+    cells: Floats, layout: Layout, percentiles: Floats, how: Interpolation, moments: ExactMoments | None = None
 ) -> Statistics:
     """Statistics of the histograms `cells` (n, buckets); `percentiles` in percent, ascending or not."""
-    known = moments or Moments()
+    known = moments or ExactMoments()
     used = np.flatnonzero(cells.any(axis=0))
     if not len(used):
         return _nothing(len(cells), len(percentiles))
@@ -97,7 +97,7 @@ def _nothing(rows: int, percentiles: int) -> Statistics:
     return Statistics(np.zeros(rows), np.zeros(rows), none, none, none, table, table, no, no, np.zeros(rows, bool))
 
 
-def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: Moments) -> tuple[Floats, Floats]:
+def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: ExactMoments) -> tuple[Floats, Floats]:
     is_used = cells > 0
     first = is_used.argmax(axis=1)
     last = cells.shape[1] - 1 - is_used[:, ::-1].argmax(axis=1)
@@ -108,7 +108,7 @@ def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: Moments) 
     return low, high
 
 
-def _sums_and_stdev(cells: Floats, middles: Floats, count: Floats, known: Moments) -> tuple[Floats, Floats]:
+def _sums_and_stdev(cells: Floats, middles: Floats, count: Floats, known: ExactMoments) -> tuple[Floats, Floats]:
     of_middles = cells @ middles
     sums = of_middles if known.sums is None else known.sums
     if known.squares is None:

@@ -14,7 +14,7 @@ from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
 from ..timeline.accumulate import BLOCK, Accumulator
 from ..timeline.rollups import Instance
-from .percentile import Interpolation, Moments, Statistics, statistics_of
+from .percentile import ExactMoments, Interpolation, Statistics, statistics_of
 
 _UNKNOWN_LOW: Final = np.iinfo(np.int64).max
 _NONE: Final = np.empty(0)
@@ -142,11 +142,11 @@ def finish(
     )
 
 
-def _moments(sums: Floats | None, squares: Floats | None, lowest: Ints, highest: Ints) -> Moments:
+def _moments(sums: Floats | None, squares: Floats | None, lowest: Ints, highest: Ints) -> ExactMoments:
     known = highest >= 0
     low = np.where(known, lowest, np.nan)
     high = np.where(known, highest, np.nan)
-    return Moments(sums, squares, low, high)
+    return ExactMoments(sums, squares, low, high)
 
 
 def _joined(parts: list[Statistics]) -> Statistics:
