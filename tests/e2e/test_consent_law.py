@@ -21,8 +21,9 @@ from ivypy.slave.created_files import Files
 from ivypy.slave.discovery import created, listed, looked_at
 from ivypy.slave.existing_files import CannotMake, all_wanted
 from ivypy.slave.workloads import Workloads
+from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
-from tests.support.loop_devices import agreed, loop_device, needs_loops, run
+from tests.support.loop_devices import agreed, loop_device, needs_loops
 
 WRITE = Parameters(fraction_read=0.0)
 NAMES = "abcd"
@@ -82,7 +83,7 @@ def test_a_device_that_grows_while_it_is_opened_is_not_written(shm: Path) -> Non
 
         def enlarge() -> None:
             os.truncate(image, 64 << 20)
-            run("losetup", "-c", loop)
+            losetup("-c", loop)
 
         assert refused_as_grown(loop, enlarge)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.devices import FaultFs
+from tests.support.devices import FaultFs, losetup
 from tests.support.loop_devices import loop_device, mounted, need
 from tests.support.loop_devices import run as sh
 from tests.support.real_runs import Finished, digest, ivypy, only_late, run, start, token, written
@@ -82,7 +82,7 @@ def test_a_mounted_or_signed_device_is_refused_whatever_is_said(tmp_path: Path, 
 def test_a_device_below_a_mounted_loop_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
     need("losetup", "mkfs.ext4")
     with loop_device(shm) as device:
-        upper = sh("losetup", "-f", "--show", "-o", str(1 << 20), device).strip()
+        upper = losetup("-f", "--show", "-o", str(1 << 20), device)
         try:
             sh("mkfs.ext4", "-q", upper)
             with mounted(upper, shm / "point", "-o", "ro"):
@@ -94,7 +94,7 @@ def test_a_device_below_a_mounted_loop_device_is_refused_whatever_is_said(tmp_pa
                 done = run(plan, tmp_path / "runs", "--destroy", "0123456789ab")
                 assert done.code == 4 and said in done.err and digest(device) == before
         finally:
-            sh("losetup", "-d", upper)
+            losetup("-d", upper)
 
 
 def ended_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:

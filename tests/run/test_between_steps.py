@@ -14,6 +14,7 @@ import pytest
 import ivypy
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
+from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 from tests.support.real_runs import presence
 from tests.support.slave_client import Client
@@ -40,11 +41,11 @@ def file(tmp_path: Path) -> Path:
 
 @contextlib.contextmanager
 def loop_over(path: str | Path) -> Iterator[str]:
-    loop = run("losetup", "-f", "--show", str(path)).strip()
+    loop = losetup("-f", "--show", str(path))
     try:
         yield loop
     finally:
-        run("losetup", "-d", loop)
+        losetup("-d", loop)
 
 
 def step(slave: Client) -> None:

@@ -18,8 +18,9 @@ from ivypy.slave.workloads import Workloads
 from ivypy.slave.write_gate import Surroundings
 from tests.slave.test_discovery import QUEUE, Tree
 from tests.slave.test_workloads import WRITE, on
+from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
-from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned, run
+from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned
 
 
 def facts(path: str) -> dict[str, str]:
@@ -134,17 +135,17 @@ class TestLoops:
         images = [shm / "image", shm / "other"]
         for image in images:
             image.write_bytes(bytes(2 << 20))
-        loop = run("losetup", "-f", "--show", str(images[0])).strip()
+        loop = losetup("-f", "--show", str(images[0]))
         found: list[Identity] = []
         first, second = map(str, images)
         attached = [(first,), (first,), (second,), (first, "-o", "512"), (first, "--sizelimit", "1M")]
         try:
             for backing, *options in attached:
-                run("losetup", "-d", loop)
-                run("losetup", *options, loop, backing)
+                losetup("-d", loop)
+                losetup(*options, loop, backing)
                 found.append(agreed(loop).identity)
         finally:
-            run("losetup", "-d", loop)
+            losetup("-d", loop)
         assert found[0] == found[1], "attached anew"
         assert len(set(found)) == 4, "another image of the same size, an offset, a limit"
 
@@ -164,19 +165,19 @@ class TestLoops:
         images = [shm / "image", shm / "other"]
         for image in images:
             image.write_bytes(bytes(2 << 20))
-        inner = run("losetup", "-f", "--show", str(images[0])).strip()
-        outer = run("losetup", "-f", "--show", inner).strip()
+        inner = losetup("-f", "--show", str(images[0]))
+        outer = losetup("-f", "--show", inner)
         found: list[Identity] = []
         try:
             for image in (*images, images[0]):
-                run("losetup", "-d", outer)
-                run("losetup", "-d", inner)
-                run("losetup", inner, str(image))
-                run("losetup", outer, inner)
+                losetup("-d", outer)
+                losetup("-d", inner)
+                losetup(inner, str(image))
+                losetup(outer, inner)
                 found.append(agreed(outer).identity)
         finally:
-            run("losetup", "-d", outer)
-            run("losetup", "-d", inner)
+            losetup("-d", outer)
+            losetup("-d", inner)
         assert found[0] == found[2] != found[1]
 
     def test_a_partition_is_known_by_its_disk_and_its_place(self, shm: Path) -> None:

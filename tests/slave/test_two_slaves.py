@@ -12,7 +12,8 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, WorkloadToCreate
-from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned, run
+from tests.support.devices import losetup
+from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned
 from tests.support.slave_client import Client
 
 pytestmark = [pytest.mark.slow, needs_loops]
@@ -59,8 +60,8 @@ def test_of_two_that_start_together_no_more_than_one_proceeds(kind: str, shm: Pa
                 loop = undo.enter_context(loop_device(shm, 8 << 20))
                 luns = [undo.enter_context(partitioned(loop, "2MiB"))[0], loop]
             case _:
-                loop = run("losetup", "-f", "--show", str(file)).strip()
-                undo.callback(run, "losetup", "-d", loop)
+                loop = losetup("-f", "--show", str(file))
+                undo.callback(losetup, "-d", loop)
                 luns = [loop, str(file)]
         found = [len(proceed) for proceed in who_proceeds(slaves, luns)]
         assert set(found) <= ({1} if luns[0] == luns[1] else {0, 1}), found

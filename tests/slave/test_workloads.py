@@ -23,6 +23,7 @@ from ivypy.slave.lun_identity import identity_of
 from ivypy.slave.lun_target import Target, target
 from ivypy.slave.workloads import Workloads, fields_of
 from ivypy.slave.write_gate import Surroundings
+from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 from tests.support.slave_client import u32
@@ -351,7 +352,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         self, real: Workloads, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made: list[str] = []
-        between(monkeypatch, lambda: made.append(run("losetup", "-f", "--show", "-o", "1048576", loop).strip()))
+        between(monkeypatch, lambda: made.append(losetup("-f", "--show", "-o", "1048576", loop)))
         try:
             (refusal,) = real.create(on(loop, WRITE, consent=True))
             assert (
@@ -359,7 +360,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
             )
             assert opened(loop) == []
         finally:
-            run("losetup", "-d", made[0])
+            losetup("-d", made[0])
 
     @needs_loops
     def test_nobody_makes_a_filesystem_on_a_device_behind_the_look(
@@ -561,7 +562,7 @@ class TestConsent:
         images = [shm / "image", shm / "other"]
         for image in images:
             image.write_bytes(bytes(2 << 20))
-        loops = [run("losetup", "-f", "--show", str(image)).strip() for image in images]
+        loops = [losetup("-f", "--show", str(image)) for image in images]
         node = shm / "node"
         node.symlink_to(loops[0])
         try:
@@ -575,7 +576,7 @@ class TestConsent:
                     attach(loops[1], images[offset])
                 case "it grew":
                     os.truncate(images[0], 3 << 20)
-                    run("losetup", "-c", loops[0])
+                    losetup("-c", loops[0])
                 case "another's node":
                     node.unlink()
                     node.symlink_to(loops[1])
@@ -588,7 +589,7 @@ class TestConsent:
             assert [image.read_bytes() for image in images] == before
         finally:
             for loop in filter(lambda loop: is_over(loop, shm), loops):
-                run("losetup", "-d", loop)
+                losetup("-d", loop)
 
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:

@@ -18,6 +18,7 @@ from ivypy.slave.holds import claim, is_claimed, is_written
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from ivypy.slave.storage_exports import Use
 from ivypy.slave.write_gate import Evidence, Surroundings, judge, notices, of_block, of_file
+from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 
 
@@ -238,11 +239,11 @@ def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
 def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, odd: str, shm: Path) -> None:
     image = shm / name.format(odd)
     image.write_bytes(os.urandom(1 << 20))
-    loop = run("losetup", "-f", "--show", str(image)).strip()
+    loop = losetup("-f", "--show", str(image))
     try:
         assert judge(of_file(str(image), Surroundings.read())) == (f"it is what {loop} is made of: losetup -d {loop}",)
     finally:
-        run("losetup", "-d", loop)
+        losetup("-d", loop)
 
 
 @needs_loops

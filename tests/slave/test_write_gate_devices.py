@@ -21,6 +21,7 @@ from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.slave.discovery import looked_at
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
+from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, partitioned, run
 from tests.support.slave_client import Client
 
@@ -53,8 +54,8 @@ class Prepared:
 
     def over(self, path: str, *options: str) -> str:
         """A loop device over a device or file."""
-        loop = run("losetup", "-f", "--show", *options, path).strip()
-        self.undo.callback(run, "losetup", "-d", loop)
+        loop = losetup("-f", "--show", *options, path)
+        self.undo.callback(losetup, "-d", loop)
         return loop
 
     def parts(self, device: str) -> list[str]:
@@ -168,7 +169,7 @@ def a_loop_device_over_a_loop_device_that_nothing_else_uses(p: Prepared) -> str:
 @row()
 def a_loop_device_whose_user_has_gone(p: Prepared) -> str:
     loop = p.loop()
-    run("losetup", "-d", run("losetup", "-f", "--show", loop).strip())
+    losetup("-d", losetup("-f", "--show", loop))
     with open(loop, "r+b"):
         pass
     return loop
@@ -333,8 +334,8 @@ def a_device_that_was_set_read_only(p: Prepared) -> str:
 
 @row("it is read-only")
 def a_loop_device_that_is_read_only(p: Prepared) -> str:
-    loop = run("losetup", "-f", "--show", "-r", p.file()).strip()
-    p.undo.callback(run, "losetup", "-d", loop)
+    loop = losetup("-f", "--show", "-r", p.file())
+    p.undo.callback(losetup, "-d", loop)
     p.undo.callback(run, "blockdev", "--setrw", loop)
     return loop
 
@@ -550,7 +551,7 @@ def a_file_below_a_loop_device_that_was_made_in_another_namespace(p: Prepared) -
     file, other = p.file(), p.file(1)
     script = 'mount --bind "$1" "$2"; losetup -f --show "$2" >"$3"'
     run("unshare", "-m", "bash", "-c", script, "bash", file, other, str(told := p.path()))
-    p.undo.callback(run, "losetup", "-d", told.read_text().strip())
+    p.undo.callback(losetup, "-d", told.read_text().strip())
     return file
 
 
@@ -744,10 +745,10 @@ def an_empty_file(p: Prepared) -> str:
 
 @row("it is a block device without a size")
 def a_loop_device_without_a_file(p: Prepared) -> str:
-    loop = run("losetup", "-f", "--show", p.file()).strip()
+    loop = losetup("-f", "--show", p.file())
     node = p.path()
     os.mknod(node, 0o600 | stat.S_IFBLK, os.stat(loop).st_rdev)
-    run("losetup", "-d", loop)
+    losetup("-d", loop)
     return str(node)
 
 

@@ -18,6 +18,7 @@ import pytest
 from ivypy.slave.lun_target import target
 from ivypy.slave.storage_exports import LOOP_INFO64, recorded
 from ivypy.slave.write_gate import Surroundings, in_use, judge
+from tests.support.devices import losetup
 from tests.support.loop_devices import need, needs_loops, run, wait_for_node
 
 pytestmark = [pytest.mark.slow, needs_loops]
@@ -57,8 +58,8 @@ def stack(seed: int, folder: Path) -> Iterator[list[Node]]:
             path = partition(undo, below.path, at, size) if whole and choose.random() < 0.5 else ""
             if not path:
                 words = ["-o", str(at * UNIT), "--sizelimit", str(size * UNIT), below.path]
-                path = run("losetup", "-f", "--show", *words).strip()
-                undo.callback(run, "losetup", "-d", path)
+                path = losetup("-f", "--show", *words)
+                undo.callback(losetup, "-d", path)
             nodes.append(Node(path, below.file, below.start + at, below.start + at + size))
         yield nodes
 

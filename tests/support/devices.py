@@ -5,6 +5,7 @@ one raises Missing, which the fixtures turn into a skip that names it. No other 
 """
 
 import contextlib
+import fcntl
 import functools
 import os
 import secrets
@@ -44,6 +45,13 @@ def _run(*words: object) -> str:
     return done.stdout.strip()
 
 
+def losetup(*words: object) -> str:
+    """One at a time on this machine: of two that look for a free device both may open the same one for writing."""
+    with open("/dev/loop-control") as control:
+        fcntl.flock(control, fcntl.LOCK_EX)
+        return _run("losetup", *words)
+
+
 def _until_let_go(undo: Callable[[], object]) -> None:
     """Once all that used it has really let go, which the kernel does behind their backs."""
     deadline = time.monotonic() + 5
@@ -78,11 +86,11 @@ def loop_over(backing: Path) -> Iterator[str]:
     _need("losetup")
     if not os.path.exists("/dev/loop-control"):
         raise Missing("loop devices")
-    path = _run("losetup", "-f", "--show", "--direct-io=on", backing)
+    path = losetup("-f", "--show", "--direct-io=on", backing)
     try:
         yield path
     finally:
-        _run("losetup", "-d", path)
+        losetup("-d", path)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import pytest
 
 from ivypy.protocol.payload import Consent, Lun, Refusal
 from ivypy.slave.discovery import listed, looked_at
+from tests.support.devices import losetup
 
 
 def found_files(*globs: str) -> tuple[list[Lun], list[Refusal]]:
@@ -53,28 +54,30 @@ def loop_device(folder: Path, size: int = 32 << 20, *options: str) -> Iterator[s
     backing = folder / f"backing-{len(list(folder.iterdir()))}"
     with open(backing, "wb") as file:
         file.truncate(size)
-    path = run("losetup", "-f", "--show", *options, str(backing)).strip()
+    path = losetup("-f", "--show", *options, str(backing))
     try:
         yield path
     finally:
         if is_over(path, folder):
             run("blockdev", "--setrw", path)  # the node keeps a read-only mark for the next backing file
-            run("losetup", "-d", path)
+            losetup("-d", path)
         backing.unlink()
 
 
 def detach(loop: str) -> None:
     """Take its file from a loop device; the kernel does it once nobody has that open, for a moment's look either."""
-    run("losetup", "-d", loop)
+    losetup("-d", loop)
     wait_until(lambda: not os.path.exists(f"/sys/block/{Path(loop).name}/loop/backing_file"), f"{loop} to be detached")
 
 
 def attach(loop: str, image: Path, *options: str) -> None:
     """Put a file behind a loop device that was detached. Skips where another process of this machine has it by now."""
-    done = subprocess.run(["losetup", *options, loop, str(image)], capture_output=True, text=True, check=False)
-    if "busy" in done.stderr:
-        pytest.skip(f"somebody else was given {loop} meanwhile")
-    assert done.returncode == 0, done.stderr
+    try:
+        losetup(*options, loop, image)
+    except OSError as error:
+        if "busy" in str(error):
+            pytest.skip(f"somebody else was given {loop} meanwhile")
+        raise
 
 
 def is_over(loop: str, folder: Path) -> bool:
