@@ -5,6 +5,7 @@ Rule: only words are looked at here; everything heavy is imported when the comma
 
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +17,21 @@ from ..verdicts import ExitCode
 
 if TYPE_CHECKING:
     from ..control.criteria import Criterion
-    from ..control.offline import Attained
+    from ..control.offline import ScoredWindow
+    from ..logs.readers.fio_json import SteadySettings
     from ..logs.readers.metric_series import Named
 
 _PATH = click.Path(path_type=Path)
+_LIMIT = "2%"
+_WINDOW_S = 30.0
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="FOLDER|FIO.json|FILE.csv ...")
-@click.option("--criterion", type=click.Choice(CRITERIA), default="iops", show_default=True, help="As in plans.")
-@click.option("--limit", default="2%", show_default=True, help="A percentage of the mean, or an amount of the metric.")
-@click.option("--window", default="30s", show_default=True, metavar="TIME", help="What is judged.")
+@click.option("--criterion", type=click.Choice(CRITERIA),
+              help="As in plans. [default: what fio's JSON was asked for, else iops]")  # fmt: skip
+@click.option("--limit", help="A percentage of the mean, or an amount of the metric. [default: as fio's, else 2%]")
+@click.option("--window", metavar="TIME", help="What is judged. [default: as fio's duration, else 30s]")
 @click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Not judged, at the beginning.")
 @click.option("--latency", default="mean", show_default=True, help="Of the latency criteria: mean, p50 ... p99_99.")
 @click.option("--metric", help="The column to look at, of any criterion. [default: the criterion's own]")
@@ -34,87 +39,113 @@ _PATH = click.Path(path_type=Path)
 @click.option("--interval", default="1s", show_default=True, metavar="TIME", help="Between two rows of a CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print blocks like the steadystate of fio's JSON.")
 def steady(
-    paths: tuple[Path, ...], criterion: str, limit: str, window: str, ramp: str, latency: str, metric: str | None,
-    rollup: str, interval: str, as_json: bool,
+    paths: tuple[Path, ...], criterion: str | None, limit: str | None, window: str | None, ramp: str, latency: str,
+    metric: str | None, rollup: str, interval: str, as_json: bool,
 ) -> ExitCode:  # fmt: skip
     """When would a test have stopped for a steady state, and why?
 
-    Looks at finished data: a run folder, the seconds that fio's JSON keeps of its window, or a column of a CSV file.
-    Ends with 6 if some series never was steady.
+    Looks at finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
+    input. fio's JSON says itself which steady state was asked for. Ends with 6 if some series never was steady.
     """
-    from ..control.offline import first_attained
+    from ..control.offline import best_window, first_attained
     from ..logs.readers.metric_series import series_of
     from ..text.units import parse_duration
 
     try:
-        window_s, ramp_s, interval_s = (parse_duration(text) for text in (window, ramp, interval))
+        ramp_s, interval_s = parse_duration(ramp), parse_duration(interval)
         if interval_s <= 0:
             raise ValueError(f"--interval {interval}: between two rows there is some time, for example 1s")
-        made = _criterion(criterion, limit, latency, metric, rollup)
+        question = _Question(criterion, limit, parse_duration(window) if window else None, latency, metric, rollup)
+        question.criterion_for(None)
+        never = False
+        for path in paths:
+            for named in series_of(path, lambda asked: question.criterion_for(asked).focus.metric, rollup, interval_s):
+                for note in named.notes:
+                    click.echo(f"note: {note}", err=True)
+                fitted, window_s = _fitted(question, named)
+                found = first_attained(fitted, named.series, ramp_s, named.breaks)
+                never |= found is None
+                found = found or best_window(fitted, named.series, ramp_s, named.breaks)
+                click.echo(_block(named, fitted, found, window_s) if as_json else _sentence(named, fitted, found))
     except ValueError as error:
         raise PlanError(str(error)) from None
-    never = False
-    for path in paths:
-        for named in series_of(path, made.focus.metric, rollup, interval_s):
-            fitted = _fitted(made, named, window_s)
-            attained = first_attained(fitted, named.series, ramp_s, named.breaks)
-            never |= attained is None
-            click.echo(_block(named, fitted, attained, window_s) if as_json else _sentence(named, fitted, attained))
     return ExitCode.NOT_REACHED if never else ExitCode.OK
 
 
-def _criterion(name: str, limit: str, latency: str, metric: str | None, rollup: str) -> "Criterion":
-    """Raises ValueError."""
-    from dataclasses import replace
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """What the command line says; None: as fio's JSON was asked, or the default."""
 
-    from ..control.choices import USUAL_METRIC, Rule
-    from ..control.criteria import Criterion, criterion_named
-    from ..control.focus import Focus
-    from ..control.observe import FOCUS_METRICS
-    from ..text.metric_amounts import parse_amount
+    criterion: str | None
+    limit: str | None
+    window_s: float | None
+    latency: str
+    metric: str | None
+    rollup: str
 
-    relative = limit.strip().endswith("%")
-    if name in (Rule.SNIA, Rule.T):
-        made = Criterion(Rule(name), Focus(metric or USUAL_METRIC, rollup), 2)
-    else:
-        made = criterion_named(name, 2, rollup=rollup, latency=latency)
-        if metric is None and made.focus.metric not in FOCUS_METRICS:
-            raise ValueError(f"--latency {latency}: there is no metric {made.focus.metric}")
-        made = replace(made, focus=Focus(metric or made.focus.metric, rollup))
-    return replace(made, limit=parse_amount("_percent" if relative else made.focus.metric, limit), relative=relative)
+    def criterion_for(self, asked: "SteadySettings | None") -> "Criterion":
+        """Its window is not set yet. Raises ValueError."""
+        from dataclasses import replace
+
+        from ..control.choices import USUAL_METRIC, Rule
+        from ..control.criteria import Criterion, criterion_named
+        from ..control.focus import Focus
+        from ..control.observe import FOCUS_METRICS
+        from ..text.metric_amounts import parse_amount
+
+        name = self.criterion or (asked.criterion if asked else "iops")
+        if name in (Rule.SNIA, Rule.T):
+            made = Criterion(Rule(name), Focus(self.metric or USUAL_METRIC, self.rollup), 2)
+        else:
+            made = criterion_named(name, 2, rollup=self.rollup, latency=self.latency)
+            if self.metric is None and made.focus.metric not in FOCUS_METRICS:
+                raise ValueError(f"--latency {self.latency}: there is no metric {made.focus.metric}")
+            made = replace(made, focus=Focus(self.metric or made.focus.metric, self.rollup))
+        if self.limit is None and asked and name == asked.criterion:
+            return replace(made, limit=asked.limit, relative=asked.relative)
+        limit = self.limit or _LIMIT
+        relative = limit.strip().endswith("%")
+        amount = parse_amount("_percent" if relative else made.focus.metric, limit)
+        return replace(made, limit=amount, relative=relative)
 
 
-def _fitted(criterion: "Criterion", named: "Named", window_s: float) -> "Criterion":
-    """The criterion with a window of so many of the series' values. Raises PlanError."""
+def _fitted(question: _Question, named: "Named") -> tuple["Criterion", float]:
+    """The criterion with a window of so many of the series' values, and the window in seconds. Raises PlanError."""
     from dataclasses import replace
     from statistics import median
 
     length_s = median(named.series.lengths_s)
-    fitted = replace(criterion, window=math.ceil(round(window_s / length_s, 3)))
+    window_s = question.window_s or (named.asked.window_s if named.asked else _WINDOW_S)
+    fitted = replace(question.criterion_for(named.asked), window=math.ceil(round(window_s / length_s, 3)))
     if found := "; ".join(text for _, text in fitted.faults()):
         raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")
-    return fitted
+    return fitted, window_s
 
 
-def _sentence(named: "Named", criterion: "Criterion", attained: "Attained | None") -> str:
+def _sentence(named: "Named", criterion: "Criterion", found: "ScoredWindow | None") -> str:
     from ..text.metric_amounts import amount_in_words
 
     series = named.series
-    if attained is None:
-        end_s = series.starts_s[-1] + series.lengths_s[-1]
-        return f"{named.name}: not steady in {end_s:g} s: {criterion} over {criterion.window} values"
-    begin_s, got = series.starts_s[attained.first], attained.score
-    return (
-        f"{named.name}: steady after {attained.second:g} s: {criterion}: {criterion.in_words(got.value, 4)} "
-        f"from {begin_s:g} s on, mean {amount_in_words(criterion.focus.metric, got.mean)}"
-    )
+    end_s = series.starts_s[-1] + series.lengths_s[-1]
+    never = f"{named.name}: not steady in {end_s:g} s: {criterion} over {criterion.window} values"
+    if found is None:
+        return f"{never}; no window is complete"
+    begin_s, got = series.starts_s[found.first], found.score
+    stands = f"{criterion.in_words(got.value, 4)} from {begin_s:g} s on"
+    mean = f"mean {amount_in_words(criterion.focus.metric, got.mean)}"
+    if not got.attained:
+        return f"{never}; the best window: {stands}, {mean}"
+    return f"{named.name}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
 
 
-def _block(named: "Named", criterion: "Criterion", attained: "Attained | None", window_s: float) -> str:
+def _block(named: "Named", criterion: "Criterion", found: "ScoredWindow | None", window_s: float) -> str:
+    """Of the window that attained, or of the best one."""
     from ..control.criteria import fio_block
 
-    if attained is None:
-        return json.dumps({"series": named.name, "attained": 0})
-    values = [value for value in named.series.values[attained.first : attained.last + 1] if value is not None]
-    block = fio_block(criterion, attained.score, window_s, {criterion.focus.metric: values})
-    return json.dumps({"series": named.name, "second": attained.second, **block})
+    if found is None:
+        return json.dumps({"series": named.name, "attained": 0, "criterion": None, "mean": None, "window": None})
+    values = [value for value in named.series.values[found.first : found.last + 1] if value is not None]
+    block = fio_block(criterion, found.score, window_s, {criterion.focus.metric: values})
+    window = {"begin_s": named.series.starts_s[found.first], "end_s": found.second}
+    second = {"second": found.second} if found.score.attained else {}
+    return json.dumps({"series": named.name, **second, **block, "mean": found.score.mean, "window": window})

@@ -4,7 +4,7 @@ Rule: the same arithmetic as in a running test, on a series of values with their
 of fio, the samples in its JSON. Blank values, edits and changes of hosts break a window here as there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +20,11 @@ _ONE = ""  # the name of the series, where instances are asked for
 
 
 @dataclass(frozen=True, slots=True)
-class Attained:
-    """Where finished data first met a criterion."""
+class ScoredWindow:
+    """A window of finished data, and how it stands."""
 
     first: int  # index of the window's first value
-    last: int  # and of its last: a test would have stopped at its end
+    last: int  # and of its last: where it attained, a test would have stopped at its end
     second: float  # the end of that value, in the series' own time
     score: Score
 
@@ -44,8 +44,28 @@ def first_attained(
     ramp_s: float = 0.0,
     breaks: Sequence[int] = (),
     confidence: float = CONFIDENCE,
-) -> Attained | None:
-    """The first window that meets the criterion; None if none does.
+) -> ScoredWindow | None:
+    """The first window that meets the criterion; None if none does. See `windows`."""
+    found = windows(criterion, series, ramp_s, breaks, confidence)
+    return next((window for window in found if window.score.attained), None)
+
+
+def best_window(
+    criterion: Criterion,
+    series: ValueSeries,
+    ramp_s: float = 0.0,
+    breaks: Sequence[int] = (),
+    confidence: float = CONFIDENCE,
+) -> ScoredWindow | None:
+    """The window that comes nearest to the criterion; None where there is no complete one. See `windows`."""
+    found = windows(criterion, series, ramp_s, breaks, confidence)
+    return min(found, key=lambda window: abs(window.score.value), default=None)
+
+
+def windows(
+    criterion: Criterion, series: ValueSeries, ramp_s: float, breaks: Sequence[int], confidence: float
+) -> Iterator[ScoredWindow]:
+    """Every window, in the order in which a running test would have looked at them.
 
     Not used are values that start before `ramp_s`, blank ones, and windows across an index in `breaks`: the first
     value after an edit or a change of hosts. `confidence` is of the rule t.
@@ -67,16 +87,15 @@ def first_attained(
             found = _by_window(criterion, starts[part], lengths[part], values[part])
         if found:
             place, got = found
-            return Attained(first + place, last, float(starts[last] + lengths[last]), got)
-    return None
+            yield ScoredWindow(first + place, last, float(starts[last] + lengths[last]), got)
 
 
 def _by_window(criterion: Criterion, starts: Floats, lengths: Floats, values: Floats) -> tuple[int, Score] | None:
-    """(where the window begins, its score) if the last one attains."""
+    """(where the last window begins, its score), if there are values enough."""
     if len(values) < criterion.looks_back:
         return None
     got = score(criterion, starts + lengths / 2, lengths, values)
-    return (len(values) - criterion.window, got) if got.attained else None
+    return len(values) - criterion.window, got
 
 
 def _by_t(
@@ -90,7 +109,7 @@ def _by_t(
         for place, (start, length, value) in enumerate(rows)
     )
     found = check_window(spec, parts)
-    if found is None or not found.passed or found.estimate is None:
+    if found is None or found.estimate is None:
         return None
     got = found.estimate
-    return found.first, Score(100 * got.relative, True, got.value, got.half_width, 0.0)
+    return found.first, Score(100 * got.relative, found.passed, got.value, got.half_width, 0.0)

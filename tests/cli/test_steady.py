@@ -140,3 +140,67 @@ def test_a_null_of_fio_is_a_blank(tmp_path: Path) -> None:
 def test_snia_says_its_own_limits(tmp_path: Path) -> None:
     output = said(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
     assert "snia of overall_iops: excursion at most 20%, its slope 10% of the mean: 0%" in output
+
+
+def fio_file(path: Path, data: list[float], key: str = "jobs", options: dict[str, str] | None = None) -> Path:
+    """fio's JSON with one job that kept `data` of its IOPS."""
+    block = {"ss": "iops_slope:10.000000", "duration": 12, "attained": 0, "data": {"iops": data}}
+    job = {"jobname": "a", "hostname": "h1", "steadystate": block, "job options": options or {}}
+    total = [{"jobname": "All clients", "hostname": "h1"}] if key == "client_stats" else []
+    path.write_text("<h1> Starting\n" + json.dumps({"fio version": "fio-3.36", key: [job, job, *total]}, indent=1))
+    return path
+
+
+RISING = [1000.0, 1012, 1024, 1036, 1048, 1060]  # 6 I/Os per second each second, a value every two
+
+
+def test_slopes_of_fios_samples_are_per_second_and_its_own_settings_hold(tmp_path: Path) -> None:
+    """A window of 12 s with six values: two seconds apart. fio's limit of 10 a sample is 5 a second."""
+    done = said(fio_file(tmp_path / "fio.json", RISING), "--json")
+    block = json.loads(done.output.splitlines()[0])
+    assert done.return_value == ExitCode.NOT_REACHED
+    assert (block["ss"], block["duration"], block["slope"]) == ("overall_iops_slope:5.000000", 12.0, pytest.approx(6))
+    assert "slope of overall_iops within 5/s over 6 values" in said(fio_file(tmp_path / "fio.json", RISING)).output
+
+
+def test_what_the_command_line_says_comes_before_fios_settings(tmp_path: Path) -> None:
+    path = fio_file(tmp_path / "fio.json", RISING)
+    assert (
+        "steady after 4 s: deviation of overall_iops within 20%"
+        in said(path, "--criterion", "iops", "--limit", "20%", "--window", "4s").output
+    )
+    assert "slope of overall_iops within 7/s" in said(path, "--limit", "7").output
+
+
+def test_the_job_says_how_far_its_samples_are_apart(tmp_path: Path) -> None:
+    """Over a network fio sends as many values as the window has seconds: the surplus is other memory."""
+    path = fio_file(tmp_path / "fio.json", [*RISING, 49, 52, 1, 2, 3, 4], options={"ss_interval": "2"})
+    done = said(path, "--json")
+    block = json.loads(done.stdout.splitlines()[0])
+    assert block["data"]["overall_iops"] == RISING and block["slope"] == pytest.approx(6)
+    assert "12 values of a window of 6; the others are not this job's" in done.stderr
+
+
+def test_clients_jobs_and_not_their_sum(tmp_path: Path) -> None:
+    output = said(fio_file(tmp_path / "fio.json", RISING, "client_stats")).output
+    assert output.count("fio.json a h1: not steady") == 2 and "All clients" not in output
+
+
+def test_a_series_that_never_is_steady_says_its_best_window(tmp_path: Path) -> None:
+    path = numbers(tmp_path, 100, 200, 300, 310, 330, 500, 700)
+    block = json.loads(said(path, "--window", "3s", "--json").output)
+    assert (block["attained"], block["window"]) == (0, {"begin_s": 2.0, "end_s": 5.0})
+    assert block["mean"] == pytest.approx(940 / 3) and block["criterion"] == f"{100 * (330 - 940 / 3) / (940 / 3):f}%"
+    assert "the best window: 5.319% from 2 s on, mean 313.333" in said(path, "--window", "3s").output
+
+
+def test_a_series_shorter_than_its_window_has_none(tmp_path: Path) -> None:
+    done = said(numbers(tmp_path, 1, 2, 3), "--json")
+    assert done.return_value == ExitCode.NOT_REACHED and json.loads(done.output)["window"] is None
+
+
+def test_standard_input_and_blank_lines(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        cli, ["steady", "-", "--window", "3s"], input="overall_iops\n1000\n\n1000\n\n1000\n", standalone_mode=False
+    )
+    assert "-: steady after 3 s" in done.stdout and "note: -: 2 blank lines are left out" in done.stderr

@@ -194,3 +194,16 @@ def test_logs_of_different_things_are_never_added() -> None:
     ran = run(*case_logs(NULL4, "null4_lat.*"), *case_logs(NULL4, "null4_clat.*"), *case_logs(NULL4, "*hist*"))
     kinds = {tuple(line.split(",")[2:4]) for line in ran.lines[1:]}
     assert kinds == {("fio-latency", "lat_avg"), ("fio-latency", "clat_avg"), ("fio-histogram", "clat")}
+
+
+def test_the_tail_of_jobs_that_a_client_ran_is_the_same(tmp_path: Path) -> None:
+    """A client's JSON: `client_stats`, and with it a sum of all jobs, which is not to be counted again."""
+    document = json.loads(gzip.decompress((NULL4 / "in" / "fio-json-plus.json.gz").read_bytes()))
+    jobs = [{**job, "hostname": "h1"} for job in document["jobs"]]
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps({"jobs": jobs}, indent=1))
+    client = tmp_path / "client.json"
+    sums = {**jobs[0], "jobname": "All clients"}
+    client.write_text("<h1> Starting 4 processes\n" + json.dumps({"client_stats": [*jobs, sums]}, indent=1))
+    logs = case_logs(NULL4, "*_clat_hist.*")
+    assert run(*logs, "--json", client).out == run(*logs, "--json", own).out != run(*logs).out

@@ -4,9 +4,11 @@ Rule: what a file cannot give is an error that names the file and what it has in
 """
 
 import csv
+import io
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -16,8 +18,8 @@ from ...control.observation import Phase
 from ...control.offline import ValueSeries
 from ...errors import PlanError
 from ...output.columns import OLD_NAMES
+from .fio_json import SteadySettings, jobs_of, name_of, steady_settings
 
-FIO_SECOND: Final = 1.0  # fio keeps one value a second of its window
 _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
     "overall_iops": ("iops", 1.0),
     "overall_mib_per_s": ("bw", 2.0**-20),
@@ -34,20 +36,26 @@ class Named:
     name: str
     series: ValueSeries
     breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
+    asked: SteadySettings | None = None  # fio's JSON: the steady state that the job was asked for
+    notes: tuple[str, ...] = ()
 
 
-def series_of(path: Path, metric: str, rollup: str, length_s: float) -> list[Named]:
-    """What `path` holds of `metric`: a run folder, fio's JSON, or a CSV file with that column.
+MetricOf = Callable[[SteadySettings | None], str]  # the metric that is looked at
+
+
+def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> list[Named]:
+    """What `path` holds of a metric: a run folder, fio's JSON, or a CSV file with that column; `-` is standard input.
 
     `length_s` is between two rows of a CSV file that has no column `length_s`. Raises PlanError.
     """
-    metric = OLD_NAMES.get(metric, metric)
+    metric = OLD_NAMES.get(name := metric_of(None), name)
     try:
         if path.is_dir():
             return _of_run(path, metric, rollup)
-        with open(path, encoding=_ENCODING) as file:
-            begins = file.read(1)
-        return _of_fio(path, metric) if begins == "{" else [_of_csv(path, metric, length_s)]
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding=_ENCODING)
+        if text.lstrip()[:1] == "{" or "\n{\n" in text:
+            return _of_fio(path, text, metric_of)
+        return [_of_csv(path, text, metric, length_s)]
     except OSError as error:
         raise PlanError(f"{path}: not read: {error.strerror or error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
@@ -60,9 +68,10 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[Named]:
         raise PlanError(f"{path}: no run folder: it has no step*/index.csv")
     found = []
     for index in indexes:
-        rows = [row for row in _rows(index) if row["rollup_type"] == rollup and row["file"]]
+        every = _rows(index, index.read_text(encoding=_ENCODING))
+        rows = [row for row in every if row["rollup_type"] == rollup and row["file"]]
         if not rows:
-            types = sorted({row["rollup_type"] for row in _rows(index)})
+            types = sorted({row["rollup_type"] for row in every})
             raise PlanError(f"{index.parent}: no files of the rollup type {rollup}; there are {', '.join(types)}")
         for row in rows:
             name = f"{index.parent.name} {rollup}={row['rollup_instance']}"
@@ -71,7 +80,7 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[Named]:
 
 
 def _of_instance(name: str, path: Path, metric: str) -> Named:
-    rows = [row for row in _rows(path) if row["phase"] not in _UNLOADED]
+    rows = [row for row in _rows(path, path.read_text(encoding=_ENCODING)) if row["phase"] not in _UNLOADED]
     lengths = [float(row["length_s"]) for row in rows]
     changed = [
         i for i in range(1, len(rows))
@@ -80,10 +89,12 @@ def _of_instance(name: str, path: Path, metric: str) -> Named:
     return Named(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
 
 
-def _of_csv(path: Path, metric: str, length_s: float) -> Named:
-    rows = _rows(path)
+def _of_csv(path: Path, text: str, metric: str, length_s: float) -> Named:
+    rows = _rows(path, text)
+    blank = sum(not line.strip() for line in text.splitlines())
+    notes = (f"{path}: {blank} blank lines are left out",) if blank else ()
     lengths = _lengths(path, rows) if rows and "length_s" in rows[0] else [length_s] * len(rows)
-    return Named(str(path), ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)))
+    return Named(str(path), ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), notes=notes)
 
 
 def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -95,43 +106,52 @@ def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return found
 
 
-def _of_fio(path: Path, metric: str) -> list[Named]:
+def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[Named]:
     try:
-        return _of_jobs(path, json.loads(path.read_text(encoding=_ENCODING))["jobs"], metric)
-    except (KeyError, AttributeError, TypeError):
+        found = [named for job in jobs_of(text) if (named := _of_job(path, job, metric_of))]
+    except json.JSONDecodeError:
+        raise
+    except (KeyError, AttributeError, TypeError, ValueError):
         raise PlanError(f"{path}: not read: it is JSON, but not as fio writes it") from None
-
-
-def _of_jobs(path: Path, jobs: Iterable[Mapping[str, Any]], metric: str) -> list[Named]:
-    found = []
-    for job in jobs:
-        kept = job.get("steadystate", {}).get("data", {})
-        if metric not in _FIO:
-            raise PlanError(f"{path}: fio keeps no {metric}; it has {', '.join(_FIO)}")
-        name, unit = _FIO[metric]
-        if values := kept.get(name):
-            lengths = [FIO_SECOND] * len(values)
-            found.append(
-                Named(f"{path} {job['jobname']}", ValueSeries(_starts(lengths), lengths, _scaled(values, unit)))
-            )
     if not found:
+        metric = metric_of(None)
         raise PlanError(f"{path}: no steadystate data of {metric}; fio keeps it when run with --steadystate")
     return found
+
+
+def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> Named | None:
+    """The values that a job kept of its window; None where it kept none."""
+    asked = steady_settings(job)
+    metric = metric_of(asked)
+    if metric not in _FIO:
+        raise PlanError(f"{path}: fio keeps no {metric}; it has {', '.join(_FIO)}")
+    name, unit = _FIO[metric]
+    values = job.get("steadystate", {}).get("data", {}).get(name)
+    if not values:
+        return None
+    title = f"{path} {name_of(job)}"
+    notes: tuple[str, ...] = ()
+    sample_s = asked.sample_s if asked else 1.0
+    if asked and len(values) > (most := round(asked.window_s / sample_s)):
+        # Over a network, fio sends a value for each second of the window, though it keeps one for each interval.
+        notes = (f"{title}: {len(values)} values of a window of {most}; the others are not this job's",)
+        values = values[:most]
+    lengths = [sample_s] * len(values)
+    return Named(title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), asked=asked, notes=notes)
 
 
 def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:
     return [None if value is None else value * unit for value in values]
 
 
-def _rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding=_ENCODING) as file:
-        reader = csv.DictReader(file)
-        rows = []
-        for row in reader:
-            if None in row:
-                raise PlanError(f"{path}: line {reader.line_num}: it has more values than the header has columns")
-            rows.append({OLD_NAMES.get(name, name): value for name, value in row.items()})
-        return rows
+def _rows(path: Path, text: str) -> list[dict[str, str]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    rows = []
+    for row in reader:
+        if None in row:
+            raise PlanError(f"{path}: line {reader.line_num}: it has more values than the header has columns")
+        rows.append({OLD_NAMES.get(name, name): value for name, value in row.items()})
+    return rows
 
 
 def _values(path: Path, rows: Sequence[Mapping[str, Any]], column: str) -> list[float | None]:

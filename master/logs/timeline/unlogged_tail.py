@@ -5,7 +5,6 @@ tail's histogram is the difference of the two, bucket by bucket; without, its co
 from all that was logged. It is an estimate, and its share is said.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 from ....protocol.histogram import bucket_of
 from ...errors import PlanError
 from ..readers.bucket_layouts import Layout
+from ..readers.fio_json import jobs_of
 from ..readers.records import NS_PER_MS, NS_PER_S, Floats, Records
 from ..readers.source import DIRECTIONS
 
@@ -37,8 +37,7 @@ def read_totals(paths: Iterable[Path]) -> dict[int, JobTotals]:
     totals: dict[int, JobTotals] = {}
     for path in paths:
         try:
-            jobs = json.loads(path.read_text(encoding="utf-8"))["jobs"]
-            for job in jobs:
+            for job in jobs_of(path.read_text(encoding="utf-8")):
                 for number, direction in enumerate(DIRECTIONS):
                     _add(totals, number, job.get(direction.value) or {})
         except OSError as error:

@@ -1,0 +1,81 @@
+"""fio's JSON output: its jobs, and the steady state that each was asked for.
+
+Rule: a client's JSON names its jobs `client_stats` and adds a sum of them, "All clients", which is no job. What fio
+prints before the JSON is skipped.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...text.units import parse_duration
+
+_SUM: Final = "All clients"
+_BEGIN: Final = re.compile(r"^\s*\{", re.MULTILINE)
+_SETTING: Final = re.compile(r"(?P<criterion>\w+):(?P<limit>[\d.]+)(?P<percent>%?)")
+_CRITERIA: Final = {"iops": "iops", "bw": "bw", "lat": "latency"}
+_INTERVAL_OPTIONS: Final = ("ss_interval", "steadystate_check_interval")
+_LIMIT_UNITS: Final = {"iops": 1.0, "bw": 2.0**-20, "lat": 1.0}  # of fio's limit in ours: I/Os, MiB/s, us
+
+
+@dataclass(frozen=True, slots=True)
+class SteadySettings:
+    """The steady state that a job was asked for: criterion as in plans; the limit in our unit, a slope's per second."""
+
+    criterion: str
+    limit: float
+    relative: bool
+    window_s: float
+    sample_s: float  # between two values of its data
+
+
+def jobs_of(text: str) -> list[Mapping[str, Any]]:
+    """The jobs of all clients. Raises ValueError, KeyError or TypeError for what is not fio's."""
+    begin = _BEGIN.search(text)
+    document = json.loads(text[begin.end() - 1 :] if begin else text)
+    jobs = document["jobs"] if "jobs" in document else document["client_stats"]
+    shared = document.get("global options", {})
+    return [
+        {**job, "job options": {**shared, **job.get("job options", {})}}
+        for job in jobs
+        if len(jobs) == 1 or job["jobname"] != _SUM
+    ]
+
+
+def name_of(job: Mapping[str, Any]) -> str:
+    """The job's name, with its host where there is one."""
+    return " ".join([str(job["jobname"]), *([str(job["hostname"])] if "hostname" in job else [])])
+
+
+def steady_settings(job: Mapping[str, Any]) -> SteadySettings | None:
+    """None where a job was asked for none, or for one that is not known here."""
+    kept = job.get("steadystate", {})
+    match = _SETTING.fullmatch(str(kept.get("ss", "")))
+    window_s = float(kept.get("duration", 0))
+    if match is None or not window_s:
+        return None
+    metric, _, slope = match["criterion"].partition("_")
+    if metric not in _CRITERIA or slope not in ("", "slope"):
+        return None
+    sample_s = _sample_s(job, window_s)
+    relative = bool(match["percent"])
+    limit = float(match["limit"]) * (1.0 if relative else _LIMIT_UNITS[metric])
+    return SteadySettings(
+        _CRITERIA[metric] + ("_slope" if slope else ""),
+        limit / sample_s if slope else limit,  # fio's slope is per sample
+        relative,
+        window_s,
+        sample_s,
+    )
+
+
+def _sample_s(job: Mapping[str, Any], window_s: float) -> float:
+    """ss_interval: as the job had it, or the window by the number of values in it; a second by default."""
+    options = job["job options"]
+    given = next((str(options[name]) for name in _INTERVAL_OPTIONS if name in options), None)
+    if given is not None:
+        return float(given) if given.isdigit() else parse_duration(given)
+    values = len(job["steadystate"].get("data", {}).get("iops", ()))
+    return window_s / values if values else 1.0
