@@ -1,9 +1,9 @@
 """Decisions taken at barrier 1: pure functions of numbers and time handed in.
 
-decide.py is the seam. Behind it stand judges, which say when a measurement is good (fixed, measure, steady), what
-steers the load beneath a judge (steer: pid, autopid), and states that set
-loads of their own (staircase; search, by the answers of probe and the rules of bracket). slo puts thresholds over any
-of them. build.py makes them from a step. What they look at is observation.py and focus.py, made from merged
-subintervals by observe.py; what they answer is decision.py. The statistics are estimate, criteria, and those of the
-room stats; offline.py serves data at rest.
+spec.py is what a plan asks for, check.py what is wrong with it, build.py the way from there to a state; decide.py is
+the seam to the run. A measurement state says when a measurement is complete (fixed, measure, steady). Feedback control
+moves the load beneath one (steer: pid, autopid). Others set loads of their own (staircase; search, with probe and
+bracket). slo puts thresholds over any of them. Their input is observation.py, made from merged subintervals by
+observe.py; their answer is decision.py. offline.py applies criteria to finished data. The statistics are in
+master/stats.
 """

@@ -1,10 +1,10 @@
 """Feedback control that finds its own range: a short run at max, a short one at 2 % of it, then the controller.
 
-The low end is higher where a percentile would be blank at 2 %: control could never see what it does there.
+The low end is higher where a percentile would be blank at 2 %: control could not see the effect of its moves there.
 
-Rule: nothing is asked of the user but the target. What the two ends show is the calibration; where the metric is
-blank at max (a response time is, unless the load is paced) the high end's metric stays unknown and the gain finds
-itself. A target that an end shows to be out of reach is said at once, not chased.
+Rule: the user gives only the target. The two ends are the calibration; where the metric is blank at max (a response
+time is, unless the load is paced) the metric of the high end stays unknown and the gain adapts. A target outside of
+the range is reported at once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _SPARE = 1.2  # Poisson arrivals vary
 
 
 class RangeEnd(StrEnum):
-    """Of the range: where it is being measured."""
+    """The end of the range that is being measured."""
 
     MAX = "max"
     LOW = "low"
@@ -35,7 +35,7 @@ class RangeEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AutoPid:
-    """State of control whose range is not yet known."""
+    """State of feedback control while it finds its range."""
 
     focus: Focus
     target: float
@@ -70,7 +70,7 @@ class AutoPid:
         return tuple(LoadEdit(self.focus.rollup, name, None) for name in self.instances)
 
     def after(self, interval: Observation) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
-        if not interval.same_hosts:  # the range is that of the hosts that are left
+        if not interval.same_hosts:  # the range of the hosts that are left is another one
             left = tuple(name for name in self.instances if name in interval.samples[self.focus])
             state = AutoPid(
                 self.focus, self.target, left, self.rules, self.settle, self.look, since=interval.number + 1
@@ -111,7 +111,7 @@ class AutoPid:
     def _blank(
         self, names: Sequence[str], interval: Observation, rows: tuple[ControlRow, ...]
     ) -> "tuple[Unreachable, Orders]":
-        """Even the maximum has too few I/Os in a subinterval."""
+        """Insufficient samples: even the maximum has too few I/Os in a subinterval."""
         least, since = self._seeable_iops(interval.length_s), interval.number + 1
         most = min(self.capacity[name] for name in names)
         remedy = f"take subintervals of {least / max(most, 1e-9) * interval.length_s / HIGH_SHARE:.3g} s or more"
@@ -124,7 +124,7 @@ class AutoPid:
     def _begun(
         self, at_low: Mapping[str, float | None], since: int, rows: tuple[ControlRow, ...]
     ) -> "tuple[Pid | Unreachable, Orders]":
-        """The controller over what was found, or why there can be none."""
+        """The controller in the range that was found, or why there can be none."""
 
         def shown(value: float, digits: int = 4) -> str:
             return amount_in_words(self.focus.metric, value, digits)
@@ -174,7 +174,7 @@ class AutoPid:
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """No load has the target: the step measures where it stands, and its result says why it is invalid."""
+    """No load has the target: the step measures the present load, and its result says why it is invalid."""
 
     focus: Focus
     targets: Mapping[str, float]

@@ -1,9 +1,9 @@
-"""Which load to probe next, and what the answers so far come to: a bracket around the highest load that passes.
+"""A bracket around the highest load that passes: from the answers so far, and the load to probe next.
 
 Rule: the next load follows from the answers alone. Between two answers it is where 1 / metric, which falls straight
 with the load in a queue, meets the target; a probe is set just beside that, so that it answers clearly. Later answers
-outweigh earlier ones that contradict them, and the lowest fail is asked again at the end: so a plant that was slow for
-a while does not decide the search. What cannot be told apart at the noise there is widens the bracket.
+outweigh earlier ones that contradict them, and the lowest fail is probed again at the end: so a plant that was slow for
+a while does not decide the search. Answers that noise makes unclear widen the bracket.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ import numpy as np
 
 from .probe import Probe, ProbeAnswer
 
-_LOWEST = 0.02  # of the IOPS at max: where "already fails at the lowest" is decided
-HIGHEST = 0.98  # and "never fails": at max itself no load is kept up with
+_LOWEST = 0.02  # of the IOPS at max: the lowest load that is probed
+HIGHEST = 0.98  # and the highest: at max itself no load is sustained
 _BESIDE = 0.4  # of the resolution: how far beside the expected load a probe is set
 _MARGIN = 0.05  # of the bracket: a probe keeps off its ends
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """What the answers come to: they contradict each other nowhere between the two ends."""
+    """The highest pass and the lowest fail; no answer between them contradicts them."""
 
     passed: Probe | None
     failed: Probe | None
@@ -69,7 +69,7 @@ def expected(probes: Sequence[Probe], target: float, capacity: float) -> float |
     """The load at which the target is expected, within the bracket; None without a pass, or with nothing but zeros.
 
     A line through 1 / metric over the load (exact for M/M/1), by least squares over all probes from the highest pass
-    to the lowest fail, the unclear ones above all: they are nearest. A load that was not kept up with counts as
+    to the lowest fail, the unclear ones above all: they are nearest. A load that was not sustained counts as
     infinite, and so does max itself where nothing has failed.
     """
     found = bracket(probes)
@@ -137,8 +137,8 @@ def _downward(failed: Probe, probes: Sequence[Probe], limits: SearchBounds) -> f
     """Nothing has passed: by ever larger strides to the lowest load."""
     bottom = max(_LOWEST * limits.capacity, limits.lowest)
     lowest = min(one.iops for one in probes)
-    asked = sum(one.iops <= bottom * (1 + 1e-9) for one in probes)
-    if failed.iops <= bottom * (1 + 1e-9) or asked > 1:
+    probed = sum(one.iops <= bottom * (1 + 1e-9) for one in probes)
+    if failed.iops <= bottom * (1 + 1e-9) or probed > 1:
         return None
     return bottom if lowest < 4 * bottom else max(bottom, lowest / 3)
 

@@ -1,8 +1,8 @@
-"""Steady-state criteria: what a window of values is compared with, and the score that results.
+"""Steady-state criteria: how a window of values is scored, and compared with a limit.
 
-Rule: fio's meaning with its faults mended. A deviation is the largest distance from the window's mean; a slope is
+Rule: fio's definitions, corrected. A deviation is the largest distance from the window's mean; a slope is
 least squares per second of real time; a relative limit is a percentage of the mean. A limit is met at equality. The
-arithmetic knows nothing of subinterval numbers or rollups, so it serves a running test and finished data alike.
+arithmetic knows nothing of subinterval numbers or rollups: a running test and finished data use the same.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
 SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
 FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
 DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be told from noise of a quarter of it
-DRIFT_PROBABILITY = 0.999  # it is looked at every subinterval
+DRIFT_PROBABILITY = 0.999  # it is checked in every subinterval
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,7 @@ class Criterion:
     window: int  # subintervals, at least 2; for snia a multiple of 5
     limit: float = 2.0
     relative: bool = True
-    no_drift: bool = (
-        False  # also ask that the trend of the last three windows, carried on for one more, stays in the limit
-    )
+    no_drift: bool = False  # the trend of the last three windows must stay in the limit for one more, too
 
     @property
     def name(self) -> str:
@@ -87,16 +85,14 @@ def _subintervals(count: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How one window stands. `value` is compared with the criterion's limit, in the limit's unit."""
+    """The score of one window. `value` is compared with the criterion's limit, in the limit's unit."""
 
     value: float
     attained: bool
     mean: float
     deviation: float  # largest distance from the mean, in the metric's unit
     slope: float  # per second, in the metric's unit
-    drift: float | None = (
-        None  # upper bound of the move over one more window, in the metric's unit; None: not asked for
-    )
+    drift: float | None = None  # upper bound of the move over one more window, in the metric's unit
 
 
 def criterion_named(

@@ -16,16 +16,16 @@ from .observation import Observation
 
 
 class ControlState(Protocol):
-    """Anything that can decide: fixed time, measure, steady state, and what steers the load around them."""
+    """What decides after each subinterval whether a step goes on, and with which load."""
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
-        """What it looks at: each interval must hold these samples, and the loads of their rollup types and of `all`."""
+        """The metrics it needs: an observation holds their samples, and the loads of their types and of `all`."""
         ...
 
     @property
     def may_end(self) -> tuple[int, ...]:
-        """Subintervals before the newest with which a measurement to come may end: what else was kept may go."""
+        """Earlier subintervals with which the measurement may still end; what was kept for others can be dropped."""
         ...
 
     def opening(self) -> Decision: ...
@@ -33,12 +33,12 @@ class ControlState(Protocol):
     def after(self, interval: Observation) -> "tuple[ControlState, Decision]": ...
 
     def cut_short(self, number: int) -> Measured:
-        """What is measured where the step ends unasked behind subinterval `number`, the last that was handed in."""
+        """The measurement so far, of a step that is interrupted after subinterval `number`, the last closed one."""
         ...
 
 
 class MeasurementState(Protocol):
-    """A state that only decides when a measurement is good, so that others may run it under loads of their own."""
+    """A state that decides only when a measurement is complete; other states run it under loads of their own."""
 
     @property
     def focuses(self) -> tuple[Focus, ...]: ...
@@ -58,11 +58,11 @@ class MeasurementState(Protocol):
     def cut_short(self, number: int) -> Measured: ...
 
     def restarted(self, at: int) -> "MeasurementState":
-        """The same judge with all before subinterval `at` forgotten, except when it began: its timeout runs on."""
+        """The same, without anything before subinterval `at`; its timeout runs on."""
         ...
 
     def begun(self, since: int) -> "MeasurementState":
-        """The same judge as new, beginning with subinterval `since`: its warmup and its timeout count from there."""
+        """The same as new, from subinterval `since`: its warmup and its timeout count from there."""
         ...
 
 

@@ -30,7 +30,7 @@ class ControlRow:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A threshold is broken now; the plan's `on_break` command is to be run."""
+    """A threshold is breached in this subinterval; the plan's `on_break` command is to be run."""
 
     threshold: str  # "overall_response_us_p99 at most 1 ms"
     instance: str
@@ -40,44 +40,44 @@ class Alert:
 
 
 class Check(Protocol):
-    """What a measurement's own value has to meet. It is asked when the measurement has been summed, by who sums it."""
+    """What the value of a measurement has to meet. The run applies it when the measurement has been summed."""
 
     @property
     def focus(self) -> Focus: ...
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
-        """What speaks against the values of the focus, by rollup instance; None is blank."""
+        """What is wrong with the values of the focus, by rollup instance; None is blank."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measurement that closed: a summary row. A staircase leaves one per tread, other steps one."""
+    """A measurement that closed: a summary row. A staircase has one for each level, other steps one."""
 
     first: int  # subintervals, both included; last < first: there is none, and the findings say why
     last: int
     suffix: str = ""  # of the step's name: ":total_iops=500"
     findings: tuple[Finding, ...] = ()
-    checks: tuple[Check, ...] = ()  # still to be asked
+    checks: tuple[Check, ...] = ()  # still to be applied
 
     def checked(self, values: Mapping[Focus, Mapping[str, float | None]]) -> "Measured":
-        """With what its checks find; `values`: of the whole measurement, by focus and rollup instance."""
+        """With the findings of its checks; `values`: of the whole measurement, by focus and rollup instance."""
         found = tuple(finding for check in self.checks for finding in check.findings(values[check.focus]))
         return replace(self, findings=(*self.findings, *found), checks=())
 
 
 def nothing_measured(number: int, why: Finding, suffix: str = "") -> Measured:
-    """The step, or tread, ended with subinterval `number` and has no measurement."""
+    """The step, or the level, ended with subinterval `number` and has no measurement."""
     return Measured(number + 1, number, suffix, (why,))
 
 
 def interrupted(number: int) -> Measured:
-    """The step was cut short behind subinterval `number`, before anything was measured."""
+    """The step was interrupted after subinterval `number`, before anything was measured."""
     return nothing_measured(number, Finding(Reason.INTERRUPTED))
 
 
 def shortened(measured: Measured, detail: str = "") -> Measured:
-    """A measurement that is of the subintervals until the step was cut short."""
+    """A measurement of the subintervals until the step was interrupted."""
     return replace(measured, findings=(*measured.findings, Finding(Reason.SHORTENED, detail)))
 
 
@@ -90,14 +90,14 @@ class Decision:
     rows: tuple[ControlRow, ...] = ()
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
-    steady: Mapping[str, object] | None = None  # how a steady-state criterion stands: the content of steady.json
-    say: str = ""  # of what decides when the step ends: how far, what is worst, what remains
-    steering: str = ""  # of what moves the load: where it stands, and what it aims at
+    steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
+    say: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
+    steering: str = ""  # of what moves the load: its present value and its target
     thresholds: tuple[str, ...] = ()  # each with its present value
 
     @property
     def says(self) -> tuple[str, ...]:
-        """What people are told, a sentence each of all that looks at a value."""
+        """A sentence for people from each part that watches a value."""
         return tuple(filter(None, (self.steering, self.say, *self.thresholds)))
 
     @property

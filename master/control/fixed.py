@@ -1,7 +1,7 @@
 """Fixed time: so many subintervals of warmup, so many of measurement, then done.
 
-Rule: an edit from outside starts the measurement again behind it; a change of the set of hosts starts it again with
-the hosts that are left, since a window is never summed over one.
+Rule: after an edit from outside the measurement starts again; after a change of the set of hosts it starts again with
+the hosts that are left, since no window is summed over such a change.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ class Fixed:
 
     warmup: int
     measurement: int  # at least 1
-    since: int = 0  # the subinterval with which the step, or the tread, began
+    since: int = 0  # the subinterval with which the step, or the level, began
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
     changed: tuple[int, ...] = ()  # subintervals of the measurement in which the set of hosts changed
-    before: tuple[int, int] | None = None  # the complete subintervals until an edit; they count if none come behind it
+    before: tuple[int, int] | None = None  # the complete subintervals until an edit; they count if none follow it
 
     @property
     def first(self) -> int:
@@ -51,7 +51,7 @@ class Fixed:
             before = (self.first, now - 1) if now > self.first else self.before
             state = replace(self, begin=now + 1, before=before)
         elif now == self.first and not interval.same_hosts:
-            state = replace(self, begin=now)  # changed at the very start: what follows is one set of hosts
+            state = replace(self, begin=now)  # changed at the very start: the rest has one set of hosts
         elif now > self.first and not interval.same_hosts:
             state = replace(self, begin=now, changed=(*self.changed, now))
         if now + 1 >= state.first + state.measurement:

@@ -1,4 +1,4 @@
-"""Measure: run until the focus metric of every instance is known as accurately as asked.
+"""Measure: run until the focus metric of every instance is known to the accuracy that the plan asks for.
 
 Rule: the window is the longest since the warmup or the last change of load; its beginning is dropped only where a
 trend is found. It passes with at least 12 subintervals, 20 effective samples and every instance's half-width within
@@ -27,8 +27,8 @@ from .spec import MeasureSpec
 
 FEWEST_SUBINTERVALS = 12
 FEWEST_EFFECTIVE = 20.0
-LOOKING = 1.2  # widths are multiplied by it: who looks each subinterval and stops at the first pass, catches low noise
-TREND = 0.01  # a trend is one that noise shows so rarely, over all instances together
+LOOKING = 1.2  # factor on widths: a check in every subinterval that stops at the first pass catches low noise
+TREND = 0.01  # probability that noise alone shows a trend, over all instances together
 _DROPS = 10  # a trend drops the beginning in tenths of the window
 
 
@@ -48,11 +48,11 @@ class WindowPart:
 
 @dataclass(frozen=True, slots=True)
 class WindowCheck:
-    """What one window comes to."""
+    """The result of checking one window."""
 
     first: int
     last: int
-    worst: str  # the instance that is furthest from the goal
+    worst: str  # the instance that is furthest from the accuracy
     estimate: Estimate | None  # of that instance; None where its metric is blank
     shortfall: float  # the root of how many such windows it takes; at most 1 passes, but for the window's length
     passing: int  # instances that are accurate, with enough effective samples
@@ -67,7 +67,7 @@ class Measure:
 
     spec: MeasureSpec
     warmup: int = 0  # subintervals
-    since: int = 0  # the subinterval with which the step, or the tread, began
+    since: int = 0  # the subinterval with which the step, or the level, began
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be measured, once something has moved it
     parts: tuple[WindowPart, ...] = ()
@@ -89,7 +89,7 @@ class Measure:
         return Decision(self._phase(0))
 
     def restarted(self, at: int) -> "Measure":
-        """The same goal, with what was seen before subinterval `at` forgotten; the timeout runs on."""
+        """The same, without anything before subinterval `at`; the timeout runs on."""
         return replace(self, begin=max(at, self.first), parts=(), best=None)
 
     def begun(self, since: int) -> "Measure":
@@ -145,7 +145,7 @@ class Measure:
 
 
 def no_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
-    """Why `judge` says nothing of these parts, for people."""
+    """Why there is no window to check yet, for people."""
     fewest = _fewest(spec)
     if len(parts) < fewest:
         return f"{len(parts)} of {fewest} subintervals for a window"
@@ -153,12 +153,12 @@ def no_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> str:
 
 
 def describe_check(check: WindowCheck, spec: MeasureSpec) -> str:
-    """How a window stands, for people: what it lacks first."""
+    """A window's accuracy for people; what it lacks comes first."""
     got = check.estimate
     if got is None:
         return blank_window(spec.focus, check.worst)
     width = f"+/- {100 * got.relative:.3g} %" if got.relative < inf else "+/- ?"
-    width = f"{width}, asked {format_fraction(spec.accuracy)[:-1]} %"
+    width = f"{width}, target {format_fraction(spec.accuracy)[:-1]} %"
     more = lacking(check, spec)
     if more and got.relative <= spec.accuracy:
         return f"{spec.focus.metric} of {check.worst}: {', '.join(more)} ({width})"
@@ -177,7 +177,7 @@ def lacking(check: WindowCheck, spec: MeasureSpec) -> list[str]:
 
 
 def _fewest(spec: MeasureSpec) -> int:
-    """Subintervals of the shortest window that is judged."""
+    """Subintervals of the shortest window that is checked."""
     return FEWEST_SUBINTERVALS if spec.window is WindowChoice.LONGEST else 2
 
 
@@ -186,7 +186,7 @@ def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
 
 
 def check_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:
-    """What the goal's window over `parts` comes to now; None while there is none that is long enough."""
+    """The present window over `parts`, checked; None while there is none that is long enough."""
     shortest = spec.window is WindowChoice.SHORTEST
     if len(parts) < _fewest(spec) or not parts[-1].samples:
         return None
@@ -204,7 +204,7 @@ def check_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowChec
 
 
 def _columns(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> SampleMatrix:
-    """What the parts hold of every instance."""
+    """The samples of every instance."""
     names = parts[-1].samples
     percentile = spec.focus.fraction is not None
     samples = [[part.samples[name] for part in parts] for name in names] if percentile else []
@@ -219,7 +219,7 @@ def _trending(window: SampleMatrix) -> bool:
 
 
 def _check(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatrix) -> WindowCheck:
-    """What a window, which ends with the last part, comes to, every instance taken together."""
+    """A window that ends with the last part, over all instances together."""
     longest = spec.window is WindowChoice.LONGEST
     got = estimates(window, spec.confidence, spec.correction)
     if longest:
@@ -239,7 +239,7 @@ def _check(spec: MeasureSpec, parts: tuple[WindowPart, ...], window: SampleMatri
 
 
 def remaining_s(check: WindowCheck, spec: MeasureSpec) -> float | None:
-    """Seconds until the goal at the present rate: widths shrink with the root of time; None where that is unknown."""
+    """Seconds until the accuracy at the present rate: widths shrink with the root of time; None where unknown."""
     if check.estimate is None or not 0 < check.shortfall < inf:
         return None
     return max(check.length_s * check.shortfall**2, spec.min_s) - check.length_s

@@ -1,4 +1,4 @@
-"""What control may see of a closed subinterval: numbers and times, nothing to ask and nothing to wait for."""
+"""What control sees of a closed subinterval: numbers and times only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from .focus import Focus
 class Phase(StrEnum):
     """What a subinterval is for, as known when its row was written.
 
-    Which subintervals make a measurement is decided later, and stands in windows.csv and the summary.
+    Which subintervals make a measurement is decided later; windows.csv and the summary have it.
     """
 
     WARMUP = "warmup"  # under load, before the measurement may begin
@@ -24,23 +24,23 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InstanceLoad:
-    """What one rollup instance was asked to do in a subinterval, and what came of it."""
+    """The I/Os of one rollup instance in a subinterval: due, done, and outstanding at its end."""
 
     due: int  # I/Os that fell due
     completed: int
     backlog: int  # at the end: due, not submitted
     in_flight: int = 0  # at the end: submitted, not completed
-    failed: int = 0  # that ended otherwise: errors, short transfers, and what was dropped
+    failed: int = 0  # errors, short transfers, and dropped I/Os
     surged: bool = False  # this subinterval alone shows that a workload instance falls behind
 
     @property
     def outstanding(self) -> int:
-        """At the end: due, not done."""
+        """At the end: due and not done."""
         return self.backlog + self.in_flight
 
     @property
     def growth(self) -> int:
-        """By how much what is owed grew: due, less done."""
+        """By how many the outstanding I/Os grew: due, less done."""
         return self.due - self.completed - self.failed
 
 
@@ -51,8 +51,8 @@ class Observation:
     number: int  # in the step, from 0
     start_s: float  # since the step's start
     length_s: float  # as it really was
-    phase: Phase  # what it was announced as
-    same_hosts: bool = True  # as before, at first those told to go; false also where a result is missing
+    phase: Phase  # as it was announced
+    same_hosts: bool = True  # as in the one before (at first: as in `go`); false also where a result is missing
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it
     samples: Mapping[Focus, Mapping[str, MetricSample]] = field(default_factory=dict)  # by focus and rollup instance
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance

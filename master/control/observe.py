@@ -1,8 +1,8 @@
-"""From merged subintervals to what control sees: a metric's name becomes a focus, figures become samples and loads.
+"""Control's input, made from a merged subinterval: figures become samples and loads.
 
-Rule: control sums what it is given, so a metric is handed over as the sums behind it: a rate with its seconds, a mean
-with its count, a percentile with its buckets. Columns that are none of these (a maximum, a standard deviation, a
-backlog) have no such sums and can be no focus metrics.
+Rule: control sums over subintervals, so a metric comes as the sums it is computed from: a rate with its seconds, a mean
+with its count, a percentile with its buckets. Other columns (a maximum, a standard deviation, a backlog) have no such
+sums and cannot be focus metrics.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -91,7 +91,7 @@ def observed(
 ) -> tuple[dict[Focus, dict[str, MetricSample]], dict[str, dict[str, InstanceLoad]]]:
     """`samples` and `loads` of an Observation: all that a state with these focuses looks at, in one subinterval.
 
-    Instances none of whose hosts is in are not in them: nothing is to be asked of them. `surged`: (R,) rows in which a
+    Instances none of whose hosts is in are left out. `surged`: (R,) rows in which a
     workload instance falls behind.
     """
     wanted = set(focuses)
@@ -124,7 +124,7 @@ def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance])
 
 
 def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray[np.bool_]) -> dict[str, InstanceLoad]:
-    """What each of a rollup type's instances was asked to do, by name."""
+    """The loads of a rollup type's instances, by name."""
     columns: list[Floats] = [
         figures.counter(Count.DUE),
         figures.counter(Count.COMPLETED),

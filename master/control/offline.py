@@ -1,7 +1,7 @@
 """Criteria applied to finished data: when would a test have stopped, and why?
 
 Rule: the same arithmetic as in a running test, on a series of values with their times: a column of a run folder, a log
-of fio, the samples in its JSON. Blank values, edits and changes of hosts break a window here as there.
+of fio, the samples in its JSON. Blank values, edits and changes of hosts end a window, as in a running test.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from .criteria import Criterion, Score, score
 from .measure import WindowPart, check_window
 from .spec import CONFIDENCE, MeasureSpec
 
-_ONE = ""  # the name of the series, where instances are asked for
+_ONE = ""  # the series' name, in the place of a rollup instance's
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ScoredWindow:
 
 @dataclass(frozen=True, slots=True)
 class ValueSeries:
-    """Values that were taken one after the other; None where there is none."""
+    """Consecutive values with their times; None is blank."""
 
     starts_s: Sequence[float]
     lengths_s: Sequence[float]
@@ -68,7 +68,7 @@ def windows(
     """Every window, in the order in which a running test would have looked at them.
 
     Not used are values that start before `ramp_s`, blank ones, and windows across an index in `breaks`: the first
-    value after an edit or a change of hosts. `confidence` is of the rule t.
+    value after an edit or a change of hosts. `confidence` is for the rule t.
     """
     starts = np.asarray(series.starts_s, dtype=np.float64)
     lengths = np.asarray(series.lengths_s, dtype=np.float64)
@@ -101,7 +101,7 @@ def _by_window(criterion: Criterion, starts: Floats, lengths: Floats, values: Fl
 def _by_t(
     criterion: Criterion, starts: Floats, lengths: Floats, values: Floats, confidence: float
 ) -> tuple[int, Score] | None:
-    """The same by measure's rule, whose window is as long as it can be."""
+    """The same by the rule t, whose window is as long as possible."""
     spec = MeasureSpec(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
     rows = zip(starts, lengths, values, strict=True)
     parts = tuple(

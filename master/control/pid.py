@@ -1,9 +1,8 @@
-"""Feedback control: move each instance's total IOPS until its focus metric stands at the target, and keep it there.
+"""Feedback control: move each instance's total IOPS until its focus metric is at the target, and keep it there.
 
-Rule: integral action on logarithms, since both load and latency are matters of proportion: after each subinterval
+Rule: integral action on logarithms, since load and latency are both proportional quantities: after each subinterval
 ln(IOPS) -= gain x ln(metric / target). In this form there is nothing to wind up and a change of gain is bumpless: a
-clamp or a new gain changes the next step, never what was reached. P and D are always zero and stand in pid.csv so that
-its reader need not wonder.
+clamp or a new gain changes the next step, never what was reached. P and D are always zero.
 
 The gain begins at the slope of the calibration. It is halved when the load swings across the target by more than
 `max_ripple`, down to a floor, and doubled when it has moved the same way for more than `max_monotone` subintervals;
@@ -30,7 +29,7 @@ from .steer import Orders
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
 _LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
-_OVERLOAD_ERROR = 0.3  # at least this, while what is owed grows: the metric has not yet seen the worst
+_OVERLOAD_ERROR = 0.3  # the least error while outstanding I/Os grow: the metric does not show the worst yet
 _CLOSE = 1 + 1e-9  # a bound is reached at this distance
 _CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
@@ -114,7 +113,7 @@ class PidRules:
     gain_step: float = 2.0
     max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
     max_monotone: int = 4  # subintervals in one direction
-    held: float = 0.05  # a measurement whose metric is surely further than this from the target was not held
+    held: float = 0.05  # a measurement whose metric is surely further than this from the target is not at it
     least_gain: float = 1 / 32  # of the first: on a very noisy device swings never end, and it must still follow
     tolerance: float = (
         DEFAULT_TOLERANCE  # achieved_iops_tolerance: a larger share of what fell due left over is an overload
@@ -178,7 +177,7 @@ class Pid:
     rules: PidRules = field(default_factory=PidRules)
     warmup: int = 1  # subintervals before the first move
     since: int = 0
-    gone: frozenset[str] = frozenset()  # instances without a host: they stand still, and nobody waits for them
+    gone: frozenset[str] = frozenset()  # instances without a host: their loops rest, and nothing waits for them
     errors: tuple[tuple[int, Mapping[str, float]], ...] = ()  # of every subinterval: their noise is allowed for
 
     @property
@@ -249,7 +248,7 @@ class Pid:
         return {name: loop for name, loop in self.loops.items() if name not in self.gone}
 
     def _measurable(self) -> int | None:
-        """Behind the last gain step of any instance, once each has crossed its target, or stands where it must stay."""
+        """After the last gain step of any instance, once each has crossed its target or stays at a bound."""
         loops = self._present().values()
         if all(loop.crossed or loop.event is PidEvent.CLAMPED for loop in loops):
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
@@ -318,12 +317,12 @@ def loop_in(range: Range, target: float, rules: PidRules) -> Loop:
 
 
 def _doubt(errors: Sequence[float]) -> float:
-    """How far off zero their mean may be by noise alone, at 95 %; 0 where there are too few to say."""
+    """How far from zero their mean may be by noise alone, at 95 %; 0 for too few."""
     return float(np.nan_to_num(half_width(np.array(errors)[:, None])[0]))
 
 
 def _set_out(loop: Loop, target: float, number: int) -> Loop:
-    """The loop on its way to another target, from where it stands."""
+    """The loop on its way to another target, from its present load."""
     return replace(
         loop, target=target, direction=0.0, turned_at=log(loop.iops), monotone=0, reduced=False, crossed=False,
         gain_changed=number, at_bound=-1,
@@ -357,7 +356,7 @@ def _moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rul
 
 
 def _piles_up(load: InstanceLoad, tolerance: float) -> bool:
-    """What is owed has grown as no move of the load explains: to several times what it was, wherever it waits."""
+    """Outstanding I/Os have grown as no move of the load explains: to several times as many."""
     most = allowed(load.due, tolerance, load.in_flight, 0, 1)
     return load.surged or load.growth > max(float(most), SURGE * (load.outstanding - load.growth))
 

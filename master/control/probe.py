@@ -1,8 +1,8 @@
 """One probe of a search: a load, held until it is clear whether the metric meets its target there.
 
-Rule: a probe passes or fails only where the target lies outside the metric's interval, at a confidence stricter than
-the search's own, so that a bracket of two such answers can be believed. What stays in between is unclear, and says so.
-A load that is not kept up with fails whatever the metric: what is owed would grow without end.
+Rule: a probe passes or fails only where the target lies outside the metric's confidence interval, at a confidence
+stricter than the search's own, so that a bracket of two such answers can be relied on. Anything else is unclear.
+A load that is not sustained fails whatever the metric: its outstanding I/Os would grow without end.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Observa
 
 
 def _falls_behind(tolerance: float, seen: Sequence[Observation]) -> bool:
-    """What is owed grows; far beyond the tolerance two subintervals show it, else it takes as many as an answer."""
+    """Outstanding I/Os grow: far beyond the tolerance after two subintervals, else after as many as an answer."""
     if len(seen) < 2:
         return False
     within = tolerance * (1 if len(seen) >= FEWEST else _EARLY)

@@ -1,9 +1,9 @@
 """Search: the highest total IOPS whose metric meets the target, as a bracket: highest pass, lowest fail.
 
-Rule: first a short run at max, to know what there is; then probes, each at the load that `search.next_load` asks for
-and each beginning with an empty backlog: behind a load that was not kept up with, the load is 0 until nothing is owed,
-in flight or not.
-Where no load fails, or none passes, max is measured again: one run that was disturbed does not decide the search.
+Rule: first a short run at max, for the capacity; then probes, each at the load that `bracket.next_load` returns and
+each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
+outstanding.
+Where no load fails, or none passes, max is measured again: one disturbed run must not decide the search.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
 
@@ -24,8 +24,8 @@ from .spec import FindSpec
 
 
 class SearchStage(StrEnum):
-    MAX = "max"  # how much there is at all
-    DRAIN = "drain"  # at 0 IOPS until nothing is owed
+    MAX = "max"  # the capacity
+    DRAIN = "drain"  # at 0 IOPS until no I/O is outstanding
     PROBE = "probe"
 
 
@@ -59,7 +59,7 @@ class Find:
         return Decision(Phase.WARMUP, (LoadEdit("all", "all", None),))
 
     def after(self, interval: Observation) -> "tuple[Find, Decision]":
-        if not interval.same_hosts:  # what is asked for is the total of those that are left
+        if not interval.same_hosts:  # the hosts that are left get the whole load
             state = replace(self, since=interval.number + 1, seen=())
             say = "search: other hosts; the load is shared over them"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), say=say)
@@ -76,7 +76,7 @@ class Find:
 
     @property
     def _load(self) -> float | None:
-        """Total IOPS that are asked for in the present stage."""
+        """Total IOPS of the present stage; None is max."""
         return {SearchStage.MAX: None, SearchStage.DRAIN: 0.0, SearchStage.PROBE: self.iops}[self.stage]
 
     def cut_short(self, number: int) -> Measured:
@@ -89,7 +89,7 @@ class Find:
             why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {found.passed.iops:.6g} IOPS was seen to fail")
             return shortened(replace(so_far, findings=(why,)))
         if found.width is not None and found.width > self.spec.resolution:
-            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, asked {self.spec.resolution:.1%}")
+            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, resolution {self.spec.resolution:.1%}")
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
@@ -104,7 +104,7 @@ class Find:
         return replace(self, length_s=interval.length_s)._knowing(capacity)._next(interval, ())
 
     def _knowing(self, capacity: float) -> "Find":
-        """The search with another run at max; of two that differ, the one that leaves more loads to ask."""
+        """The search with another run at max; of two that differ, the one that leaves more loads to probe."""
         known = self.capacity
         if known is None:
             return replace(self, capacity=capacity)
@@ -112,15 +112,15 @@ class Find:
         return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
 
     def _draining(self, interval: Observation) -> "tuple[Find, Decision]":
-        owed = sum(load.outstanding for load in interval.loads["all"].values())
-        if owed > 0 and interval.number - self.since >= self.spec.longest_probe:
+        outstanding = sum(load.outstanding for load in interval.loads["all"].values())
+        if outstanding > 0 and interval.number - self.since >= self.spec.longest_probe:
             why = Finding(
                 Reason.SEARCH_UNBOUNDED,
-                f"{owed:,} I/Os are still owed after {self.spec.longest_probe} subintervals at 0 IOPS",
+                f"{outstanding:,} I/Os are still outstanding after {self.spec.longest_probe} subintervals at 0 IOPS",
             )
             return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),), say=why.detail)
-        if owed > 0:
-            return self, Decision(Phase.TRANSIENT, say=f"search: {owed:,} I/Os owed")
+        if outstanding > 0:
+            return self, Decision(Phase.TRANSIENT, say=f"search: {outstanding:,} I/Os outstanding")
         return self._start(interval, ())
 
     def _probing(self, interval: Observation) -> "tuple[Find, Decision]":
@@ -211,7 +211,9 @@ class Find:
         say = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
         if found.width <= self.spec.resolution:
             return window, say
-        detail = f"{say}: {found.width:.1%}, asked {self.spec.resolution:.1%}; {len(self.probes) + self.maxima} probes"
+        detail = (
+            f"{say}: {found.width:.1%}, resolution {self.spec.resolution:.1%}; {len(self.probes) + self.maxima} probes"
+        )
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), say
 
     def _cells(self, probe: Probe) -> dict[str, Cell]:

@@ -1,9 +1,9 @@
-"""Thresholds on a step: what makes it fail, what gives it up early, and what calls for attention while it runs.
+"""Thresholds on a step: what makes it fail, what aborts it early, and what alerts while it runs.
 
 Rule: a step fails by the value of its measurement, which is the window's own: it is checked when the window has been
-summed. A single subinterval above a threshold only alerts, at most once in `every_s`. Giving up early needs certainty:
+summed. A single subinterval above a threshold only alerts, at most once in `every_s`. A step is aborted early only when
 the window so far is above the threshold by more than its half-width at 99.9 %. A blank metric does not meet its
-threshold, since nothing shows that it does. What is kept and worked out does not grow with the step's length.
+threshold, since nothing shows that it does. Memory and time do not grow with the step's length.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from .observation import Observation, Phase
 from .spec import SloSpec
 
 _CERTAIN = 0.999
-_FEWEST = 6  # subintervals before a step is given up
+_FEWEST = 6  # subintervals before a step is aborted
 _ASKED = 4  # instances, the worst, whose certainty is worked out: one is enough
 
 
 @dataclass(frozen=True, slots=True)
 class EarlyAbort:
-    """What is known of the window so far, for the thresholds that may give a step up."""
+    """The window so far, for the thresholds that may abort a step early."""
 
     first: int = -1  # subintervals
     last: int = -1
@@ -34,7 +34,7 @@ class EarlyAbort:
     batches: tuple[BatchMeans, ...] = ()  # of each such threshold
 
     def after(self, interval: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
-        """With one more subinterval; they begin anew where a window does."""
+        """With one more subinterval; it begins again where a window does."""
         if not interval.whole:
             return EarlyAbort()
         if interval.phase is not Phase.RUN:
@@ -47,7 +47,7 @@ class EarlyAbort:
         return EarlyAbort(first, interval.number, self.subintervals + 1, batches)
 
     def lost(self, thresholds: Sequence[SloSpec]) -> Measured | None:
-        """The window so far, if no rest of the step could mend it; asked of whole batches."""
+        """The window so far, if it is certain to fail; checked when a batch is complete."""
         if self.subintervals < _FEWEST:
             return None
         for threshold, batches in zip(thresholds, self.batches, strict=True):
@@ -59,7 +59,7 @@ class EarlyAbort:
 
 
 def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
-    """What is certain of the worst instances; "" where nothing is."""
+    """Which of the worst instances is certainly above the threshold; "" for none."""
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
     above = {name: value for name, value in values.items() if value is not None and value > threshold.at_most}
@@ -73,7 +73,7 @@ def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdValue:
-    """How a threshold stands in one subinterval: the instance with the largest value."""
+    """A threshold in one subinterval: the instance with the largest value."""
 
     threshold: SloSpec
     instance: str
@@ -91,7 +91,7 @@ class ThresholdValue:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Any state with thresholds over it."""
+    """A state with thresholds over it."""
 
     state: ControlState
     thresholds: tuple[SloSpec, ...]
@@ -134,7 +134,7 @@ class Watched:
     def _alerts(
         self, interval: Observation, present: Sequence[ThresholdValue]
     ) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
-        """What breaks now and has not alerted for a while; and when each threshold last did."""
+        """New alerts, at most one in `every_s` of each threshold; and when each last alerted."""
         last = dict(self.alerted_s)
         alerts = []
         for place, one in enumerate(present):

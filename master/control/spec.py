@@ -1,8 +1,8 @@
 """What a step asks of control: a frozen class for each of measure, steady, pid, staircase, find and slo.
 
 Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Every default of a plan's control
-stands here and nowhere else. A spec may hold what cannot work (a plan is read to its end): check.py says so, and
-build.py makes states only from specs that it lets pass.
+stands here and nowhere else. A spec may hold what cannot work, since a plan is read to its end: check.py reports it,
+and build.py makes states only from specs without faults.
 """
 
 from collections.abc import Iterator, Mapping

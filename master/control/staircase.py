@@ -1,6 +1,6 @@
 """Staircase: several load levels in one step, each with a measurement and a summary row of its own.
 
-Rule: levels come from a rule (level k), so a staircase without an end climbs until a level is not sustained. The
+Rule: the load of level k follows from k, so a staircase without an end climbs until a level is not sustained. The
 subinterval in which a level's load takes effect belongs to no measurement.
 """
 
@@ -64,7 +64,7 @@ class LevelSubinterval:
 
 @dataclass(frozen=True, slots=True)
 class Staircase:
-    """State of a staircase; `judge` is the present level's, and made anew for each."""
+    """State of a staircase; `measurement` is the present level's, and made anew for each."""
 
     levels: Levels
     measurement: MeasurementState
@@ -91,7 +91,7 @@ class Staircase:
             measurement=measurement,
             seen=(*self.seen, LevelSubinterval(interval.number, interval.length_s, load, interval.outstanding)),
         )
-        if not decision.done and not interval.same_hosts:  # what is asked for is the total of those that are left
+        if not decision.done and not interval.same_hosts:  # the hosts that are left get the whole load
             state = replace(state, measurement=measurement.restarted(interval.number + 2))
             return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
@@ -107,7 +107,7 @@ class Staircase:
         saturated = behind is not None and self.levels.to_saturation
         if saturated or state._iops() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
-        # k + 1 runs already and sees two loads; the next level's warmup begins behind it.
+        # k + 1 runs already, with two loads; the next level's warmup begins after it.
         state = replace(state, measurement=self.measurement.begun(interval.number + 2))
         rows, said = (*decision.rows, row), state._steering()
         return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=said)

@@ -1,9 +1,9 @@
-"""Steady state: run until every instance of a rollup meets a criterion, then, if asked, hold for a window that counts.
+"""Steady state: run until every instance of a rollup meets a criterion; with `hold`, measure one more window then.
 
 Rule: a window holds only complete subintervals with one set of hosts and no edit, else it starts again. Without
-`hold` the window that met the criterion is the measurement, as fio has it; such a window was picked for being calm.
-With `hold`, what follows it is the measurement, and it is judged on every subinterval: `on_leave` says what happens
-when it is left.
+`hold` the window that met the criterion is the measurement, as in fio; such a window was picked for being calm. With
+`hold` the next one is the measurement, and the criterion is checked in every subinterval of it: `on_leave` says what
+follows when it is not met any more.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class SteadyStage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CriterionState:
-    """How a criterion stands over all instances: the worst one's score."""
+    """A criterion over all instances: the score of the worst."""
 
     instance: str
     score: Score | None  # None: its metric is blank, or no window is complete
@@ -50,7 +50,7 @@ class Steady:
     warmup: int = 0  # subintervals
     since: int = 0
     began_s: float | None = None
-    begin: int | None = None  # the first subinterval that may be judged, once something has moved it
+    begin: int | None = None  # the first subinterval that may be used, once something has moved it
     parts: tuple[WindowPart, ...] = ()
     values: tuple[Mapping[str, float | None], ...] = ()  # of each part, by instance
     complete: int = 0  # subintervals in the window; of them only what a score looks at is kept, but for the rule t
@@ -77,7 +77,7 @@ class Steady:
         return Decision(Phase.WARMUP if self.warmup else Phase.RUN)
 
     def restarted(self, at: int) -> "Steady":
-        """The same criterion, with what was seen before subinterval `at` forgotten; the timeout runs on."""
+        """The same, without anything before subinterval `at`; the timeout runs on."""
         return replace(self, begin=max(at, self.first), parts=(), values=(), complete=0, attained=None)
 
     def begun(self, since: int) -> "Steady":
@@ -129,18 +129,18 @@ class Steady:
             return None
         lengths = np.array([part.length_s for part in parts])
         ends = np.array([part.end_s for part in parts])
-        # While it holds, the criterion alone decides; the drift is asked before, and once more at the end.
+        # While it holds, the criterion alone decides; the drift is checked before, and once more at the end.
         held = 0 if self.attained is None else self.parts[-1].number - self.attained
         criterion = replace(self.criterion, no_drift=False) if 0 < held < self.spec.hold else self.criterion
         return score(criterion, ends - lengths / 2, lengths, np.array(values, dtype=np.float64))
 
     def _blank(self, instance: str) -> str:
-        """Why the window has no score: the subinterval that shows the least."""
+        """Why the window has no score: its subinterval with the fewest I/Os."""
         samples = [part.samples[instance] for part in self.parts[-self.criterion.looks_back :]]
         return blank_subinterval(self.criterion.focus, instance, min(samples, key=ios))
 
     def _drifts(self, got: Score) -> str:
-        """What keeps a window within the limit from being steady."""
+        """Why a window within the limit is not steady: its drift."""
         if got.drift is None or got.attained:
             return ""
         if got.drift == inf:

@@ -1,7 +1,7 @@
-"""A judge and what steers the load beneath it, as one state.
+"""A measurement under feedback control, as one state.
 
-Rule: what steers says from which subinterval on a measurement may run; the judge sees nothing older. So a window never
-reaches back over a change of gain, and a judge need not know that there is a controller.
+Rule: the controller says from which subinterval on a measurement may run; the measurement sees nothing older. So no
+window reaches back over a change of gain, and a measurement need not know that there is a controller.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from .spec import TIMEOUT_S
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What steering asks for after a subinterval."""
+    """What the controller asks for after a subinterval."""
 
     edits: tuple[LoadEdit, ...] = ()
     rows: tuple[ControlRow, ...] = ()
@@ -28,11 +28,11 @@ class Orders:
 
 
 class Steer(Protocol):
-    """Something that moves the load from subinterval to subinterval."""
+    """A controller: it moves the load from subinterval to subinterval."""
 
     @property
     def focus(self) -> Focus:
-        """What is held at a target."""
+        """The metric that it holds at a target."""
         ...
 
     @property
@@ -56,7 +56,7 @@ class Steer(Protocol):
     def after(self, interval: Observation) -> "tuple[Steer, Orders]": ...
 
     def with_checks(self, measured: Measured) -> Measured:
-        """A measurement with what speaks against its having been at the target, and with what is to be checked."""
+        """A measurement with the check that it was at the target, and with what is known to be wrong."""
         ...
 
 

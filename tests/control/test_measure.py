@@ -118,7 +118,7 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
     assert len(decisions) == 60
     (measured,) = decisions[-1].measured
     assert [finding.reason for finding in measured.findings] == [Reason.ACCURACY_NOT_REACHED]
-    assert "asked 0.1 %" in measured.findings[0].detail
+    assert "target 0.1 %" in measured.findings[0].detail
     assert measured.last < 45
 
 
@@ -144,13 +144,13 @@ def test_a_timeout_names_the_condition_that_failed() -> None:
 
     few = MeasureSpec(FOCUS, accuracy=0.5, min_s=0, timeout_s=120)
     assert re.fullmatch(
-        r"overall_iops of all: \d+(\.\d)? of 20 effective samples \(\+/- \d+\.\d+ %, asked 50 %\)", finding(wave, few)
+        r"overall_iops of all: \d+(\.\d)? of 20 effective samples \(\+/- \d+\.\d+ %, target 50 %\)", finding(wave, few)
     )
     short = MeasureSpec(FOCUS, min_s=120, timeout_s=185)
     detail = finding(noisy(1, 1e-4), short, edited=(15,))
-    assert re.fullmatch(r"overall_iops of all: (19|20)?.*105 of 120 s \(\+/- 0\.\d+ %, asked 2 %\)", detail)
+    assert re.fullmatch(r"overall_iops of all: (19|20)?.*105 of 120 s \(\+/- 0\.\d+ %, target 2 %\)", detail)
     wide = MeasureSpec(FOCUS, accuracy=0.01, timeout_s=150)
-    assert re.fullmatch(r"overall_iops of all \+/- \d\d(\.\d)? %, asked 1 %", finding(noisy(2, 0.3), wide))
+    assert re.fullmatch(r"overall_iops of all \+/- \d\d(\.\d)? %, target 1 %", finding(noisy(2, 0.3), wide))
     young = MeasureSpec(FOCUS, timeout_s=100)
     assert finding(noisy(1, 0.1), young, edited=(14,)) == "overall_iops: 5 of 12 subintervals for a window"
 
@@ -181,9 +181,9 @@ def test_every_subinterval_says_how_far_it_is() -> None:
     assert said[2] == "overall_iops: 1 of 12 subintervals for a window"
     assert said[12] == "overall_iops: 11 of 12 subintervals for a window"
     number = r"\d+(\.\d+)?"
-    line = rf"overall_iops of all:? .*\+/- {number} %, asked 2 %.*, about \d+ s more"
+    line = rf"overall_iops of all:? .*\+/- {number} %, target 2 %.*, about \d+ s more"
     assert all(re.fullmatch(line, text) for text in said[13:-1])
-    assert re.fullmatch(rf"overall_iops of all \+/- {number} %, asked 2 %", said[-1])
+    assert re.fullmatch(rf"overall_iops of all \+/- {number} %, target 2 %", said[-1])
 
 
 def test_what_remains_shrinks_to_nothing() -> None:

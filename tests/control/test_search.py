@@ -216,7 +216,7 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
         state, decision = decide(state, interval)
         number += 1
         assert number < 200
-    assert "still owed" in decision.measured[0].findings[0].detail
+    assert "still outstanding" in decision.measured[0].findings[0].detail
 
 
 def test_a_target_that_fails_at_the_lowest_load_is_said() -> None:
