@@ -14,9 +14,9 @@ import signal
 import sys
 import traceback
 
-from .command_server import Exit, Slave
+from .command_server import CommandServer, Exit
 from .engine._engine import now_ns
-from .link import Link, unfit
+from .link import ControllerLink, why_not_a_pipe
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 
@@ -26,10 +26,10 @@ def main() -> None:
     code: int = Exit.FAILED
     outward = -1
     try:
-        reasons = [r for r in (unfit(INPUT, "standard input"), unfit(OUTPUT, "standard output")) if r]
+        reasons = [r for r in (why_not_a_pipe(INPUT, "standard input"), why_not_a_pipe(OUTPUT, "standard output")) if r]
         if reasons:
             print("\n".join(f"ivypy: {reason}" for reason in reasons), file=sys.stderr)
-            code = Exit.UNFIT
+            code = Exit.NO_PIPE
         else:
             allow_open_files()
             outward = os.dup(OUTPUT)
@@ -56,7 +56,7 @@ def allow_open_files() -> None:
 
 async def serve(outward: int) -> int:
     """Take the signals over, and obey until the end; the code to exit with."""
-    slave = Slave(Link(INPUT, outward, now_ns))
+    slave = CommandServer(ControllerLink(INPUT, outward, now_ns))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end_by_signal, slave, number)
@@ -64,7 +64,7 @@ async def serve(outward: int) -> int:
     return await slave.serve()
 
 
-def end_by_signal(slave: Slave, number: signal.Signals) -> None:
+def end_by_signal(slave: CommandServer, number: signal.Signals) -> None:
     slave.end(Exit.SIGNAL + number, f"ended by {number.name}")
 
 

@@ -19,7 +19,7 @@ from ..protocol.parameters import MAX, Parameters
 from ..protocol.payload import WorkloadToCreate
 from .engine._engine import Engine, now_ns, probe
 from .kernel_files import number_in
-from .workloads import fields_of
+from .workloads import engine_fields
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
@@ -149,7 +149,7 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
 
 def _shape(parameters: Parameters) -> "Fields":
     tags = min(parameters.maxtags, MOST_TAGS)
-    return fields_of(replace(parameters, fraction_read=1.0, iops=MAX, maxtags=tags))
+    return engine_fields(replace(parameters, fraction_read=1.0, iops=MAX, maxtags=tags))
 
 
 def _turn(engine: Engine) -> float:

@@ -19,7 +19,7 @@ AT_ONCE_IF_SOME_HANG: Final = 256  # so that many that hang are not waited for o
 Found = TypeVar("Found")
 
 
-def answers(looks: Sequence[Callable[[], Found]], patience_s: float) -> list[Found | OSError | None]:
+def call_all(looks: Sequence[Callable[[], Found]], patience_s: float) -> list[Found | OSError | None]:
     """What each look comes to: what it returned, the OSError that it raised, or None where it took too long.
 
     What takes too long is left alone in its thread. Raises whatever else a look raises.
@@ -55,6 +55,6 @@ def answers(looks: Sequence[Callable[[], Found]], patience_s: float) -> list[Fou
     return found
 
 
-def silent(patience_s: float) -> str:
+def no_answer_text(patience_s: float) -> str:
     """The sentence about a LUN that did not answer."""
     return f"it did not answer a read within {patience_s:g} s: mend it, or leave it out of the selection"

@@ -39,13 +39,13 @@ from ..protocol.messages import (
 from ..protocol.payload import Lun, Notice, Refusal
 from ..protocol.states import State, may_command
 from .clock_report import measure
-from .created_files import Cancelled, Files
-from .discovery import created, listed, looked_at
+from .created_files import Cancelled, CreatedFiles
+from .discovery import inspect_created, inspect_luns, list_luns
 from .engine._engine import Engine, now_ns
-from .engine_commands import Driving
-from .existing_files import CannotMake, all_wanted
-from .host_info import hello
-from .link import Link
+from .engine_commands import EngineCommands
+from .existing_files import CannotCreate, all_planned_files
+from .host_info import make_hello
+from .link import ControllerLink
 from .prepare import EngineSetup, against_prepare
 from .worker_progress import WORK
 from .workloads import Workloads
@@ -65,37 +65,37 @@ Value = TypeVar("Value")
 class Exit(IntEnum):
     """What the process returns, for whoever looks; the controller does not wait for it."""
 
-    TOLD = 0  # by `die`, or by the end of its input
+    COMMANDED = 0  # by `die`, or by the end of its input
     FAILED = 1  # a bug of ours, or a workload thread that died between steps
-    UNFIT = 2  # its input or output is no pipe
-    GARBLED = 3  # the controller did not speak the protocol
+    NO_PIPE = 2  # its input or output is no pipe
+    PROTOCOL_ERROR = 3  # the controller did not speak the protocol
     SIGNAL = 128  # + the signal's number
 
 
-class Slave:
+class CommandServer:
     """Remembers what waits to be obeyed, what was made, and how it is to end."""
 
-    def __init__(self, link: Link, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
+    def __init__(self, link: ControllerLink, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
         self._link = link
         self._new_engine = new_engine
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Command] = asyncio.Queue()
         self._worker = ThreadPoolExecutor(1, "work")
         self._working: asyncio.Future[Any] | None = None
-        self._files = Files()
+        self._files = CreatedFiles()
         self._cores: tuple[int, ...] = ()
-        self._driving: Driving | None = None  # once prepared
+        self._driving: EngineCommands | None = None  # once prepared
         self._exit: asyncio.Future[tuple[int, int, str]] = self._loop.create_future()  # code, answered command, words
         self._received_ns = now_ns()
 
     async def serve(self) -> int:
         """Say hello, obey until the end, clean up; the code to exit with."""
         self._loop.set_exception_handler(self._failed)
-        first = hello()
+        first = make_hello()
         self._cores = first.cores
         self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
         self._link.send(first)
-        obeying = self._loop.create_task(self._obey_all())
+        obeying = self._loop.create_task(self._execute_all())
         watching = self._loop.create_task(self._watch())
         code, answered, words = await self._exit
         obeying.cancel()
@@ -120,10 +120,10 @@ class Slave:
             if self._driving is not None:
                 self._driving.renew_lease(command.newest_stamp_ns)
             self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
-        elif isinstance(command, Die) and self._may(command):
+        elif isinstance(command, Die) and self._is_allowed(command):
             died = self._driving.died if self._driving is not None else []
-            self.end(Exit.TOLD, "; ".join(died) or "goodbye", command.id)
-        elif self._driving is None or not self._may(command) or not self._driving.steer(command):
+            self.end(Exit.COMMANDED, "; ".join(died) or "goodbye", command.id)
+        elif self._driving is None or not self._is_allowed(command) or not self._driving.steer(command):
             self._queue.put_nowait(command)
 
     def on_drained(self) -> None:
@@ -131,11 +131,11 @@ class Slave:
             self._driving.poll()
 
     def on_closed(self) -> None:
-        self.end(Exit.TOLD, "")
+        self.end(Exit.COMMANDED, "")
 
     def on_protocol_error(self, error: ProtocolError) -> None:
         text = f"the controller broke the protocol: {error}"
-        self.end(Exit.GARBLED, text)
+        self.end(Exit.PROTOCOL_ERROR, text)
         with contextlib.suppress(OSError):  # whoever read it may be gone
             print(f"ivypy: {text}", file=sys.stderr)
 
@@ -151,17 +151,17 @@ class Slave:
             received_ns = self._received_ns
             await asyncio.sleep(READ_ON_S)
             if self._received_ns == received_ns:
-                self.end(Exit.TOLD, f"nothing was heard of the controller for {patience_s:g} s")
+                self.end(Exit.COMMANDED, f"nothing was heard of the controller for {patience_s:g} s")
                 return
 
     # Commands, in the order of their coming.
 
-    async def _obey_all(self) -> None:
+    async def _execute_all(self) -> None:
         try:
             while True:
                 command = await self._queue.get()
-                if self._may(command):
-                    await self._obey(command)
+                if self._is_allowed(command):
+                    await self._execute(command)
                 else:
                     self._refuse(command, f"overtaken: this host is {self._link.state}")
         except Cancelled:
@@ -169,14 +169,14 @@ class Slave:
         except Exception as error:
             self._crashed(error)
 
-    async def _obey(self, command: Command) -> None:
+    async def _execute(self, command: Command) -> None:
         if isinstance(command, ListLuns):
-            await self._say_luns(command, lambda: listed(command.blocks, command.globs, command.paths))
+            await self._send_luns(command, lambda: list_luns(command.blocks, command.globs, command.paths))
         elif isinstance(command, InspectLuns):
-            await self._say_luns(command, lambda: looked_at(command.paths, all_wanted(command.create)))
+            await self._send_luns(command, lambda: inspect_luns(command.paths, all_planned_files(command.create)))
         elif isinstance(command, CreateFiles):
             refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
-            await self._say_luns(command, lambda: ([], refusals) if refusals else self._make(command))
+            await self._send_luns(command, lambda: ([], refusals) if refusals else self._create_files(command))
         elif isinstance(command, Prepare):
             await self._prepare(command)
         elif isinstance(command, MeasureClock):
@@ -184,7 +184,7 @@ class Slave:
         elif self._driving is None:
             self._refuse(command, "there is no engine yet: `prepare` comes first")
         else:
-            await self._driving.obey(command)
+            await self._driving.execute(command)
 
     async def _prepare(self, command: Prepare) -> None:
         if self._driving is not None:
@@ -201,18 +201,20 @@ class Slave:
             return
         setup.leave_cores()
         workloads = Workloads(engine, setup.backend, setup.nodes, locked=self._files.locked)
-        self._driving = Driving(engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto)
+        self._driving = EngineCommands(
+            engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
+        )
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
         self._link.send(Ok(command.id, now_ns()))
 
-    async def _say_luns(
+    async def _send_luns(
         self, command: ListLuns | InspectLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
     ) -> None:
         """Answer with what a job in the worker thread finds; it may raise CannotMake."""
         luns: list[Lun] = []
         try:
             luns, refusals = await self._work(job)
-        except CannotMake as error:
+        except CannotCreate as error:
             refusals = list(error.refusals)
         if refusals:
             self._link.send(Refused(command.id, tuple(refusals)))
@@ -232,13 +234,13 @@ class Slave:
             return
         self._link.send(report)
 
-    def _make(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
+    def _create_files(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
         """In the worker thread: the files, through our holds on them. Raises CannotMake, or Cancelled."""
-        files = all_wanted(command.files)
-        self._files.make(files, self._tell, dict(command.used), command.made)
-        return created([(file.path, self._files.held(file.path)) for file in files], self._files.made())
+        files = all_planned_files(command.files)
+        self._files.create(files, self._notify_from_worker, dict(command.used), command.made)
+        return inspect_created([(file.path, self._files.held(file.path)) for file in files], self._files.made())
 
-    def _engine_spoke(self, driving: Driving) -> None:
+    def _engine_spoke(self, driving: EngineCommands) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(driving.engine.fileno(), 8)
         if self._exit.done():
@@ -248,7 +250,7 @@ class Slave:
         if between_steps and len(driving.died) > known:
             self.end(Exit.FAILED, "; ".join(driving.died))
 
-    def _tell(self, notice: Notice) -> None:
+    def _notify_from_worker(self, notice: Notice) -> None:
         """From the worker thread."""
         self._loop.call_soon_threadsafe(self._notify, notice)
 
@@ -259,7 +261,7 @@ class Slave:
     def _refuse(self, command: Command, reason: str) -> None:
         self._link.send(Refused(command.id, (Refusal(wire_name(type(command)), reason),)))
 
-    def _may(self, command: Command) -> bool:
+    def _is_allowed(self, command: Command) -> bool:
         return not self._exit.done() and may_command(self._link.state, command)
 
     async def _work(self, job: Callable[[], Value]) -> Value:
@@ -281,29 +283,29 @@ class Slave:
         error = context.get("exception")
         self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
 
-    def _elsewhere(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
+    def _in_own_thread(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
         """Have a job that may hang done in a thread of its own."""
         return self._loop.run_in_executor(ThreadPoolExecutor(1, "end"), job)
 
     def _close_engine(self) -> asyncio.Future[list[int]]:
         """The threads that the kernel holds."""
         if self._driving is None:
-            return self._elsewhere(list)
+            return self._in_own_thread(list)
         driving = self._driving
         self._loop.remove_reader(driving.engine.fileno())
         driving.close()
-        return self._elsewhere(lambda: driving.engine.close(CLOSE_S))
+        return self._in_own_thread(lambda: driving.engine.close(CLOSE_S))
 
     async def _clean_up(self, answered: int, words: str) -> None:
         self._link.close_input()
         if self._working is not None:
             await asyncio.wait([self._working], timeout=CLOSE_S)
-        removed, closed = self._elsewhere(self._files.remove), self._close_engine()
+        removed, closed = self._in_own_thread(self._files.remove), self._close_engine()
         cleaning: list[asyncio.Future[Any]] = [removed, closed]
         await asyncio.wait(cleaning, timeout=STUCK_S)
         if self._driving is not None and closed.done() and not closed.result():  # nothing writes any more
             written = self._driving.written
-            await asyncio.wait([self._elsewhere(lambda: self._files.settle(written))], timeout=STUCK_S)
+            await asyncio.wait([self._in_own_thread(lambda: self._files.settle(written))], timeout=STUCK_S)
         if self._working is not None and not self._working.done():
             words += "; its last command is still at work"
         elif not closed.done():

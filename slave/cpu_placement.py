@@ -19,12 +19,12 @@ SPARE_FROM: Final = 4  # cores
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class CpuPlacement:
     threads: tuple[int, ...]  # the core of each workload thread; -1: not pinned
     spared: tuple[int, ...]  # cores that no workload thread runs on; empty: none is spared
 
 
-def place(threads: int, chosen: Sequence[int], cores: Sequence[int], siblings: Collection[int]) -> Placement:
+def place_threads(threads: int, chosen: Sequence[int], cores: Sequence[int], siblings: Collection[int]) -> CpuPlacement:
     """Where `threads` (0: one per core) run on the `cores` that this process may use; only on `chosen`, if there are.
 
     `siblings`: core 0 and the logical cores that share its physical one.
@@ -32,15 +32,15 @@ def place(threads: int, chosen: Sequence[int], cores: Sequence[int], siblings: C
     if chosen:
         count = threads or len(chosen)
         pinned = tuple(chosen[i * len(chosen) // count] for i in range(count))
-        return Placement(pinned, tuple(core for core in cores if core not in chosen))
+        return CpuPlacement(pinned, tuple(core for core in cores if core not in chosen))
     if threads:
-        return Placement((-1,) * threads, ())
+        return CpuPlacement((-1,) * threads, ())
     spared = tuple(core for core in cores if core in siblings) if len(cores) >= SPARE_FROM else ()
     driving = tuple(core for core in cores if core not in spared)
-    return Placement(driving, spared) if driving else Placement(tuple(cores), ())
+    return CpuPlacement(driving, spared) if driving else CpuPlacement(tuple(cores), ())
 
 
-def against(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
+def unusable_cores(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
     """Why workload threads cannot run on the chosen cores, with the remedy; None if they can."""
     missing = [core for core in chosen if core not in cores]
     if not missing:

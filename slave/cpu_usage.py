@@ -18,12 +18,12 @@ class CpuMeter:
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
-        self._last = look()
+        self._last = read_times()
         self._percent = [0.0] * len(self._cores)
 
     def busy(self) -> tuple[float, ...]:
         """Busy percent of each core since the last call, in the order of `cores`."""
-        now = look()
+        now = read_times()
         for i, core in enumerate(self._cores):
             if core in now and core in self._last:
                 self._percent[i] = percent(self._last[core], now[core], self._percent[i])
@@ -39,7 +39,7 @@ def percent(before: Ticks, after: Ticks, otherwise: float) -> float:
     return round(min(max(100 * (after[0] - before[0]) / whole, 0.0), 100.0), 2)
 
 
-def look() -> Mapping[int, Ticks]:
+def read_times() -> Mapping[int, Ticks]:
     """Busy and whole time of each core that is online, by its number."""
     times = psutil.cpu_times(percpu=True)
     online = cpu_list(first_line("/sys/devices/system/cpu/online"))

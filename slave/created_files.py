@@ -22,18 +22,18 @@ from ..protocol.payload import Identity, Notice, NoticeKind, Refusal
 from ..protocol.quantities import exact_size, rough_size
 from .existing_files import (
     MAKING,
-    CannotMake,
-    There,
-    Wanted,
+    CannotCreate,
+    Existing,
+    PlannedFile,
     against_use,
+    another_file,
+    existing_at,
     mark_when_whole,
-    not_the_file_of,
     open_to_lock,
     set_mark,
-    there,
 )
 from .holds import lock
-from .storage_exports import What, what_is
+from .storage_exports import LunKey, lun_key
 from .worker_progress import WORK
 
 PIECE: Final = 1 << 20
@@ -46,7 +46,7 @@ class Cancelled(Exception):
     """The slave is to end; what was being made is removed."""
 
 
-class Files:
+class CreatedFiles:
     """Remembers the files that this process made or has for itself; thread-safe enough for one maker."""
 
     def __init__(self) -> None:
@@ -54,9 +54,9 @@ class Files:
         self._locks: dict[str, int] = {}  # path -> the open file that holds its lock; the end of the process closes it
         self._cancelled = threading.Event()
 
-    def make(
+    def create(
         self,
-        files: Sequence[Wanted],
+        files: Sequence[PlannedFile],
         tell: Callable[[Notice], None],
         used: Mapping[str, Identity] = NONE_USED,
         inherited: Container[str] = (),
@@ -72,21 +72,21 @@ class Files:
         if not refusals:
             refusals = list(_short_of_space(missing))
         if refusals:
-            raise CannotMake(refusals)
+            raise CannotCreate(refusals)
         to_make = {file.path for file in missing}
         for file in files:
             if file.path not in to_make:
                 text = f"{file.path} is used as it is: ivypy made it before, with exactly {exact_size(file.size)}"
                 tell(Notice(NoticeKind.FILE_REUSED, text))
-        report = _Progress(sum(file.size for file in missing), len(missing), tell)
-        made: list[Wanted] = []
+        report = _WriteProgress(sum(file.size for file in missing), len(missing), tell)
+        made: list[PlannedFile] = []
         try:
             for file in missing:
                 made.append(file)
                 self._write(file, report)
         except OSError as error:
             self._remove(f.path for f in made)
-            raise CannotMake([Refusal(made[-1].path, f"it cannot be written: {error.strerror}")]) from None
+            raise CannotCreate([Refusal(made[-1].path, f"it cannot be written: {error.strerror}")]) from None
         except Cancelled:
             self._remove(f.path for f in made)
             raise
@@ -100,31 +100,33 @@ class Files:
         """The paths of those that are this process's to remove unless they are kept."""
         return frozenset(self._made)
 
-    def locked(self) -> frozenset[What]:
+    def locked(self) -> frozenset[LunKey]:
         """The files that this process has for itself."""
-        return frozenset(what_is(os.fstat(fd)) for fd in self._locks.values())
+        return frozenset(lun_key(os.fstat(fd)) for fd in self._locks.values())
 
     def held(self, path: str) -> int:
         """The open file of one that was made or is used; for as long as this process has it."""
         return self._locks[path]
 
-    def settle(self, written: Container[What]) -> None:
+    def settle(self, written: Container[LunKey]) -> None:
         """Mark those of our files that were `written` as they are now. Nothing may be writing to them any more."""
         for fd in self._locks.values():
             with contextlib.suppress(OSError):  # the mark is then an old one, and the user is asked the next time
-                if what_is(os.fstat(fd)) in written:
+                if lun_key(os.fstat(fd)) in written:
                     set_mark(fd, mark_when_whole(os.fstat(fd)))
 
     def remove(self) -> None:
         """Remove what was made and is not kept."""
         self._remove([path for path, (_, keep) in self._made.items() if not keep])
 
-    def _look(self, files: Sequence[Wanted], used: Mapping[str, Identity]) -> tuple[list[Wanted], list[Refusal]]:
+    def _look(
+        self, files: Sequence[PlannedFile], used: Mapping[str, Identity]
+    ) -> tuple[list[PlannedFile], list[Refusal]]:
         """(the files that have to be made, what stands against others)."""
         missing, refusals = [], []
         for file in files:
-            found = there(file)
-            if found is There.NOTHING:
+            found = existing_at(file)
+            if found is Existing.NOTHING:
                 missing.append(file)
             elif reason := found if isinstance(found, str) else self._take(file, used.get(file.path)):
                 refusals.append(Refusal(file.path, reason))
@@ -136,7 +138,7 @@ class Files:
         ]
         return missing, refusals
 
-    def _take(self, file: Wanted, agreed: Identity | None) -> str:
+    def _take(self, file: PlannedFile, agreed: Identity | None) -> str:
         """Have for ourselves a whole file that is there; why that cannot be, or ""."""
         path = file.path
         if path in self._locks:
@@ -152,21 +154,21 @@ class Files:
             self._locks[path] = fd
         return reason
 
-    def _inherit(self, files: Iterable[Wanted], used: Mapping[str, Identity]) -> None:
+    def _inherit(self, files: Iterable[PlannedFile], used: Mapping[str, Identity]) -> None:
         """Have those that are used for our own to remove; only where each is the very file that was made."""
         for file in files:
             fd, agreed = self._locks.get(file.path), used.get(file.path)
-            if fd is not None and agreed is not None and not not_the_file_of(fd, file.path, agreed):
+            if fd is not None and agreed is not None and not another_file(fd, file.path, agreed):
                 self._made[file.path] = (os.fstat(fd), file.keep)
 
-    def _write(self, file: Wanted, report: "_Progress") -> None:
+    def _write(self, file: PlannedFile, report: "_WriteProgress") -> None:
         fd = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._locks[file.path] = fd
         self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole
         lock(fd)  # nobody else can have it: it has not been marked as made
         set_mark(fd, MAKING)
         unsynced = 0
-        for piece in pieces(file.size):
+        for piece in random_pieces(file.size):
             if self._cancelled.is_set():
                 raise Cancelled
             _write_all(fd, piece)
@@ -194,9 +196,9 @@ class Files:
                 os.close(fd)
 
 
-def _short_of_space(files: Sequence[Wanted]) -> Iterable[Refusal]:
+def _short_of_space(files: Sequence[PlannedFile]) -> Iterable[Refusal]:
     """A refusal for each filesystem that has not enough room for the files that go there."""
-    by_device: dict[int, list[Wanted]] = {}
+    by_device: dict[int, list[PlannedFile]] = {}
     for file in files:
         by_device.setdefault(os.stat(os.path.dirname(file.path)).st_dev, []).append(file)
     for group in by_device.values():
@@ -212,7 +214,7 @@ def _short_of_space(files: Sequence[Wanted]) -> Iterable[Refusal]:
             )
 
 
-def pieces(size: int) -> Iterator[bytes]:
+def random_pieces(size: int) -> Iterator[bytes]:
     """`size` random bytes, in pieces of PIECE and one shorter at the end, faster than disks take them.
 
     One random MiB is made at the start; each piece is that one with every byte value replaced by another, by a new
@@ -236,7 +238,7 @@ def _counted(files: int) -> str:
     return "1 file" if files == 1 else f"{files} files"
 
 
-class _Progress:
+class _WriteProgress:
     """Tells how far it is, now and then."""
 
     def __init__(self, size: int, count: int, tell: Callable[[Notice], None]) -> None:

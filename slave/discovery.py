@@ -18,18 +18,18 @@ from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.text import why_unsendable
 from . import extents
 from .block_devices import ROOT, BlockDevice, all_devices
-from .bounded_calls import ANSWER_S, answers, silent
-from .existing_files import There, Wanted, there
+from .bounded_calls import ANSWER_S, call_all, no_answer_text
+from .existing_files import Existing, PlannedFile, existing_at
 from .holds import through
 from .lun_identity import identity_of
-from .lun_target import NotDrivable, Target, target
+from .lun_target import LunTarget, NotDrivable, find_target
 from .mounts import parse_mountinfo
-from .write_gate import Surroundings, judge, notices
+from .write_gate import Surroundings, notices, reasons_against
 
 Found = TypeVar("Found")
 
 
-def listed(
+def list_luns(
     blocks: bool, globs: Sequence[str], paths: Sequence[str] = (), root: Path = ROOT
 ) -> tuple[list[Lun], list[Refusal]]:
     """The LUNs of this host: block devices if asked for, and the files that match; and globs that name none.
@@ -43,33 +43,35 @@ def listed(
     return luns + [file_lun(file) for file in files], refusals + missing
 
 
-def looked_at(paths: Sequence[str], files: Sequence[Wanted] = (), root: Path = ROOT) -> tuple[list[Lun], list[Refusal]]:
+def inspect_luns(
+    paths: Sequence[str], files: Sequence[PlannedFile] = (), root: Path = ROOT
+) -> tuple[list[Lun], list[Refusal]]:
     """A look at each of these LUNs, and at those files, to be made, that are there; and what cannot be looked at.
 
     May block for about ANSWER_S, longer only where many do not answer.
     """
     around = Surroundings.read(root)
-    looks: dict[str, Callable[[], list[Lun | Refusal]]] = {path: partial(look_at, path, around, root) for path in paths}
-    looks |= {file.path: partial(look_at_wanted, file, around, root) for file in files}
-    return _sorted_out(looks)
+    looks: dict[str, Callable[[], list[Lun | Refusal]]] = {path: partial(inspect, path, around, root) for path in paths}
+    looks |= {file.path: partial(inspect_planned, file, around, root) for file in files}
+    return _collect(looks)
 
 
-def created(
+def inspect_created(
     files: Sequence[tuple[str, int]], made: Container[str] = (), root: Path = ROOT
 ) -> tuple[list[Lun], list[Refusal]]:
     """A look at each of the files (path, our open file of it) that this process has made or uses."""
     around = Surroundings.read(root)
-    luns, refusals = _sorted_out({path: partial(look_at, path, around, root, held) for path, held in files})
+    luns, refusals = _collect({path: partial(inspect, path, around, root, held) for path, held in files})
     return [replace(lun, ours=True, made=lun.path in made) for lun in luns], refusals
 
 
-def _sorted_out(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
+def _collect(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
     """What looks, by their paths, come to."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
-    for path, found in zip(looks, answers(list(looks.values()), ANSWER_S), strict=True):
+    for path, found in zip(looks, call_all(list(looks.values()), ANSWER_S), strict=True):
         if found is None:
-            luns.append(unanswering(path))
+            luns.append(unresponsive_lun(path))
         elif isinstance(found, OSError):
             refusals.append(Refusal(path, f"it cannot be looked at: {found.strerror}"))
         else:
@@ -78,26 +80,28 @@ def _sorted_out(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple
     return luns, refusals
 
 
-def look_at_wanted(file: Wanted, around: Surroundings, root: Path = ROOT) -> list[Lun | Refusal]:
+def inspect_planned(file: PlannedFile, around: Surroundings, root: Path = ROOT) -> list[Lun | Refusal]:
     """A look at a file that is to be made: at what is there already, if that may be used. Raises OSError."""
-    found = there(file)
-    if found is There.NOTHING:
+    found = existing_at(file)
+    if found is Existing.NOTHING:
         return []
     if isinstance(found, str):
         return [Refusal(file.path, found)]
-    return [replace(one, ours=found is There.OURS) for one in look_at(file.path, around, root) if isinstance(one, Lun)]
+    return [
+        replace(one, ours=found is Existing.OURS) for one in inspect(file.path, around, root) if isinstance(one, Lun)
+    ]
 
 
-def look_at(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) -> list[Lun | Refusal]:
+def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) -> list[Lun | Refusal]:
     """A look at one LUN; `held`: our own hold on it. Raises OSError where it went, or cannot be looked at."""
     try:
-        lun = target(through(held) if held >= 0 else path, around, root)
+        lun = find_target(through(held) if held >= 0 else path, around, root)
     except NotDrivable as error:
         return [Refusal(path, str(error))]
     lun = replace(lun, path=path)
     found = block_lun(lun.device) if lun.device else file_lun(lun)
     evidence = lun.evidence(around, held)
-    refusals = judge(evidence)
+    refusals = reasons_against(evidence)
     unwritten = extents.notice(path) if lun.kind == "file" else None
     noticed = (*((unwritten,) if unwritten else ()), *notices(evidence))
     try:
@@ -108,10 +112,10 @@ def look_at(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
     return [replace(found, refusals=refusals, notices=noticed, identity=identity)]
 
 
-def find_files(globs: Sequence[str], around: Surroundings, root: Path) -> tuple[list[Target], list[Refusal]]:
+def find_files(globs: Sequence[str], around: Surroundings, root: Path) -> tuple[list[LunTarget], list[Refusal]]:
     """The files that match, each once, and what is wrong with patterns."""
-    answers, refusals = answered(globs, lambda pattern: matching(pattern, around, root))
-    files: dict[str, Target] = {}
+    answers, refusals = find_at(globs, lambda pattern: matching(pattern, around, root))
+    files: dict[str, LunTarget] = {}
     for found, refused in answers.values():
         files |= {file.path: file for file in found}
         refusals += refused
@@ -122,7 +126,7 @@ def find_devices(
     paths: Sequence[str], around: Surroundings, root: Path
 ) -> tuple[dict[str, tuple[str, ...]], list[Refusal]]:
     """(by the path of each block device, those of `paths` that lead to it; what is wrong with the others)."""
-    answers, refusals = answered(paths, lambda path: device_at(path, around, root))
+    answers, refusals = find_at(paths, lambda path: device_at(path, around, root))
     named: dict[str, tuple[str, ...]] = {}
     for path, found in answers.items():
         if isinstance(found, Refusal):
@@ -132,11 +136,11 @@ def find_devices(
     return named, refusals
 
 
-def answered(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
+def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
     """What `look` finds at each path, all at once; and a refusal of each that does not answer."""
     found: dict[str, Found] = {}
     refusals: list[Refusal] = []
-    for path, one in zip(paths, answers([partial(look, path) for path in paths], ANSWER_S), strict=True):
+    for path, one in zip(paths, call_all([partial(look, path) for path in paths], ANSWER_S), strict=True):
         if one is None:
             said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
             refusals.append(Refusal(path, said))
@@ -150,13 +154,13 @@ def answered(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[s
 def device_at(path: str, around: Surroundings, root: Path = ROOT) -> BlockDevice | Refusal:
     """The block device that a path leads to, by links, too; else what is there instead."""
     try:
-        found = target(path, around, root)
+        found = find_target(path, around, root)
     except NotDrivable as error:
         return Refusal(path, str(error))
     return found.device or Refusal(path, "it is a file, and no block device: put it under `files`")
 
 
-def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[Target], list[Refusal]]:
+def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[list[LunTarget], list[Refusal]]:
     """The files that match, and a refusal where a plain path is none.
 
     A pattern that matches nothing is no fault here: another host may have what it names.
@@ -169,7 +173,7 @@ def matching(pattern: str, around: Surroundings, root: Path = ROOT) -> tuple[lis
             refusals.append(Refusal(path, "its name is no UTF-8, or has control characters in it: rename it"))
             continue
         try:
-            found = target(path, around, root)
+            found = find_target(path, around, root)
         except NotDrivable as error:
             if plain:
                 refusals.append(Refusal(path, str(error)))
@@ -186,7 +190,7 @@ def block_lun(device: BlockDevice, named: tuple[str, ...] = ()) -> Lun:
     return Lun(device.path, "block", device.size, device.block, device.attributes, (), (), named)
 
 
-def file_lun(file: Target) -> Lun:
+def file_lun(file: LunTarget) -> Lun:
     """As it is listed."""
     attributes: dict[str, Attribute] = {
         "path": file.path,
@@ -202,7 +206,7 @@ def file_lun(file: Target) -> Lun:
     return Lun(file.path, "file", file.size, file.block, present, (), ())
 
 
-def unanswering(path: str) -> Lun:
+def unresponsive_lun(path: str) -> Lun:
     """A LUN that did not answer in time: nothing is known of it but what was listed."""
-    said = silent(ANSWER_S)
+    said = no_answer_text(ANSWER_S)
     return Lun(path, "", 0, 1, {}, (said,), (Notice(NoticeKind.NO_ANSWER, said),), silent=True)

@@ -31,10 +31,10 @@ from ..protocol.payload import Notice, NoticeKind, Refusal
 from ..protocol.states import State
 from .backend_choice import IO_URING, choose, kernel_threads_on
 from .engine._engine import Engine, now_ns
-from .huge_pages import told
-from .link import Link
-from .step import Step
-from .storage_exports import What
+from .huge_pages import describe_buffers
+from .link import ControllerLink
+from .step import StepLoop
+from .storage_exports import LunKey
 from .workloads import Workloads
 
 Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
@@ -44,14 +44,14 @@ class ThreadDied(Exception):
     """A workload thread could not go on, so an edit will never be taken by all."""
 
 
-class Driving:
+class EngineCommands:
     """Remembers what drives: the engine, its instances, the running step, and how long it may go on unheard."""
 
     def __init__(
         self,
         engine: Engine,
         workloads: Workloads,
-        link: Link,
+        link: ControllerLink,
         cores: tuple[int, ...],
         lease_ns: int,
         work: Work,
@@ -63,11 +63,11 @@ class Driving:
         self._link = link
         self._cores = cores
         self._work = work
-        self._step: Step | None = None
+        self._step: StepLoop | None = None
         self._started = False  # the engine was told to go, and has not ended that step
         self._edited: asyncio.Future[tuple[int, int]] | None = None
         self._undecided = auto  # with which backend: the first workloads will tell
-        self._large_told = 0  # bytes of large I/O buffers
+        self._large_notified = 0  # bytes of large I/O buffers
         self.lease_ns = lease_ns
         self._lease_until_ns = 0
         self.renew_lease(now_ns())
@@ -77,11 +77,11 @@ class Driving:
         return [] if self._undecided else self._workloads.against_tags(tags)
 
     @property
-    def written(self) -> set[What]:
+    def written(self) -> set[LunKey]:
         """LUNs that were ever opened to be written."""
         return self._workloads.written
 
-    async def obey(self, command: Command) -> None:
+    async def execute(self, command: Command) -> None:
         """Do it, and answer."""
         if self.died:
             self._refuse(command, "; ".join(self.died) + ": start this host's slave anew")
@@ -96,7 +96,7 @@ class Driving:
             case EditWorkloads():
                 await self._edit(command)
             case ReinspectLuns():
-                refusals, notices = await self._work(self._workloads.look_again)
+                refusals, notices = await self._work(self._workloads.reinspect)
                 for notice in notices:
                     self._link.send(notice)
                 self._done(command, refusals)
@@ -164,19 +164,19 @@ class Driving:
             text = f"backend auto is {choice.backend}: {choice.reason}"
             self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
         if not refusals and command.workloads:
-            self._tell_pages()
+            self._notify_buffer_pages()
         if not refusals and self._workloads.backend == IO_URING:
             luns = [workload.lun for workload in command.workloads]
             if text := await self._work(lambda: kernel_threads_on(luns)):
                 self._link.send(Notice(NoticeKind.KERNEL_THREADS, text))
         self._done(command, refusals)
 
-    def _tell_pages(self) -> None:
+    def _notify_buffer_pages(self) -> None:
         """Once there are large buffers, and again when there are more."""
         large = self._workloads.large_buffers
-        if large > self._large_told:
-            self._large_told = large
-            self._link.send(Notice(NoticeKind.BUFFER_PAGES, told(large)))
+        if large > self._large_notified:
+            self._large_notified = large
+            self._link.send(Notice(NoticeKind.BUFFER_PAGES, describe_buffers(large)))
 
     async def _edit(self, command: EditWorkloads) -> None:
         refusals = self._workloads.check_edit(command)
@@ -195,7 +195,7 @@ class Driving:
             return
         finally:
             self._edited = None
-        self._workloads.edited(command)
+        self._workloads.note_edited(command)
         self._link.send(Ok(command.id, effective_ns))
 
     async def _go(self, command: Go) -> None:
@@ -211,9 +211,9 @@ class Driving:
             self._started = False
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
-        self._workloads.gone()
+        self._workloads.note_started()
         self._link.send(Ready(command.id))
-        self._step = Step(self.engine, self._link, self._cores, command, order)
+        self._step = StepLoop(self.engine, self._link, self._cores, command, order)
         self.poll()
 
     def _against_start(self, command: Go) -> str | None:

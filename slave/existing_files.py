@@ -28,7 +28,7 @@ IN_USE: Final = (
 )
 
 
-class CannotMake(Exception):
+class CannotCreate(Exception):
     """Files that cannot be made; nothing was."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
@@ -37,7 +37,7 @@ class CannotMake(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlannedFile:
     """One file to be there."""
 
     path: str
@@ -45,40 +45,40 @@ class Wanted:
     keep: bool
 
 
-def wanted(asked: FileToCreate) -> list[Wanted]:
+def planned_files(asked: FileToCreate) -> list[PlannedFile]:
     """The single files of one entry of the plan; "{}" in the path is each one's number, from 0.
 
     Raises CannotMake.
     """
     path = os.path.abspath(os.path.expanduser(asked.path))
     if asked.count < 1 or asked.size < 1:
-        raise CannotMake(
+        raise CannotCreate(
             [Refusal(path, f"{asked.count} files of {asked.size} bytes are none: ask for at least 1 of each")]
         )
     if asked.count > MOST_FILES:
-        raise CannotMake([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: ask for fewer")])
+        raise CannotCreate([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: ask for fewer")])
     if asked.count > 1 and "{}" not in path:
-        raise CannotMake(
+        raise CannotCreate(
             [Refusal(path, f"{asked.count} files need {{}} in their path, which becomes each one's number")]
         )
-    return [Wanted(path.replace("{}", str(i)), asked.size, asked.keep) for i in range(asked.count)]
+    return [PlannedFile(path.replace("{}", str(i)), asked.size, asked.keep) for i in range(asked.count)]
 
 
-def all_wanted(asked: Iterable[FileToCreate]) -> list[Wanted]:
+def all_planned_files(asked: Iterable[FileToCreate]) -> list[PlannedFile]:
     """The single files of all entries. Raises CannotMake, with all reasons."""
-    files: list[Wanted] = []
+    files: list[PlannedFile] = []
     refusals: list[Refusal] = []
     for one in asked:
         try:
-            files += wanted(one)
-        except CannotMake as error:
+            files += planned_files(one)
+        except CannotCreate as error:
             refusals += error.refusals
     if refusals:
-        raise CannotMake(refusals)
+        raise CannotCreate(refusals)
     return files
 
 
-class There(Enum):
+class Existing(Enum):
     """What stands where a file is to be made, if it may be used."""
 
     NOTHING = "nothing"
@@ -91,18 +91,18 @@ def made_by_ivypy(path: str) -> bool:
     return mark_of(path).split(b" ")[0] == MADE
 
 
-def there(file: Wanted) -> There | str:
+def existing_at(file: PlannedFile) -> Existing | str:
     """What stands at its path; or in a sentence why the file can neither be made nor used."""
     try:
         status = os.lstat(file.path)
     except FileNotFoundError:
-        return _against_making(file.path) or There.NOTHING
+        return _against_making(file.path) or Existing.NOTHING
     except OSError as error:
         return f"it cannot be looked at: {error.strerror}"
     mark = mark_of(file.path)
     match mark.split(b" ")[0]:
         case b"made" if status.st_size == file.size:
-            return There.OURS if mark == mark_when_whole(status) else There.CHANGED
+            return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
         case b"made":
             present, asked = exact_size(status.st_size), exact_size(file.size)
             return f"ivypy made it before, but with {present} and not {asked}: remove it"
@@ -137,10 +137,10 @@ def against_use(fd: int, path: str, agreed: Identity | None) -> str:
             "ivypy made it, and it was written since, by somebody or by a run that was killed: remove it, or agree to"
             " it with the token that `ivypy devices` prints"
         )
-    return not_the_file_of(fd, path, agreed)
+    return another_file(fd, path, agreed)
 
 
-def not_the_file_of(fd: int, path: str, agreed: Identity) -> str:
+def another_file(fd: int, path: str, agreed: Identity) -> str:
     """Why it is not the very file that was agreed to, or ""."""
     try:
         found = identity_of_file(path, os.fstat(fd).st_size, fd)

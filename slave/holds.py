@@ -13,14 +13,14 @@ import time
 from typing import Final
 
 from . import signatures
-from .storage_exports import What, what_is
+from .storage_exports import LunKey, lun_key
 
 # Two slaves on one machine may look at a device in the same instant, and each look is an exclusive claim.
 CLAIM_TRIES: Final = 4
 CLAIM_PAUSE_S: Final = 0.02
 
 
-def hold(path: str, locked: frozenset[What] = frozenset()) -> int:
+def hold(path: str, locked: frozenset[LunKey] = frozenset()) -> int:
     """An open file of the block device or regular file at `path`, which nobody else can hold until it is closed.
 
     Of a block device it is a claim, of a file a lock; `locked`: files that this process has a lock of already. Raises
@@ -34,7 +34,7 @@ def hold(path: str, locked: frozenset[What] = frozenset()) -> int:
             return claim(through(place))
         if stat.S_ISREG(status.st_mode):
             held = os.open(through(place), os.O_RDONLY | os.O_CLOEXEC)
-            if what_is(status) in locked or lock(held):
+            if lun_key(status) in locked or lock(held):
                 return held
             os.close(held)
             raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
@@ -106,7 +106,7 @@ def is_claimed(path: str) -> bool:
     return False
 
 
-def read_ends(path: str) -> tuple[signatures.Ends | None, str]:
+def read_ends(path: str) -> tuple[signatures.DeviceEnds | None, str]:
     """(the bytes of a device or file that signatures are in, why they could not be read)."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -119,7 +119,7 @@ def read_ends(path: str) -> tuple[signatures.Ends | None, str]:
         length = min(size, signatures.READ)
         inside = [at for at in signatures.FURTHER if at + signatures.BLOCK <= size]
         further = tuple((at, _pread(fd, signatures.BLOCK, at)) for at in inside)
-        return signatures.Ends(_pread(fd, length, 0), _pread(fd, length, size - length), size, further), ""
+        return signatures.DeviceEnds(_pread(fd, length, 0), _pread(fd, length, size - length), size, further), ""
     except OSError as error:
         return None, str(error.strerror)
     finally:

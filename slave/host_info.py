@@ -16,7 +16,7 @@ from .engine import _engine
 from .kernel_files import first_line, number_in
 
 
-def hello() -> Hello:
+def make_hello() -> Hello:
     """The slave's first words."""
     version, bundle = identity()
     machine = os.uname()

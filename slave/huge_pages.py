@@ -12,9 +12,9 @@ HUGE: Final = 2 << 20  # below this, I/O buffers are in ordinary pages
 SMAPS: Final = "/proc/self/smaps_rollup"
 
 
-def told(large: int, place: Place = SMAPS) -> str:
+def describe_buffers(large: int, place: Place = SMAPS) -> str:
     """In which pages so many bytes of I/O buffers lie, a sentence."""
-    sizes = sizes_in(place)
+    sizes = smaps_sizes(place)
     reserved = min(sizes.get("Private_Hugetlb", 0), large)
     transparent = min(sizes.get("AnonHugePages", 0), large - reserved)
     ordinary = large - reserved - transparent
@@ -23,7 +23,7 @@ def told(large: int, place: Place = SMAPS) -> str:
     return f"I/O buffers of {exact_size(HUGE)} and more: {said}"
 
 
-def sizes_in(place: Place) -> dict[str, int]:
+def smaps_sizes(place: Place) -> dict[str, int]:
     """The sizes in a file of smaps, in bytes; none where it cannot be read."""
     try:
         with open(place) as file:

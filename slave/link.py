@@ -41,7 +41,7 @@ class _Line:
     make: Callable[[], bytes] | None = None  # makes `rest` when its turn comes
 
 
-def unfit(fd: int, name: str) -> str | None:
+def why_not_a_pipe(fd: int, name: str) -> str | None:
     """Why a file descriptor cannot be one side of the link; None if it can: asyncio waits for pipes and sockets."""
     mode = os.fstat(fd).st_mode
     if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
@@ -50,19 +50,19 @@ def unfit(fd: int, name: str) -> str | None:
     return f"{name} is {what}, not a pipe: a slave is started by a controller, with `ivypy run` or `ivypy devices`"
 
 
-class Link:
+class ControllerLink:
     """Remembers what is half read and what is not yet written, and the state that this comes to."""
 
     def __init__(self, inward: int, outward: int, now_ns: Callable[[], int]) -> None:
         self.state = State.CONNECTING
-        self.results_held = 0  # results that are not wholly written
+        self.results_waiting = 0  # results that are not wholly written
         self._in, self._out = inward, outward
         self._now_ns = now_ns
         self._reader = LineReader()
         self._lines: deque[_Line] = deque()
         self._held = 0  # bytes in _lines
         self._writing = self._reading = False
-        self._deaf = self._over = False  # nothing is read any more; nor written
+        self._input_closed = self._over = False  # nothing is read any more; nor written
         os.set_blocking(inward, False)
         os.set_blocking(outward, False)
 
@@ -99,7 +99,7 @@ class Link:
         """Listen no more."""
         if self._reading:
             self._loop.remove_reader(self._in)
-        self._reading, self._deaf = False, True
+        self._reading, self._input_closed = False, True
 
     def close(self) -> None:
         """Listen and write no more."""
@@ -111,7 +111,7 @@ class Link:
     def _enqueue(self, entry: _Line) -> None:
         self._lines.append(entry)
         self._held += len(entry.rest)
-        self.results_held += entry.result
+        self.results_waiting += entry.result
         if not self._writing:
             self._write()
 
@@ -128,7 +128,7 @@ class Link:
                 self._held -= written
                 if not first.rest:
                     self._lines.popleft()
-                    self.results_held -= first.result
+                    self.results_waiting -= first.result
         except BlockingIOError:
             pass
         except (BrokenPipeError, ConnectionResetError):
@@ -141,9 +141,9 @@ class Link:
 
     def _write_on(self) -> None:
         """The far end has taken something. Only here is `drained` called: never in the middle of a `say`."""
-        before = self.results_held
+        before = self.results_waiting
         self._write()
-        if self.results_held < before:
+        if self.results_waiting < before:
             self._listener.on_drained()
 
     def _wait_for_room(self, wait: bool) -> None:
@@ -154,7 +154,7 @@ class Link:
         self._writing = wait and not self._over
 
     def _read_on(self) -> None:
-        if not self._reading and not self._deaf:
+        if not self._reading and not self._input_closed:
             self._loop.add_reader(self._in, self._read)
             self._reading = True
 
@@ -172,8 +172,8 @@ class Link:
                 self._closed()
                 return
             for found in self._reader.feed(data):
-                self._listener.on_command(command(found), received_ns)
-                if self._deaf:
+                self._listener.on_command(decode_command(found), received_ns)
+                if self._input_closed:
                     return
         except ProtocolError as error:
             self.close_input()
@@ -189,7 +189,7 @@ class Link:
             self._loop.call_soon(self._listener.on_closed)  # not in the middle of what was being said
 
 
-def command(data: bytes) -> Command:
+def decode_command(data: bytes) -> Command:
     """The command that a line says. Raises ProtocolError where it says anything else."""
     heard = decode_line(data)
     if not isinstance(heard, COMMANDS):

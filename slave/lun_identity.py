@@ -26,8 +26,8 @@ from .block_devices import ROOT, BlockDevice, numbered
 from .block_devices import identity as names_of
 from .holds import through
 from .kernel_files import first_line, path_in
-from .lun_target import Target
-from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, what_is
+from .lun_target import LunTarget
+from .storage_exports import LOOP_GET_STATUS64, LOOP_INFO64, lun_key
 
 Facts = tuple[tuple[str, str], ...]
 
@@ -39,7 +39,7 @@ BIRTH: Final = struct.Struct("=qI")  # seconds, nanoseconds
 BIRTH_AT: Final = 80
 
 
-def identity_of(lun: Target, held: int = -1, root: Path = ROOT) -> Identity:
+def identity_of(lun: LunTarget, held: int = -1, root: Path = ROOT) -> Identity:
     """Which LUN it is; `held`: an open file of it. Without one it is opened for a moment, where that is needed.
 
     May block where the LUN does. Raises OSError where it cannot be opened or read, and has to be, and ESTALE where its
@@ -54,8 +54,8 @@ def identity_of(lun: Target, held: int = -1, root: Path = ROOT) -> Identity:
         os.close(place)
 
 
-def _identity_through(place: int, lun: Target, held: int, root: Path) -> Identity:
-    if what_is(os.fstat(place)) != lun.what:
+def _identity_through(place: int, lun: LunTarget, held: int, root: Path) -> Identity:
+    if lun_key(os.fstat(place)) != lun.what:
         raise OSError(errno.ESTALE, "its path became another's")
     if lun.device is None:
         return identity_of_file(through(place), lun.size, held, root)

@@ -12,8 +12,8 @@ from typing import Final
 from .block_devices import ROOT, BlockDevice, numa_node, numbered
 from .kernel_files import number_in
 from .mounts import mount_of
-from .storage_exports import What, what_is
-from .write_gate import Evidence, Surroundings, of_block, of_file
+from .storage_exports import LunKey, lun_key
+from .write_gate import Evidence, Surroundings, block_evidence, file_evidence
 
 # O_DIRECT's unit for a file whose filesystem is on no single block device. Larger than some need (NFS needs none),
 # but btrfs, which needs this, would quietly take smaller I/Os through its page cache.
@@ -25,7 +25,7 @@ class NotDrivable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LunTarget:
     path: str
     kind: str  # "block" or "file"
     size: int  # bytes
@@ -33,16 +33,16 @@ class Target:
     filesystem: str  # of a file: its type; else ""
     mount: str  # of a file: where that is mounted
     device: BlockDevice | None  # of a block device
-    what: What
+    what: LunKey
     node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
     read_only: bool = False  # of a file: its filesystem is mounted so
 
     def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
         """What speaks against writing to it; see the gate."""
-        return of_block(self.device, around, held) if self.device else of_file(self.path, around, held)
+        return block_evidence(self.device, around, held) if self.device else file_evidence(self.path, around, held)
 
 
-def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
+def find_target(path: str, around: Surroundings, root: Path = ROOT) -> LunTarget:
     """What is at `path`. Raises NotDrivable."""
     try:
         status = os.stat(path)
@@ -53,7 +53,7 @@ def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
         if device is None:
             raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
         node = numa_node(device.disk)
-        return Target(path, "block", device.size, device.block, "", "", device, what_is(status), node)
+        return LunTarget(path, "block", device.size, device.block, "", "", device, lun_key(status), node)
     if stat.S_ISREG(status.st_mode):
         if status.st_size == 0:
             raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
@@ -61,7 +61,7 @@ def target(path: str, around: Surroundings, root: Path = ROOT) -> Target:
         filesystem, point, fixed = (mount.filesystem, mount.point, mount.read_only) if mount else ("", "", False)
         disk = disk_below(status.st_dev, root)
         block, node = file_block(disk), numa_node(disk)
-        return Target(path, "file", status.st_size, block, filesystem, point, None, what_is(status), node, fixed)
+        return LunTarget(path, "file", status.st_size, block, filesystem, point, None, lun_key(status), node, fixed)
     what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
     raise NotDrivable(f"it is {what}")
 

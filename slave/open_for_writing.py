@@ -15,7 +15,7 @@ from typing import Final
 
 from .kernel_files import first_line
 from .mounts import Mount, mount_of, parse_mountinfo
-from .storage_exports import What, block, number_of, what_is
+from .storage_exports import LunKey, block, lun_key, number_of
 
 FIRST_PIDS: Final = 0xEFFFFFFC  # inode of the machine's own pid namespace (PROC_PID_INIT_INO of linux/proc_ns.h)
 NETWORK: Final = frozenset(
@@ -24,21 +24,21 @@ NETWORK: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenFile:
     """A block device or file that a process has open for writing, a block device perhaps by a character device."""
 
     pid: int
     program: str  # what that process calls itself
     place: str  # of the open file: /proc/<pid>/fd/<n>
     path: str  # as that process sees it
-    what: What | None  # None: on a filesystem that may hang, and not asked
+    what: LunKey | None  # None: on a filesystem that may hang, and not asked
     size: int = -1  # bytes, of a file
     filesystem: int = 0  # st_dev of one that may hang
 
-    def ask(self) -> What | None:
+    def ask(self) -> LunKey | None:
         """What it is; may block as long as its filesystem does. None where it was closed."""
         try:
-            return what_is(os.stat(self.place))
+            return lun_key(os.stat(self.place))
         except OSError:
             return None
 
@@ -47,7 +47,7 @@ class Open:
 class Processes:
     """What was seen."""
 
-    writing: list[Open] = field(default_factory=list)
+    writing: list[OpenFile] = field(default_factory=list)
     mounts: dict[int, tuple[Mount, ...]] = field(default_factory=dict)  # by pid: of other mount namespaces
     denied: int = 0  # processes that may not be looked at
     hidden: str = ""  # why there may be others that do not even show
@@ -74,7 +74,7 @@ def filesystem_that_may_hang(path: str, mounts: Sequence[Mount]) -> int:
     return os.makedev(*mount.number) if mount is not None and may_hang(mount) else 0
 
 
-def look(root: Path) -> Processes:
+def scan_processes(root: Path) -> Processes:
     """Look at every process. Reads only /proc; blocks for nobody."""
     seen = Processes(hidden=_hidden(root))
     generic = Generic(root)
@@ -100,7 +100,7 @@ def program(folder: Path) -> str:
 
 def _writing(
     pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: "Generic"
-) -> Iterator[Open]:
+) -> Iterator[OpenFile]:
     """Raises OSError: PermissionError where it may not be looked at."""
     hanging = any(map(may_hang, mounts))
     name = ""
@@ -113,19 +113,19 @@ def _writing(
             if not path.startswith("/"):
                 continue  # a socket, a pipe
             if hanging and (filesystem := filesystem_that_may_hang(path, mounts)):
-                yield Open(pid, program(folder), place, path, None, filesystem=filesystem)
+                yield OpenFile(pid, program(folder), place, path, None, filesystem=filesystem)
                 continue
             status = os.stat(place)
         except PermissionError:
             raise
         except OSError:
             continue  # closed; or its filesystem is gone, so that it is no LUN
-        whats = [what_is(status)] if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode) else []
+        whats = [lun_key(status)] if stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode) else []
         if stat.S_ISCHR(status.st_mode):
             whats = generic.blocks_of(status.st_rdev)
         for what in whats:
             name = name or program(folder)
-            yield Open(pid, name, place, path, what, status.st_size if what[0] == "file" else -1)
+            yield OpenFile(pid, name, place, path, what, status.st_size if what[0] == "file" else -1)
 
 
 def _living(folder: Path) -> tuple[Path, list[str]]:
@@ -142,9 +142,9 @@ class Generic:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._known: dict[int, list[What]] = {}
+        self._known: dict[int, list[LunKey]] = {}
 
-    def blocks_of(self, number: int) -> list[What]:
+    def blocks_of(self, number: int) -> list[LunKey]:
         """Those of the character device with this st_rdev: of /dev/sg3, of /dev/ng0n1; else none."""
         if number not in self._known:
             self._known[number] = [block(found) for folder in self._folders(number) if (found := number_of(folder))]

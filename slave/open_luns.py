@@ -20,16 +20,16 @@ from pathlib import Path
 from ..protocol.agreement import FINGERPRINT, consent_faults
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from .block_devices import ROOT
-from .bounded_calls import ANSWER_S, answers, silent
+from .bounded_calls import ANSWER_S, call_all, no_answer_text
 from .engine._engine import Engine
 from .holds import hold, through
 from .lun_identity import identity_of
-from .lun_target import NotDrivable, Target, target
-from .storage_exports import What, what_is
-from .write_gate import Evidence, Surroundings, in_use, judge
+from .lun_target import LunTarget, NotDrivable, find_target
+from .storage_exports import LunKey, lun_key
+from .write_gate import Evidence, Surroundings, in_use, reasons_against
 
-Key = tuple[What, bool]  # a LUN, and whether it may be written
-Look = tuple[Identity | None, tuple[str, ...]]  # which LUN it is; why it must not be written
+Key = tuple[LunKey, bool]  # a LUN, and whether it may be written
+Finding = tuple[Identity | None, tuple[str, ...]]  # which LUN it is; why it must not be written
 
 
 @dataclass(slots=True)
@@ -44,23 +44,23 @@ class OpenLun:
 class Inspection:
     """What is at the paths of workloads that are to be created, by path."""
 
-    targets: Mapping[str, Target] = field(default_factory=dict)
+    targets: Mapping[str, LunTarget] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)  # why there is nothing that can be driven
-    looks: Mapping[str, Look] = field(default_factory=dict)  # of those that are to be written
+    looks: Mapping[str, Finding] = field(default_factory=dict)  # of those that are to be written
     refusals: tuple[Refusal, ...] = ()  # why they could not be inspected at all
 
 
 class OpenLuns:
     """Remembers which LUNs are open or held, and how many instances use each."""
 
-    def __init__(self, engine: Engine, root: Path = ROOT, locked: Callable[[], frozenset[What]] = frozenset) -> None:
+    def __init__(self, engine: Engine, root: Path = ROOT, locked: Callable[[], frozenset[LunKey]] = frozenset) -> None:
         """`locked`: the files that this process locked."""
         self._engine = engine
         self._root = root
         self._locked = locked
         self._luns: dict[Key, OpenLun] = {}
         self._left: dict[Identity, Identity] = {}  # of LUNs known by their contents alone: as they were left
-        self.written: set[What] = set()  # LUNs that were ever opened to be written
+        self.written: set[LunKey] = set()  # LUNs that were ever opened to be written
 
     def handle(self, key: Key) -> int:
         """The engine's, of one that is open."""
@@ -78,13 +78,13 @@ class OpenLuns:
         """Hold the LUNs that these would write, and inspect all of theirs. Reads from those that would be written."""
         barred = self._hold(workloads)
         if any(error.errno == errno.EMFILE for error in barred.values()):
-            return Inspection(refusals=(too_many_files(len({workload.lun for workload in workloads})),))
+            return Inspection(refusals=(too_many_open_files(len({workload.lun for workload in workloads})),))
         around = Surroundings.read(self._root, openers=any(workload.consent for workload in workloads))
         seen, missing = self._targets(workloads, around)
         written = dict.fromkeys(one.lun for one in workloads if one.consent is not None and one.lun in seen)
-        return Inspection(seen, missing, self._looks([seen[path] for path in written], around, barred))
+        return Inspection(seen, missing, self._inspect_all([seen[path] for path in written], around, barred))
 
-    def open(self, wanted: dict[Key, tuple[Target, WorkloadToCreate]]) -> list[Refusal]:
+    def open(self, wanted: dict[Key, tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
         """Open the LUNs that are not open yet; what cannot be opened is refused."""
         refusals: list[Refusal] = []
         opened = {key: lun for key, (lun, _) in wanted.items() if not self._is_open(key)}
@@ -99,11 +99,11 @@ class OpenLuns:
                     self._luns[key] = OpenLun(self._engine.open_lun(lun.path, False))
             except OSError as error:
                 if error.errno == errno.EMFILE:
-                    return [*refusals, too_many_files(len(wanted))]
+                    return [*refusals, too_many_open_files(len(wanted))]
                 refusals.append(Refusal(lun.path, _why_not_opened(error, lun)))
-        return refusals + self._look_again([wanted[key] for key in opened if key[1] and self._is_open(key)])
+        return refusals + self._check_opened([wanted[key] for key in opened if key[1] and self._is_open(key)])
 
-    def unagreed(self, workload: WorkloadToCreate, lun: Target, found: Identity | None) -> list[str]:
+    def consent_faults(self, workload: WorkloadToCreate, lun: LunTarget, found: Identity | None) -> list[str]:
         """Why this is not the LUN that was agreed to."""
         if workload.consent is None:
             return []
@@ -113,7 +113,7 @@ class OpenLuns:
         said = consent_faults({lun.path: agreed}, {lun.path: found})
         return list(_against_writing(lun, list(said.values())))
 
-    def look_again(self, luns: Sequence[tuple[Target, Identity]]) -> tuple[list[Refusal], list[Notice]]:
+    def reinspect(self, luns: Sequence[tuple[LunTarget, Identity]]) -> tuple[list[Refusal], list[Notice]]:
         """(what came to stand against the LUNs that are open to be written, notices of those that do not tell).
 
         `luns`: those, and what was agreed to. By the same gate, and by identity. That one cannot be read any more is no
@@ -126,7 +126,7 @@ class OpenLuns:
         found: dict[str, tuple[str, ...] | OSError | None] = {}
         for look in (self._used_by_now, self._changed):
             asked = [(lun, agreed) for lun, agreed in luns if found.get(lun.path, ()) == ()]
-            looks = answers([partial(look, lun, agreed, around) for lun, agreed in asked], ANSWER_S)
+            looks = call_all([partial(look, lun, agreed, around) for lun, agreed in asked], ANSWER_S)
             found.update(zip((lun.path for lun, _ in asked), looks, strict=True))
         refusals = [
             Refusal(path, f"it must not be written any more: {reason}")
@@ -136,14 +136,14 @@ class OpenLuns:
         notices = [
             Notice(
                 NoticeKind.NOT_INSPECTED,
-                f"{path} was not looked at before this step: {(look and look.strerror) or silent(ANSWER_S)}",
+                f"{path} was not looked at before this step: {(look and look.strerror) or no_answer_text(ANSWER_S)}",
             )
             for path, look in found.items()
             if not isinstance(look, tuple)
         ]
         return refusals, notices
 
-    def _used_by_now(self, lun: Target, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
+    def _used_by_now(self, lun: LunTarget, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
         """Who uses a block device that is open. Raises OSError."""
         if lun.device is None:
             return ()  # a file is looked at at once
@@ -151,9 +151,9 @@ class OpenLuns:
             device = self._as_it_is(lun, around).device
         except NotDrivable as error:
             return (str(error),)
-        return judge(in_use(device, around)) if device is not None else ()
+        return reasons_against(in_use(device, around)) if device is not None else ()
 
-    def _changed(self, lun: Target, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
+    def _changed(self, lun: LunTarget, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
         """What stands against a LUN that is open, and whether it is another by now. Raises OSError."""
         held = self._luns[lun.what, True].held
         try:
@@ -162,11 +162,11 @@ class OpenLuns:
             return (str(error),)
         found = identity_of(now, held, self._root)
         said = consent_faults({lun.path: _lasting(agreed)}, {lun.path: _lasting(found)})
-        return (*said.values(), *judge(replace(now.evidence(around, held), unreadable="")))
+        return (*said.values(), *reasons_against(replace(now.evidence(around, held), unreadable="")))
 
-    def _as_it_is(self, lun: Target, around: Surroundings) -> Target:
+    def _as_it_is(self, lun: LunTarget, around: Surroundings) -> LunTarget:
         """What a LUN that is open is by now, through our hold on it. Raises NotDrivable."""
-        return replace(target(through(self._luns[lun.what, True].held), around, self._root), path=lun.path)
+        return replace(find_target(through(self._luns[lun.what, True].held), around, self._root), path=lun.path)
 
     def close_unused(self) -> None:
         for key, lun in list(self._luns.items()):
@@ -183,31 +183,33 @@ class OpenLuns:
         if lun.identity is None or FINGERPRINT not in dict(lun.identity.facts):
             return
         with contextlib.suppress(NotDrivable, OSError):  # then it is not known any more
-            there = target(through(lun.held), Surroundings.read(self._root), self._root)
+            there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
             self._left[lun.identity] = identity_of(there, lun.held, self._root)
 
     def _targets(
         self, workloads: Sequence[WorkloadToCreate], around: Surroundings
-    ) -> tuple[dict[str, Target], dict[str, str]]:
+    ) -> tuple[dict[str, LunTarget], dict[str, str]]:
         """(what is at the path of each LUN, why nothing that can be driven is)."""
-        seen: dict[str, Target] = {}
+        seen: dict[str, LunTarget] = {}
         missing: dict[str, str] = {}
         for path in dict.fromkeys(workload.lun for workload in workloads):
             try:
-                seen[path] = target(path, around, self._root)
+                seen[path] = find_target(path, around, self._root)
             except NotDrivable as error:
                 missing[path] = str(error)
         return seen, missing
 
-    def _looks(self, luns: Sequence[Target], around: Surroundings, barred: Mapping[str, OSError]) -> dict[str, Look]:
+    def _inspect_all(
+        self, luns: Sequence[LunTarget], around: Surroundings, barred: Mapping[str, OSError]
+    ) -> dict[str, Finding]:
         """A look at each LUN that is to be written, all at once."""
-        found = answers([partial(self._look, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
+        found = call_all([partial(self._inspect_one, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
         return {
-            lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (silent(ANSWER_S),)))
+            lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (no_answer_text(ANSWER_S),)))
             for lun, look in zip(luns, found, strict=True)
         }
 
-    def _look(self, lun: Target, around: Surroundings, barred: OSError | None) -> Look:
+    def _inspect_one(self, lun: LunTarget, around: Surroundings, barred: OSError | None) -> Finding:
         """Which LUN it is, through our hold on it, if it tells; and why it must not be written."""
         ours = self._luns.get((lun.what, True))
         if ours is None:
@@ -226,25 +228,25 @@ class OpenLuns:
         locked = self._locked()
         for path in dict.fromkeys(workload.lun for workload in workloads if workload.consent is not None):
             try:
-                if (what_is(os.stat(path)), True) in self._luns:
+                if (lun_key(os.stat(path)), True) in self._luns:
                     continue
                 held = hold(path, locked)
             except OSError as error:
                 barred[path] = error
                 continue
             lun = OpenLun(held=held)
-            if self._luns.setdefault((what_is(os.fstat(held)), True), lun) is not lun:
+            if self._luns.setdefault((lun_key(os.fstat(held)), True), lun) is not lun:
                 os.close(held)
         return barred
 
-    def _gate(self, lun: Target, around: Surroundings, barred: OSError | None = None) -> tuple[str, ...]:
+    def _gate(self, lun: LunTarget, around: Surroundings, barred: OSError | None = None) -> tuple[str, ...]:
         """Why a LUN must not be written, whatever the controller says. `barred`: why it could not be held."""
         ours = self._luns.get((lun.what, True))
         try:
             if ours is not None:
-                refusals = judge(lun.evidence(around, ours.held))
+                refusals = reasons_against(lun.evidence(around, ours.held))
             elif barred is not None:
-                refusals = judge(_of_barred(lun.evidence(around), barred))
+                refusals = reasons_against(_of_barred(lun.evidence(around), barred))
             else:
                 refusals = ("its path became another's while it was looked at: see who changes it, and try again",)
         except OSError as error:
@@ -254,7 +256,7 @@ class OpenLuns:
     def _is_open(self, key: Key) -> bool:
         return key in self._luns and self._luns[key].handle >= 0
 
-    def _look_again(self, opened: Sequence[tuple[Target, WorkloadToCreate]]) -> list[Refusal]:
+    def _check_opened(self, opened: Sequence[tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
         """What came to stand against writing these LUNs since they were judged; they may have grown, too.
 
         Nothing keeps others from a file, nor a claim those from a device who open it without one, as loop devices do.
@@ -263,30 +265,30 @@ class OpenLuns:
             return []
         around = Surroundings.read(self._root)
         luns = [lun for lun, _ in opened]
-        found = answers([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
+        found = call_all([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
         return [
             Refusal(lun.path, reason)
             for lun, look in zip(luns, found, strict=True)
-            for reason in (look if isinstance(look, tuple) else _against_writing(lun, (silent(ANSWER_S),)))
+            for reason in (look if isinstance(look, tuple) else _against_writing(lun, (no_answer_text(ANSWER_S),)))
         ]
 
-    def _since(self, lun: Target, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
+    def _since(self, lun: LunTarget, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
         """What stands against writing a LUN that is open; its size is the engine's by now."""
         if against := self._against_use(lun, around):
             return against
         held = self._luns[lun.what, True].held
         found: Identity | None = None
         with contextlib.suppress(NotDrivable, OSError):
-            found = identity_of(target(through(held), around, self._root), held, self._root)
-        return tuple(self.unagreed(workload, lun, found))
+            found = identity_of(find_target(through(held), around, self._root), held, self._root)
+        return tuple(self.consent_faults(workload, lun, found))
 
-    def _against_use(self, lun: Target, around: Surroundings) -> tuple[str, ...]:
+    def _against_use(self, lun: LunTarget, around: Surroundings) -> tuple[str, ...]:
         if lun.device is None:
             return self._gate(lun, around)
-        return _against_writing(lun, judge(in_use(lun.device, around)))
+        return _against_writing(lun, reasons_against(in_use(lun.device, around)))
 
 
-def key_of(workload: WorkloadToCreate, lun: Target) -> Key:
+def key_of(workload: WorkloadToCreate, lun: LunTarget) -> Key:
     return lun.what, workload.consent is not None
 
 
@@ -295,14 +297,14 @@ def _lasting(identity: Identity) -> Identity:
     return replace(identity, facts=tuple(fact for fact in identity.facts if fact[0] != FINGERPRINT))
 
 
-def too_many_files(luns: int) -> Refusal:
+def too_many_open_files(luns: int) -> Refusal:
     """A LUN takes a descriptor, one that is written another one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     said = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
     return Refusal(f"{luns:,} LUNs", said)
 
 
-def _against_writing(lun: Target, refusals: Sequence[str]) -> tuple[str, ...]:
+def _against_writing(lun: LunTarget, refusals: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{lun.path} must not be written: {refusal}" for refusal in refusals)
 
 
@@ -313,7 +315,7 @@ def _of_barred(seen: Evidence, error: OSError) -> Evidence:
     return replace(seen, unreadable=str(error.strerror))
 
 
-def _why_not_opened(error: OSError, lun: Target) -> str:
+def _why_not_opened(error: OSError, lun: LunTarget) -> str:
     """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
     match error.errno:
         case errno.EINVAL if lun.kind == "file":

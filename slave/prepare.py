@@ -11,7 +11,7 @@ from typing import Final
 from ..protocol.counters import MOST_THREADS
 from ..protocol.messages import Prepare
 from .backend_choice import AUTO, LIBAIO, why_not
-from .cpu_placement import Placement, against, node_of_cores, place
+from .cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
 from .engine._engine import Engine, backends
 from .kernel_files import cpu_list, first_line
 
@@ -24,7 +24,7 @@ class EngineSetup:
 
     backend: str
     auto: bool  # the backend is only the one until there are LUNs to try others on
-    placement: Placement
+    placement: CpuPlacement
     spin: bool
     polled: bool
     sqpoll: bool
@@ -32,7 +32,7 @@ class EngineSetup:
     @classmethod
     def of(cls, command: Prepare, cores: Sequence[int]) -> "EngineSetup":
         siblings = cpu_list(first_line(SIBLINGS_OF_CORE_0)) or (0,)
-        placement = place(command.threads, command.cpus, cores, siblings)
+        placement = place_threads(command.threads, command.cpus, cores, siblings)
         auto = command.backend == AUTO
         backend = LIBAIO if auto else command.backend
         return cls(backend, auto, placement, command.spin, command.polled, command.sqpoll)
@@ -63,7 +63,7 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
         return reason
     if not 0 <= command.threads <= MOST_THREADS:
         return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
-    if reason := against(command.cpus, cores):
+    if reason := unusable_cores(command.cpus, cores):
         return reason
     if command.lease_ns <= 0:
         return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .block_devices import BlockDevice
 from .kernel_files import number_in, path_in
-from .storage_exports import Use, What, backing_of, block, number_of
+from .storage_exports import LunKey, Use, backing_of, block, number_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Overlap:
     """A block device, or a file, that has blocks in common with a LUN; the LUN itself first of all."""
 
     subject: str  # of a sentence: "it", "/dev/sdb1 on it"
-    what: What
+    what: LunKey
     folder: Path | None = None  # in sysfs, of a block device
     path: str = ""  # of what a loop device is over: nobody has a claim on that for it
     partly: bool = False  # and it is over a part of that
@@ -75,7 +75,7 @@ def _node(folder: Path) -> str:
     return "/dev/" + folder.name.replace("!", "/")
 
 
-def held_below(overlap: Overlap, within: set[What]) -> Iterator[Use]:
+def held_below(overlap: Overlap, within: set[LunKey]) -> Iterator[Use]:
     """What is on the device that a loop device is over, and built upon it."""
     if not overlap.path or overlap.folder is None:
         return

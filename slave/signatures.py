@@ -165,7 +165,7 @@ FURTHER: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class DeviceEnds:
     """The first and the last bytes of a device of `size` bytes; the two overlap where it is small."""
 
     head: bytes
@@ -188,7 +188,7 @@ class Ends:
         return b""
 
 
-def found(ends: Ends) -> tuple[str, ...]:
+def found(ends: DeviceEnds) -> tuple[str, ...]:
     """The names of what these bytes say the device holds, each once."""
     names = [s.name for s in SIGNATURES if all(ends.read(at, len(magic)) == magic for at, magic in s.pieces)]
     names += _mdraid_at_the_end(ends)
@@ -200,7 +200,7 @@ def found(ends: Ends) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _mdraid_at_the_end(ends: Ends) -> Iterator[str]:
+def _mdraid_at_the_end(ends: DeviceEnds) -> Iterator[str]:
     """Version 0.90 is in the last whole 64 KiB, in either byte order; version 1.0 8 KiB to 12 KiB before the end."""
     at = (ends.size & ~0xFFFF) - 0x10000
     if at >= 0 and ends.read(at, 4) in (b"\xfc\x4e\x2b\xa9", b"\xa9\x2b\x4e\xfc"):
@@ -210,7 +210,7 @@ def _mdraid_at_the_end(ends: Ends) -> Iterator[str]:
         yield "mdraid 1.0"
 
 
-def _drbd_at_the_end(ends: Ends) -> Iterator[str]:
+def _drbd_at_the_end(ends: DeviceEnds) -> Iterator[str]:
     """In the last whole 4 KiB, at 60 of it: of 8.3, of 8.4 while it is in use, and of 9."""
     at = (ends.size & ~0xFFF) - 0x1000 + 60
     if at >= 60 and ends.read(at, 4) in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6c", b"\x83\x74\x02\x6d"):

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..protocol.counters import Count
 from ..protocol.parameters import MAX, Iosequencer, Parameters
-from .thread_assignment import shares
+from .thread_assignment import even_shares
 
 FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
 
@@ -22,7 +22,7 @@ HIGHEST: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class InstancePart:
     number: int  # the engine's
     thread: int
     ceiling: int  # tags
@@ -33,19 +33,19 @@ def threads_wanted(parameters: Parameters) -> int:
     return 1 if parameters.iosequencer is Iosequencer.SEQUENTIAL else parameters.spread
 
 
-def split(parameters: Parameters, parts: int) -> list[Parameters]:
+def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
     """What each part is told. One that has no tag, since there are fewer than parts, is paused."""
     if parts == 1:
         return [parameters]
     made = []
-    for tags in shares(parameters.maxtags, parts):
+    for tags in even_shares(parameters.maxtags, parts):
         iops = parameters.iops if parameters.iops == MAX else float(parameters.iops) * tags / parameters.maxtags
         made.append(replace(parameters, maxtags=max(tags, 1), iops=iops if tags else 0.0))
     return made
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class EngineOrder:
     """A step's instances, and the engine's order behind it: their first parts, then all further ones."""
 
     instances: int
@@ -54,7 +54,7 @@ class Order:
     number_of: Mapping[int, int]  # a further part's number -> its instance's
 
     @classmethod
-    def of(cls, numbers: Sequence[int], parts: Mapping[int, Sequence[Part]]) -> "Order":
+    def of(cls, numbers: Sequence[int], parts: Mapping[int, Sequence[InstancePart]]) -> "EngineOrder":
         further = [(part.number, place) for place, number in enumerate(numbers) for part in parts[number][1:]]
         return cls(
             instances=len(numbers),

@@ -13,17 +13,19 @@ from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReas
 from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
-from .link import Link
-from .spread import Order
+from .link import ControllerLink
+from .spread import EngineOrder
 
 MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000
 
 
-class Step:
+class StepLoop:
     """Remembers when the next result is expected; `over` once `stopped` was said."""
 
-    def __init__(self, engine: Engine, link: Link, cores: tuple[int, ...], go: Go, order: Order) -> None:
+    def __init__(
+        self, engine: Engine, link: ControllerLink, cores: tuple[int, ...], go: Go, order: EngineOrder
+    ) -> None:
         self.over = False
         self._engine, self._link, self._order = engine, link, order
         self._cpu = CpuMeter(cores)
@@ -48,13 +50,13 @@ class Step:
 
     def poll(self, force: bool = False) -> None:
         """Deliver what is finished, and `stopped` behind the last. `force`: without the threads that are late."""
-        while self._link.results_held < MOST_HELD and (found := self._engine.collect(force)) is not None:
+        while self._link.results_waiting < MOST_HELD and (found := self._engine.collect(force)) is not None:
             force = False
             self._deliver(found)
-        if self._link.results_held < MOST_HELD and (ended := self._engine.ended()) is not None:
+        if self._link.results_waiting < MOST_HELD and (ended := self._engine.ended()) is not None:
             self.over = True
             self.close()
-            self._link.send(stopped(ended))
+            self._link.send(stopped_message(ended))
 
     def close(self) -> None:
         """Expect nothing more."""
@@ -62,7 +64,7 @@ class Step:
         self._watch.cancel()
 
     def _deliver(self, found: Collected) -> None:
-        self._link.send(result(found, self._order, self._cpu.busy()))
+        self._link.send(result_message(found, self._order, self._cpu.busy()))
         for placed in [k for k in self._placed if k <= found.subinterval]:
             del self._placed[placed]
         self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
@@ -85,7 +87,7 @@ class Step:
             self._watch_anew()
 
 
-def result(found: Collected, order: Order, cpu: tuple[float, ...]) -> Result:
+def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...]) -> Result:
     """What the engine collected, as it travels."""
     return Result(
         subinterval=found.subinterval,
@@ -104,7 +106,7 @@ def result(found: Collected, order: Order, cpu: tuple[float, ...]) -> Result:
     )
 
 
-def stopped(ended: Ended) -> Stopped:
+def stopped_message(ended: Ended) -> Stopped:
     """How the engine says that a step ended, as it travels."""
     return Stopped(
         StopReason(ended.reason),

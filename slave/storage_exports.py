@@ -16,7 +16,9 @@ from typing import Final
 
 from .kernel_files import first_line, path_in
 
-What = tuple[str, int, int]  # a LUN, by whatever path: its kind; a device's number, or where a file and which one it is
+LunKey = tuple[
+    str, int, int
+]  # a LUN, by whatever path: its kind; a device's number, or where a file and which one it is
 
 LOOP_GET_STATUS64: Final = 0x4C05
 LOOP_INFO64: Final = 232  # bytes; the first three u64: the backing file's st_dev, st_ino, and of a device its st_rdev
@@ -37,28 +39,28 @@ class Use:
 
     said: str  # "is mounted at /data"
     remedy: str  # "umount /data"
-    user: What | None = None  # the block device that is served from it
+    user: LunKey | None = None  # the block device that is served from it
     pid: int = 0  # the process that has it open
     size: int = -1  # bytes, of an open file
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedPath:
     """A path that something is served from."""
 
     path: str
     use: Use
-    what: Callable[[], What | None]  # which device or file that is; may block as long as its filesystem does
+    what: Callable[[], LunKey | None]  # which device or file that is; may block as long as its filesystem does
 
 
-def what_is(status: os.stat_result) -> What:
+def lun_key(status: os.stat_result) -> LunKey:
     """Which block device or file it is; for as long as it is held open, no other is the same."""
     if stat.S_ISBLK(status.st_mode):
         return block(status.st_rdev)
     return "file", status.st_dev, status.st_ino
 
 
-def block(number: int) -> What:
+def block(number: int) -> LunKey:
     """The block device of this st_rdev."""
     return "block", number, 0
 
@@ -69,15 +71,15 @@ def number_of(folder: Path) -> int:
     return os.makedev(int(major), int(minor)) if minor else 0
 
 
-def at(root: Path, path: str) -> What | None:
+def lun_key_at(root: Path, path: str) -> LunKey | None:
     """What is at a path below `root`; None where nothing is, or it cannot be looked at."""
     try:
-        return what_is(os.stat(root / path.lstrip("/")))
+        return lun_key(os.stat(root / path.lstrip("/")))
     except (OSError, ValueError):
         return None
 
 
-def served(root: Path) -> Iterator[Served]:
+def served_paths(root: Path) -> Iterator[ServedPath]:
     """Whatever this machine serves from block devices and files."""
     yield from _loops(root)
     yield from _zrams(root)
@@ -85,21 +87,21 @@ def served(root: Path) -> Iterator[Served]:
     yield from _guests(root)
 
 
-def backing_of(loop: Path, root: Path) -> What | None:
+def backing_of(loop: Path, root: Path) -> LunKey | None:
     """What the loop device of this sysfs folder is over, by the kernel's own record; None where it is none."""
     path = path_in(loop / "loop/backing_file")
-    return (_recorded(root / "dev" / loop.name) or at(root, path)) if path else None
+    return (_recorded(root / "dev" / loop.name) or lun_key_at(root, path)) if path else None
 
 
-def _loops(root: Path) -> Iterator[Served]:
+def _loops(root: Path) -> Iterator[ServedPath]:
     for entry in sorted((root / "sys/block").glob("loop*")):
         if path := path_in(entry / "loop/backing_file"):
             device = f"/dev/{entry.name}"
             use = Use(f"is what {device} is made of", f"losetup -d {device}", block(number_of(entry)))
-            yield Served(path, use, lambda entry=entry: backing_of(entry, root))  # type: ignore[misc]
+            yield ServedPath(path, use, lambda entry=entry: backing_of(entry, root))  # type: ignore[misc]
 
 
-def _recorded(loop: Path) -> What | None:
+def _recorded(loop: Path) -> LunKey | None:
     info = bytearray(LOOP_INFO64)
     try:
         fd = os.open(loop, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -114,7 +116,7 @@ def _recorded(loop: Path) -> What | None:
     return recorded(info)
 
 
-def recorded(info: bytes | bytearray) -> What:
+def recorded(info: bytes | bytearray) -> LunKey:
     """What a loop device is over, by the kernel's LOOP_INFO64 of it.
 
     Before Linux 4.16 lo_rdevice is st_dev of a file on a filesystem without a device; such have the major number 0.
@@ -123,15 +125,15 @@ def recorded(info: bytes | bytearray) -> What:
     return block(number) if os.major(number) else ("file", device, inode)
 
 
-def _zrams(root: Path) -> Iterator[Served]:
+def _zrams(root: Path) -> Iterator[ServedPath]:
     for entry in sorted((root / "sys/block").glob("zram*")):
         if (path := path_in(entry / "backing_dev")) not in UNSET:
             device = f"/dev/{entry.name}"
             use = Use(f"is where {device} writes back to", f"zramctl --reset {device}", block(number_of(entry)))
-            yield Served(path, use, lambda path=path: at(root, path))  # type: ignore[misc]
+            yield ServedPath(path, use, lambda path=path: lun_key_at(root, path))  # type: ignore[misc]
 
 
-def _exports(root: Path) -> Iterator[Served]:
+def _exports(root: Path) -> Iterator[ServedPath]:
     for pattern, exporter in EXPORTS:
         for entry in sorted(root.glob(pattern)):
             yield from _export(root, path_in(entry), exporter, entry.parent)
@@ -140,18 +142,18 @@ def _exports(root: Path) -> Iterator[Served]:
             yield from _export(root, found[1], "LIO backstore", entry.parent)
 
 
-def _guests(root: Path) -> Iterator[Served]:
+def _guests(root: Path) -> Iterator[ServedPath]:
     """Xen's backends of guests' disks: the device is told by its number, in hexadecimal."""
     for entry in sorted(root.glob("sys/bus/xen-backend/devices/vbd-*/physical_device")):
         major, _, minor = first_line(entry).partition(":")
         if minor and (number := os.makedev(int(major, 16), int(minor, 16))):
             use = Use(f"is a disk of a Xen guest, {entry.parent.name}", "detach it from that guest (xl block-detach)")
-            yield Served(f"/{entry.relative_to(root)}", use, lambda number=number: block(number))  # type: ignore[misc]
+            yield ServedPath(f"/{entry.relative_to(root)}", use, lambda number=number: block(number))  # type: ignore[misc]
 
 
-def _export(root: Path, text: str, exporter: str, folder: Path) -> Iterator[Served]:
+def _export(root: Path, text: str, exporter: str, folder: Path) -> Iterator[ServedPath]:
     path = text.partition("\n")[0].strip()
     if path not in UNSET:
         name = "/".join(folder.parts[-3::2] if exporter == NVMET else folder.parts[-2:])
         use = Use(f"is exported as {exporter} {name}", "take it out of there")
-        yield Served(path, use, lambda: at(root, path))
+        yield ServedPath(path, use, lambda: lun_key_at(root, path))

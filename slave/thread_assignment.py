@@ -11,19 +11,19 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ThreadLoad:
     """What a thread drives already, and where it runs."""
 
     tags: int = 0
     instances: int = 0  # or parts of them
     node: int | None = None  # NUMA node of its core; None: not known, or it is not pinned
 
-    def plus(self, tags: int) -> "Load":
-        return Load(self.tags + tags, self.instances + 1, self.node)
+    def plus(self, tags: int) -> "ThreadLoad":
+        return ThreadLoad(self.tags + tags, self.instances + 1, self.node)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class InstanceToAssign:
     """An instance that is to be dealt."""
 
     tags: int
@@ -31,7 +31,7 @@ class Wanted:
     spread: int = 1  # over so many threads, at most one for each tag
 
 
-def deal(loads: Sequence[Load], wanted: Sequence[Wanted]) -> list[tuple[int, ...]]:
+def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssign]) -> list[tuple[int, ...]]:
     """The threads of each new instance, in the order of `wanted`. The largest are dealt first."""
     now = list(loads)
     chosen: list[tuple[int, ...]] = [()] * len(wanted)
@@ -41,11 +41,11 @@ def deal(loads: Sequence[Load], wanted: Sequence[Wanted]) -> list[tuple[int, ...
         keys = [(not near[t], load.tags, load.instances, t) for t, load in enumerate(now)]
         count = max(1, min(one.spread, one.tags, len(now)))
         chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
-        for thread, tags in zip(chosen[i], shares(one.tags, count), strict=True):
+        for thread, tags in zip(chosen[i], even_shares(one.tags, count), strict=True):
             now[thread] = now[thread].plus(tags)
     return chosen
 
 
-def shares(total: int, parts: int) -> list[int]:
+def even_shares(total: int, parts: int) -> list[int]:
     """A whole number in even parts, larger ones first."""
     return [total // parts + (k < total % parts) for k in range(parts)]

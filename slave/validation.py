@@ -10,10 +10,10 @@ from dataclasses import fields
 from ..protocol.geometry import extent, geometry_faults, within
 from ..protocol.parameters import LIVE, PARAMETERS, Parameters, faults
 from ..protocol.payload import WorkloadToCreate
-from .lun_target import Target
+from .lun_target import LunTarget
 
 
-def of_workload(workload: WorkloadToCreate, lun: Target) -> list[str]:
+def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
     """What speaks against creating this instance on that LUN."""
     parameters = workload.parameters
     found = faults(parameters)
@@ -35,7 +35,7 @@ def of_workload(workload: WorkloadToCreate, lun: Target) -> list[str]:
     return found
 
 
-def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: Target, remedy: str) -> list[str]:
+def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: LunTarget, remedy: str) -> list[str]:
     """Whether what it would write was agreed to, all of it."""
     if workload.consent is None:
         return [f"it would write, and nobody agreed to that: {remedy}"]
@@ -46,7 +46,7 @@ def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: Target,
     return [f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed}: choose a range within"]
 
 
-def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: Target) -> list[str]:
+def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
     """What speaks against changing an instance's parameters while it exists."""
     changed = [f.name for f in fields(Parameters) if getattr(before, f.name) != getattr(after, f.name)]
     fixed = [name for name in changed if name not in LIVE]
@@ -62,11 +62,11 @@ def of_edit(before: Parameters, after: Parameters, workload: WorkloadToCreate, l
     return found or _of_geometry(after, lun)
 
 
-def _of_geometry(parameters: Parameters, lun: Target) -> list[str]:
+def _of_geometry(parameters: Parameters, lun: LunTarget) -> list[str]:
     return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
-def of_order(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:
+def order_fault(order: Sequence[int], classes: Sequence[int], existing: Sequence[int]) -> str | None:
     """Why a `go` cannot name these instances and merge classes; None if it can."""
     if len(order) != len(classes):
         return f"{len(order)} instances have {len(classes)} merge classes: name one class for each"

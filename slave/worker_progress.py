@@ -1,7 +1,7 @@
 """How much the worker thread has done: what tells the controller work that goes on from work that hangs."""
 
 
-class Progress:
+class WorkCounter:
     """Remembers how many single steps were done: a look, or a piece of a file written."""
 
     def __init__(self) -> None:
@@ -11,4 +11,4 @@ class Progress:
         self.done += 1
 
 
-WORK = Progress()  # one worker thread, so one a process
+WORK = WorkCounter()  # one worker thread, so one a process

@@ -20,11 +20,11 @@ from .block_devices import ROOT
 from .engine._engine import Engine
 from .host_info import aio_left
 from .huge_pages import HUGE
-from .lun_target import Target
+from .lun_target import LunTarget
 from .open_luns import Key, OpenLuns, key_of
-from .spread import FIRST_FURTHER, Order, Part, split, threads_wanted
-from .storage_exports import What
-from .thread_assignment import Load, Wanted, deal, shares
+from .spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
+from .storage_exports import LunKey
+from .thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
@@ -33,10 +33,10 @@ PAGE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class WorkloadInstance:
     workload: WorkloadToCreate
-    target: Target
-    parts: tuple[Part, ...]  # at least one
+    target: LunTarget
+    parts: tuple[InstancePart, ...]  # at least one
     parameters: Parameters  # in force
 
     @property
@@ -53,7 +53,7 @@ class Workloads:
         backend: str,
         nodes: Sequence[int | None],
         root: Path = ROOT,
-        locked: Callable[[], frozenset[What]] = frozenset,
+        locked: Callable[[], frozenset[LunKey]] = frozenset,
     ) -> None:
         """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked."""
         self._engine = engine
@@ -62,7 +62,7 @@ class Workloads:
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
-        self._instances: dict[int, Instance] = {}
+        self._instances: dict[int, WorkloadInstance] = {}
         self._luns = OpenLuns(engine, root, locked)
 
     def use(self, backend: str) -> None:
@@ -75,10 +75,10 @@ class Workloads:
         targets, refusals = self._check(workloads)
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
         wanted = [
-            Wanted(workload.ceiling, node, threads_wanted(workload.parameters))
+            InstanceToAssign(workload.ceiling, node, threads_wanted(workload.parameters))
             for workload, node in zip(workloads, nodes, strict=True)
         ]
-        threads = deal(self._loads(), wanted)
+        threads = assign_threads(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
         if not refusals:
             refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip(workloads, targets, strict=True)})
@@ -91,7 +91,7 @@ class Workloads:
     @property
     def large_buffers(self) -> int:
         """Bytes of I/O buffers that are in areas as large as a huge page."""
-        areas = [buffers_of(one.workload, part) for one in self._instances.values() for part in one.parts]
+        areas = [buffer_bytes(one.workload, part) for one in self._instances.values() for part in one.parts]
         return sum(area for area in areas if area >= HUGE)
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
@@ -108,18 +108,18 @@ class Workloads:
         return refusals
 
     @property
-    def written(self) -> set[What]:
+    def written(self) -> set[LunKey]:
         """LUNs that were ever opened to be written."""
         return self._luns.written
 
-    def look_again(self) -> tuple[list[Refusal], list[Notice]]:
+    def reinspect(self) -> tuple[list[Refusal], list[Notice]]:
         """(what came to stand against the LUNs that are open to be written, notices of those that do not answer)."""
         written = {
             one.lun: (one.target, one.workload.consent.identity)
             for one in self._instances.values()
             if one.workload.consent is not None
         }
-        return self._luns.look_again(list(written.values()))
+        return self._luns.reinspect(list(written.values()))
 
     def check_edit(self, command: EditWorkloads) -> list[Refusal]:
         """Why these settings cannot be taken; empty if they can."""
@@ -133,11 +133,11 @@ class Workloads:
         for setting in command.settings:
             if (instance := self._instances.get(setting.number)) is not None:
                 workload, lun = instance.workload, instance.target
-                reasons = validation.of_edit(instance.parameters, setting.parameters, workload, lun)
+                reasons = validation.edit_faults(instance.parameters, setting.parameters, workload, lun)
                 refusals += [Refusal(instance.workload.instance, reason) for reason in reasons]
         return refusals
 
-    def edited(self, command: EditWorkloads) -> None:
+    def note_edited(self, command: EditWorkloads) -> None:
         """Remember settings that every thread has taken."""
         for setting in command.settings:
             old = self._instances[setting.number]
@@ -146,28 +146,28 @@ class Workloads:
     def settings_of(self, command: EditWorkloads) -> "list[tuple[int, Fields]]":
         """What the engine is to be told for it."""
         return [
-            (part.number, fields_of(parameters))
+            (part.number, engine_fields(parameters))
             for setting in command.settings
             for parts in [self._instances[setting.number].parts]
-            for part, parameters in zip(parts, split(setting.parameters, len(parts)), strict=True)
+            for part, parameters in zip(parts, split_parameters(setting.parameters, len(parts)), strict=True)
         ]
 
-    def order_of(self, go: Go) -> Order:
+    def order_of(self, go: Go) -> EngineOrder:
         """The engine's order behind that of a `go` that was checked."""
         parts = {number: instance.parts for number, instance in self._instances.items()}
-        return Order.of(array("I", go.order.data), parts)
+        return EngineOrder.of(array("I", go.order.data), parts)
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""
         if (go.order.type, go.classes.type) != (ArrayType.U32, ArrayType.U32):
             return "its order and classes are not arrays of u32"
-        return validation.of_order(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
+        return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
-    def gone(self) -> None:
+    def note_started(self) -> None:
         """Remember what the kernel holds for each thread since a `go`: room for all its instances, and one more."""
         self._contexts = [max(room, 1 + load.tags) for room, load in zip(self._contexts, self._loads(), strict=True)]
 
-    def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[Target], list[Refusal]]:
+    def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
         inspection = self._luns.inspect(workloads)
         if inspection.refusals:
@@ -187,8 +187,8 @@ class Workloads:
             targets.append(lun)
             found, against = inspection.looks[workload.lun] if workload.consent is not None else (None, ())
             # What does not tell which LUN it is is refused already.
-            another = self._luns.unagreed(workload, lun, found) if found is not None or not against else []
-            reasons = [*(another or validation.of_workload(workload, lun)), *against]
+            another = self._luns.consent_faults(workload, lun, found) if found is not None or not against else []
+            reasons = [*(another or validation.workload_faults(workload, lun)), *against]
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
 
@@ -196,7 +196,7 @@ class Workloads:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
         rooms = [1 + load.tags for load in self._loads()]
         for workload, chosen in zip(workloads, threads, strict=True):
-            for thread, tags in zip(chosen, shares(workload.ceiling, len(chosen)), strict=True):
+            for thread, tags in zip(chosen, even_shares(workload.ceiling, len(chosen)), strict=True):
                 rooms[thread] += tags
         needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
         return self._against_tags(f"{len(workloads)} workload instances", needed)
@@ -218,11 +218,11 @@ class Workloads:
         ]
 
     def _place(
-        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[Target], threads: Sequence[tuple[int, ...]]
+        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[LunTarget], threads: Sequence[tuple[int, ...]]
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
         for place, (workload, lun, chosen) in enumerate(zip(workloads, targets, threads, strict=True)):
-            instance = Instance(workload, lun, (), workload.parameters)
+            instance = WorkloadInstance(workload, lun, (), workload.parameters)
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
             try:
@@ -235,25 +235,25 @@ class Workloads:
 
     def _create_parts(self, workload: WorkloadToCreate, key: Key, threads: Sequence[int]) -> None:
         """Raises OSError; the parts that were created are remembered."""
-        told = split(workload.parameters, len(threads))
-        ceilings = shares(workload.ceiling, len(threads))
+        told = split_parameters(workload.parameters, len(threads))
+        ceilings = even_shares(workload.ceiling, len(threads))
         for k, (thread, ceiling, parameters) in enumerate(zip(threads, ceilings, told, strict=True)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
-            part = Part(number, thread, ceiling)
+            part = InstancePart(number, thread, ceiling)
             self._engine.create(
                 part.number,
                 self._luns.handle(key),
                 thread,
                 ceiling,
                 workload.blocksize_ceiling,
-                fields_of(parameters),
+                engine_fields(parameters),
                 workload.consent.extents if workload.consent else (),
             )
             old = self._instances[workload.number]
             self._instances[workload.number] = replace(old, parts=(*old.parts, part))
 
-    def _loads(self) -> list[Load]:
-        loads = [Load(node=node) for node in self._nodes]
+    def _loads(self) -> list[ThreadLoad]:
+        loads = [ThreadLoad(node=node) for node in self._nodes]
         for instance in self._instances.values():
             for part in instance.parts:
                 loads[part.thread] = loads[part.thread].plus(part.ceiling)
@@ -276,7 +276,7 @@ class Workloads:
         return instance.workload.instance if instance else f"workload instance number {number}"
 
 
-def fields_of(parameters: Parameters) -> "Fields":
+def engine_fields(parameters: Parameters) -> "Fields":
     """The parameters as the engine takes them."""
     return {
         "iosequencer": str(parameters.iosequencer),
@@ -289,7 +289,7 @@ def fields_of(parameters: Parameters) -> "Fields":
     }
 
 
-def buffers_of(workload: WorkloadToCreate, part: Part) -> int:
+def buffer_bytes(workload: WorkloadToCreate, part: InstancePart) -> int:
     """The size of a part's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
     stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
     return stride * part.ceiling * (2 if workload.consent is not None else 1)

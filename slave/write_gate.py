@@ -21,9 +21,9 @@ from .block_devices import ROOT, BlockDevice
 from .holds import is_claimed, is_written, read_ends, through
 from .kernel_files import first_line, number_in
 from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
-from .open_for_writing import Open, Processes, filesystem_that_may_hang, look, program
+from .open_for_writing import OpenFile, Processes, filesystem_that_may_hang, program, scan_processes
 from .shared_blocks import held_below, overlaps_of
-from .storage_exports import Served, Use, What, at, block, served, what_is
+from .storage_exports import LunKey, ServedPath, Use, block, lun_key, lun_key_at, served_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +32,12 @@ class Surroundings:
 
     root: Path
     mounts: tuple[Mount, ...]  # of this mount namespace
-    uses: Mapping[What, tuple[Use, ...]]  # of each block device and file that is in use
-    unasked: Mapping[int, tuple[Served, ...]] = field(default_factory=dict)  # on filesystems that may hang, by these
-    ours: frozenset[What] = frozenset()  # what this process has open for writing
-    twins: Mapping[int, tuple[What, ...]] = field(default_factory=dict)  # of files in use, by inode; see `uses_of`
+    uses: Mapping[LunKey, tuple[Use, ...]]  # of each block device and file that is in use
+    unasked: Mapping[int, tuple[ServedPath, ...]] = field(
+        default_factory=dict
+    )  # on filesystems that may hang, by these
+    ours: frozenset[LunKey] = frozenset()  # what this process has open for writing
+    twins: Mapping[int, tuple[LunKey, ...]] = field(default_factory=dict)  # of files in use, by inode; see `uses_of`
     plain: frozenset[int] = frozenset()  # filesystems, by st_dev, whose files are no other filesystem's
     unseen: str = ""  # why processes may have something open for writing that is not among the uses
 
@@ -43,27 +45,27 @@ class Surroundings:
     def read(cls, root: Path = ROOT, openers: bool = True) -> Self:
         """Look at this machine. `openers`: and at what its processes have open; not needed where nothing is written."""
         mounts = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
-        seen = look(root) if openers else Processes()
-        uses: defaultdict[What, list[Use]] = defaultdict(list)
-        unasked: defaultdict[int, list[Served]] = defaultdict(list)
+        seen = scan_processes(root) if openers else Processes()
+        uses: defaultdict[LunKey, list[Use]] = defaultdict(list)
+        unasked: defaultdict[int, list[ServedPath]] = defaultdict(list)
         for what, use in _mounted(root, mounts, seen.mounts):
             uses[what].append(use)
         for entry in parse_swaps((root / "proc/swaps").read_bytes()):
-            if (found := at(root, entry)) is not None:
+            if (found := lun_key_at(root, entry)) is not None:
                 uses[found].append(Use("is in use as swap", f"swapoff {entry}"))
-        for one in served(root):
+        for one in served_paths(root):
             if filesystem := filesystem_that_may_hang(one.path, mounts):
                 unasked[filesystem].append(one)
             elif (found := one.what()) is not None:
                 uses[found].append(one.use)
-        ours: set[What] = set()
+        ours: set[LunKey] = set()
         for opened in seen.writing:
             if opened.pid == os.getpid():
                 ours.update(() if opened.what is None else (opened.what,))
             elif opened.what is not None:
                 uses[opened.what].append(_of_open(opened))
             else:
-                unasked[opened.filesystem].append(Served(opened.path, _of_open(opened), opened.ask))
+                unasked[opened.filesystem].append(ServedPath(opened.path, _of_open(opened), opened.ask))
         return cls(
             root,
             mounts,
@@ -74,7 +76,7 @@ class Surroundings:
             seen.unseen,
         )
 
-    def uses_of(self, what: What, size: int = -1) -> tuple[Use, ...]:
+    def uses_of(self, what: LunKey, size: int = -1) -> tuple[Use, ...]:
         """Everything that uses a block device, or a file of `size` bytes; may block as long as its filesystem does.
 
         An overlay's file is one of a filesystem below it, with the same inode number, and nothing tells which one.
@@ -106,7 +108,7 @@ class Evidence:
     unseen: str = ""  # why someone may have it open for writing all the same
 
 
-def judge(seen: Evidence) -> tuple[str, ...]:
+def reasons_against(seen: Evidence) -> tuple[str, ...]:
     """Why it must not be written, a sentence with its remedy each; empty if nothing stands against it."""
     path = seen.path
     found = [f"{subject} {use.said}: {use.remedy}" for subject, use in seen.uses]
@@ -138,13 +140,13 @@ def judge(seen: Evidence) -> tuple[str, ...]:
 
 def notices(seen: Evidence) -> tuple[Notice, ...]:
     """What could not be looked at, for whoever is about to agree to writing."""
-    if not seen.unseen or judge(seen):
+    if not seen.unseen or reasons_against(seen):
         return ()
     text = f"whether a program has it open for writing is not known: {seen.unseen}"
     return (Notice(NoticeKind.WRITERS_UNKNOWN, text),)
 
 
-def of_block(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
+def block_evidence(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
     """Look at a block device. Opens it read-only for a moment; may block where the device does.
 
     `held`: our own hold on it, if there is one; it is looked at through that, and its claim speaks against nothing.
@@ -180,11 +182,11 @@ def in_use(device: BlockDevice, around: Surroundings) -> Evidence:
     )
 
 
-def of_file(path: str, around: Surroundings, held: int = -1) -> Evidence:
+def file_evidence(path: str, around: Surroundings, held: int = -1) -> Evidence:
     """Look at a regular file, through links, or at that which is `held`. Raises OSError where it is not there."""
     real = os.path.realpath(through(held) if held >= 0 else path)
     status = os.fstat(held) if held >= 0 else os.stat(real)
-    what = what_is(status)
+    what = lun_key(status)
     mount = mount_of(real, around.mounts)
     ends, unreadable = read_ends(through(held) if held >= 0 else real)
     written = None if what in around.ours else is_written(through(held) if held >= 0 else real)
@@ -205,10 +207,12 @@ def _readable(sentence: str) -> str:
     return os.fsencode(sentence).decode("utf-8", "backslashreplace")
 
 
-def _mounted(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]) -> Iterator[tuple[What, Use]]:
+def _mounted(
+    root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[Mount]]
+) -> Iterator[tuple[LunKey, Use]]:
     """The block devices that are mounted, here and in other mount namespaces: those of the process `others` names."""
     sources = {mount.source for mount in mounts if mount.source.startswith("/dev/")}
-    devices = {source: at(root, source) for source in sources}
+    devices = {source: lun_key_at(root, source) for source in sources}
     known = {mount.number for mount in mounts}
     for mount in mounts:
         use = Use(f"is mounted at {mount.point}", f"umount {mount.point}")
@@ -226,16 +230,16 @@ def _mounted(root: Path, mounts: Sequence[Mount], others: Mapping[int, Sequence[
                 )
 
 
-def _of_open(one: Open) -> Use:
+def _of_open(one: OpenFile) -> Use:
     who = f"process {one.pid} ({one.program})"
     return Use(f"is open for writing by {who}", "end that program", pid=one.pid, size=one.size)
 
 
-def _twins(uses: Iterable[What], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[What, ...]], frozenset[int]]:
+def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, tuple[LunKey, ...]], frozenset[int]]:
     """(files by inode number, filesystems that are not made of others); both empty where there is no overlay."""
     if not any(mount.filesystem == "overlay" for mount in mounts):
         return {}, frozenset()
-    files: defaultdict[int, list[What]] = defaultdict(list)
+    files: defaultdict[int, list[LunKey]] = defaultdict(list)
     for what in uses:
         if what[0] == "file":
             files[what[2]].append(what)
@@ -247,7 +251,7 @@ def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:
     """What a claim, and the first and last bytes, say of that which a loop device is over. Opens it, read-only."""
     for overlap in overlaps_of(device, root):
         path = overlap.path
-        if not path or at(root, path) != overlap.what:
+        if not path or lun_key_at(root, path) != overlap.what:
             continue  # it has no name
         if overlap.folder is not None and is_claimed(path):
             yield overlap.subject, Use("is opened exclusively by another program", f"find it with fuser -v {path}")

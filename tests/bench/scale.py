@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from ivypy.slave.huge_pages import sizes_in
+from ivypy.slave.huge_pages import smaps_sizes
 from tests.support.real_runs import Finished, start, written
 
 FEW = 10
@@ -62,7 +62,7 @@ def measured(luns: int, seconds: float, base: Path) -> Figures:
         for line in process.stdout:
             if " run " in line and not resident:
                 (slave,) = psutil.Process(process.pid).children(recursive=True)
-                resident = sizes_in(f"/proc/{slave.pid}/smaps_rollup")["Rss"]
+                resident = smaps_sizes(f"/proc/{slave.pid}/smaps_rollup")["Rss"]
         done = Finished(process.wait(), "", process.stderr.read() if process.stderr else "", folder / "runs")
         assert done.code in (0, 8), done.err  # a busy machine may be late, and then says so
         threads, interlock = done.rows("step0000.one/threads.csv"), done.rows("step0000.one/interlock.csv")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.slave.discovery import listed, looked_at
+from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import FaultFs
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
 from tests.support.real_runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
@@ -165,13 +165,13 @@ def test_listing_opens_nothing_and_looking_opens_what_was_chosen(shm: Path) -> N
     (shm / "file").write_bytes(b"x" * 4096)
     with loop_device(shm) as chosen, loop_device(shm) as other:
         with watched(chosen, other, str(shm / "file")) as touched:
-            luns, _ = listed(True, [f"{shm}/file"], [chosen])
+            luns, _ = list_luns(True, [f"{shm}/file"], [chosen])
         assert {chosen, other, f"{shm}/file"} <= {lun.path for lun in luns} and touched == []
         assert all(lun.identity is None and lun.refusals == () for lun in luns)
         claim = os.open(other, os.O_RDONLY | os.O_EXCL)  # whoever claims it gets EBUSY, and would say so
         try:
             with watched(chosen, other, str(shm / "file")) as touched:
-                (looked,), _ = looked_at([chosen])
+                (looked,), _ = inspect_luns([chosen])
         finally:
             os.close(claim)
         assert looked.identity is not None and looked.refusals == ()

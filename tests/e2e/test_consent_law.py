@@ -17,9 +17,9 @@ from ivypy.master.errors import RefusedError
 from ivypy.master.run.consent import Target, check_same
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, FileToCreate, Identity, Lun, Refusal, WorkloadToCreate
-from ivypy.slave.created_files import Files
-from ivypy.slave.discovery import created, listed, looked_at
-from ivypy.slave.existing_files import CannotMake, all_wanted
+from ivypy.slave.created_files import CreatedFiles
+from ivypy.slave.discovery import inspect_created, inspect_luns, list_luns
+from ivypy.slave.existing_files import CannotCreate, all_planned_files
 from ivypy.slave.workloads import Workloads
 from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
@@ -156,8 +156,8 @@ acts: st.SearchStrategy[Act] = st.one_of(
 
 
 def looked(folder: Path) -> list[Lun]:
-    found, _ = listed(False, [f"{folder}/[{NAMES}]"])
-    return looked_at([lun.path for lun in found])[0]
+    found, _ = list_luns(False, [f"{folder}/[{NAMES}]"])
+    return inspect_luns([lun.path for lun in found])[0]
 
 
 def asked(luns: Sequence[Lun]) -> list[WorkloadToCreate]:
@@ -209,15 +209,15 @@ def test_what_was_created_is_added_and_nothing_else(standing: list[str], between
         for one in standing:
             folder.new(one)
         before = {one: folder.at(one).read_bytes() for one in standing}
-        files = Files()
-        wanted = all_wanted([FileToCreate(f"{name}/{one}", SIZE, 1, keep) for one in NAMES])
+        files = CreatedFiles()
+        wanted = all_planned_files([FileToCreate(f"{name}/{one}", SIZE, 1, keep) for one in NAMES])
         try:
-            files.make(wanted, lambda text: None)
-        except CannotMake:
+            files.create(wanted, lambda text: None)
+        except CannotCreate:
             assert before and {one: folder.at(one).read_bytes() for one in before} == before
             assert {path.name for path in folder.path.iterdir()} == before.keys(), "nothing else is left"
             return
-        luns, _ = created([(file.path, files.held(file.path)) for file in wanted])
+        luns, _ = inspect_created([(file.path, files.held(file.path)) for file in wanted])
         made = {lun.path: folder.there(Path(lun.path).name) for lun in luns}
         for act in between:
             act(folder)

@@ -9,7 +9,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.select.attributes import ATTRIBUTES
 from ivypy.master.plan.select.conditions import condition
 from ivypy.master.plan.select.selection import Select
-from ivypy.slave.discovery import listed
+from ivypy.slave.discovery import list_luns
 from tests.support.plan import completed
 
 DISK: dict[str, Any] = {
@@ -134,7 +134,7 @@ def test_attributes_of_the_plans_own() -> None:
 
 def test_what_hosts_find_can_be_selected(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(bytes(4096))
-    found, _ = listed(True, [str(tmp_path / "f")])
+    found, _ = list_luns(True, [str(tmp_path / "f")])
     named = {name for lun in found for name in lun.attributes}
     assert "filesystem" in named
     assert named <= {name for name, about in ATTRIBUTES.items() if about.selectable}

@@ -18,7 +18,7 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
-from ivypy.slave.bounded_calls import silent as silence
+from ivypy.slave.bounded_calls import no_answer_text as silence
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, known, lun_of, steady
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ivypy.slave.bounded_calls import AT_ONCE, answers
+from ivypy.slave.bounded_calls import AT_ONCE, call_all
 
 PATIENCE_S = 1.0
 
@@ -19,7 +19,7 @@ def test_thousands_of_looks_may_together_take_longer_than_one_may() -> None:
         return 7
 
     began = time.monotonic()
-    assert answers([look] * looks, PATIENCE_S) == [7] * looks
+    assert call_all([look] * looks, PATIENCE_S) == [7] * looks
     assert time.monotonic() - began > PATIENCE_S, "or this shows nothing"
 
 
@@ -34,7 +34,7 @@ def test_what_hangs_is_found_out_and_keeps_nothing_else_from_being_answered(hung
 
     began = time.monotonic()
     try:
-        found = answers([lambda i=i: look(i) for i in range(100)], 0.3)  # type: ignore[misc]
+        found = call_all([lambda i=i: look(i) for i in range(100)], 0.3)  # type: ignore[misc]
     finally:
         released.set()
     assert found == [None if i in hung else i for i in range(100)]
@@ -48,8 +48,8 @@ def test_errors_of_a_look_are_its_answer_and_bugs_are_raised() -> None:
     def bug() -> int:
         raise KeyError("a")
 
-    (error, value) = answers([fails, lambda: 1], PATIENCE_S)
+    (error, value) = call_all([fails, lambda: 1], PATIENCE_S)
     assert isinstance(error, FileNotFoundError) and value == 1
-    assert answers([], PATIENCE_S) == []
+    assert call_all([], PATIENCE_S) == []
     with pytest.raises(KeyError):
-        answers([bug], PATIENCE_S)
+        call_all([bug], PATIENCE_S)

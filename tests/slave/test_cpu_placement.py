@@ -6,36 +6,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.cpu_placement import Placement, against, node_of_cores, place, ranges
+from ivypy.slave.cpu_placement import CpuPlacement, node_of_cores, place_threads, ranges, unusable_cores
 from ivypy.slave.kernel_files import cpu_list
-from ivypy.slave.thread_assignment import Load, Wanted, deal, shares
+from ivypy.slave.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
 
 
 @pytest.mark.parametrize(
     ("threads", "chosen", "cores", "siblings", "placement"),
     [
-        (0, (), [0], (0,), Placement((0,), ())),
-        (0, (), [0, 1], (0, 1), Placement((0, 1), ())),
-        (0, (), [0, 1, 2], (0,), Placement((0, 1, 2), ())),
-        (0, (), [0, 1, 2, 3], (0,), Placement((1, 2, 3), (0,))),
-        (0, (), [0, 1, 2, 3], (0, 2), Placement((1, 3), (0, 2))),
-        (0, (), [0, 1, 2, 3, 4, 5, 6, 7], (0, 4), Placement((1, 2, 3, 5, 6, 7), (0, 4))),
-        (0, (), [4, 5, 6, 7], (0, 2), Placement((4, 5, 6, 7), ())),
-        (0, (), [0, 1, 2, 3], (0, 1, 2, 3), Placement((0, 1, 2, 3), ())),
-        (3, (), [0, 1], (0,), Placement((-1, -1, -1), ())),
+        (0, (), [0], (0,), CpuPlacement((0,), ())),
+        (0, (), [0, 1], (0, 1), CpuPlacement((0, 1), ())),
+        (0, (), [0, 1, 2], (0,), CpuPlacement((0, 1, 2), ())),
+        (0, (), [0, 1, 2, 3], (0,), CpuPlacement((1, 2, 3), (0,))),
+        (0, (), [0, 1, 2, 3], (0, 2), CpuPlacement((1, 3), (0, 2))),
+        (0, (), [0, 1, 2, 3, 4, 5, 6, 7], (0, 4), CpuPlacement((1, 2, 3, 5, 6, 7), (0, 4))),
+        (0, (), [4, 5, 6, 7], (0, 2), CpuPlacement((4, 5, 6, 7), ())),
+        (0, (), [0, 1, 2, 3], (0, 1, 2, 3), CpuPlacement((0, 1, 2, 3), ())),
+        (3, (), [0, 1], (0,), CpuPlacement((-1, -1, -1), ())),
         # chosen cores: a thread on each, or so many, spread over them; the slave has the others
-        (0, (0,), [0, 1], (0,), Placement((0,), (1,))),
-        (0, (0, 1), [0, 1], (0,), Placement((0, 1), ())),
-        (0, (3, 1), [0, 1, 2, 3], (0,), Placement((3, 1), (0, 2))),
-        (2, (0, 1, 2, 3), [0, 1, 2, 3, 4], (0,), Placement((0, 2), (4,))),
-        (4, (1, 2), [0, 1, 2], (0,), Placement((1, 1, 2, 2), (0,))),
-        (3, (1,), [0, 1], (0,), Placement((1, 1, 1), (0,))),
+        (0, (0,), [0, 1], (0,), CpuPlacement((0,), (1,))),
+        (0, (0, 1), [0, 1], (0,), CpuPlacement((0, 1), ())),
+        (0, (3, 1), [0, 1, 2, 3], (0,), CpuPlacement((3, 1), (0, 2))),
+        (2, (0, 1, 2, 3), [0, 1, 2, 3, 4], (0,), CpuPlacement((0, 2), (4,))),
+        (4, (1, 2), [0, 1, 2], (0,), CpuPlacement((1, 1, 2, 2), (0,))),
+        (3, (1,), [0, 1], (0,), CpuPlacement((1, 1, 1), (0,))),
     ],
 )
 def test_threads_are_placed(
-    threads: int, chosen: tuple[int, ...], cores: list[int], siblings: tuple[int, ...], placement: Placement
+    threads: int, chosen: tuple[int, ...], cores: list[int], siblings: tuple[int, ...], placement: CpuPlacement
 ) -> None:
-    assert place(threads, chosen, cores, siblings) == placement
+    assert place_threads(threads, chosen, cores, siblings) == placement
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_threads_are_placed(
     ],
 )
 def test_cores_that_are_not_there(chosen: tuple[int, ...], cores: tuple[int, ...], says: str | None) -> None:
-    said = against(chosen, cores)
+    said = unusable_cores(chosen, cores)
     assert said is says if says is None else said is not None and said.startswith(says)
 
 
@@ -64,41 +64,67 @@ A, B = 0, 1  # nodes
     ("loads", "wanted", "threads"),
     [
         # without nodes: even shares of tags, then of instances
-        ([Load()], [Wanted(4), Wanted(4)], [(0,), (0,)]),
-        ([Load(), Load()], [Wanted(1)] * 4, [(0,), (1,), (0,), (1,)]),
-        ([Load(), Load()], [Wanted(1), Wanted(32), Wanted(1), Wanted(1)], [(1,), (0,), (1,), (1,)]),
-        ([Load(64, 1), Load()], [Wanted(8), Wanted(8)], [(1,), (1,)]),
-        ([Load(4, 4), Load(4, 1)], [Wanted(1)], [(1,)]),
-        ([Load(), Load(), Load()], [], []),
+        ([ThreadLoad()], [InstanceToAssign(4), InstanceToAssign(4)], [(0,), (0,)]),
+        ([ThreadLoad(), ThreadLoad()], [InstanceToAssign(1)] * 4, [(0,), (1,), (0,), (1,)]),
+        (
+            [ThreadLoad(), ThreadLoad()],
+            [InstanceToAssign(1), InstanceToAssign(32), InstanceToAssign(1), InstanceToAssign(1)],
+            [(1,), (0,), (1,), (1,)],
+        ),
+        ([ThreadLoad(64, 1), ThreadLoad()], [InstanceToAssign(8), InstanceToAssign(8)], [(1,), (1,)]),
+        ([ThreadLoad(4, 4), ThreadLoad(4, 1)], [InstanceToAssign(1)], [(1,)]),
+        ([ThreadLoad(), ThreadLoad(), ThreadLoad()], [], []),
         # one node, or unknown ones: the same
-        ([Load(node=A), Load(node=A)], [Wanted(1, A)] * 3, [(0,), (1,), (0,)]),
-        ([Load(node=A), Load(node=B)], [Wanted(1), Wanted(1)], [(0,), (1,)]),
-        ([Load(), Load()], [Wanted(1, B), Wanted(1, A)], [(0,), (1,)]),
-        ([Load(node=A), Load(node=A)], [Wanted(1, B), Wanted(1, B)], [(0,), (1,)]),
+        ([ThreadLoad(node=A), ThreadLoad(node=A)], [InstanceToAssign(1, A)] * 3, [(0,), (1,), (0,)]),
+        ([ThreadLoad(node=A), ThreadLoad(node=B)], [InstanceToAssign(1), InstanceToAssign(1)], [(0,), (1,)]),
+        ([ThreadLoad(), ThreadLoad()], [InstanceToAssign(1, B), InstanceToAssign(1, A)], [(0,), (1,)]),
+        ([ThreadLoad(node=A), ThreadLoad(node=A)], [InstanceToAssign(1, B), InstanceToAssign(1, B)], [(0,), (1,)]),
         # two nodes: near threads only, evenly among them
-        ([Load(node=A), Load(node=B)], [Wanted(1, B), Wanted(1, A), Wanted(1, B)], [(1,), (0,), (1,)]),
-        ([Load(node=A), Load(node=B), Load(node=B)], [Wanted(8, B)] * 3, [(1,), (2,), (1,)]),
-        ([Load(node=A), Load(99, 9, B)], [Wanted(1, B)], [(1,)]),
-        ([Load(node=A), Load(node=B), Load()], [Wanted(1, B), Wanted(1)], [(1,), (0,)]),
+        (
+            [ThreadLoad(node=A), ThreadLoad(node=B)],
+            [InstanceToAssign(1, B), InstanceToAssign(1, A), InstanceToAssign(1, B)],
+            [(1,), (0,), (1,)],
+        ),
+        (
+            [ThreadLoad(node=A), ThreadLoad(node=B), ThreadLoad(node=B)],
+            [InstanceToAssign(8, B)] * 3,
+            [(1,), (2,), (1,)],
+        ),
+        ([ThreadLoad(node=A), ThreadLoad(99, 9, B)], [InstanceToAssign(1, B)], [(1,)]),
+        (
+            [ThreadLoad(node=A), ThreadLoad(node=B), ThreadLoad()],
+            [InstanceToAssign(1, B), InstanceToAssign(1)],
+            [(1,), (0,)],
+        ),
         # spread: over so many threads, near ones first, never more than there are threads or tags
-        ([Load(), Load()], [Wanted(8, spread=2)], [(0, 1)]),
-        ([Load(), Load()], [Wanted(8, spread=9)], [(0, 1)]),
-        ([Load(), Load(), Load()], [Wanted(2, spread=3)], [(0, 1)]),
-        ([Load(), Load(3, 1), Load(1, 1)], [Wanted(8, spread=2), Wanted(1)], [(0, 2), (1,)]),
-        ([Load(node=A), Load(9, 1, B), Load(node=A), Load(node=B)], [Wanted(8, B, spread=3)], [(3, 1, 0)]),
+        ([ThreadLoad(), ThreadLoad()], [InstanceToAssign(8, spread=2)], [(0, 1)]),
+        ([ThreadLoad(), ThreadLoad()], [InstanceToAssign(8, spread=9)], [(0, 1)]),
+        ([ThreadLoad(), ThreadLoad(), ThreadLoad()], [InstanceToAssign(2, spread=3)], [(0, 1)]),
+        (
+            [ThreadLoad(), ThreadLoad(3, 1), ThreadLoad(1, 1)],
+            [InstanceToAssign(8, spread=2), InstanceToAssign(1)],
+            [(0, 2), (1,)],
+        ),
+        (
+            [ThreadLoad(node=A), ThreadLoad(9, 1, B), ThreadLoad(node=A), ThreadLoad(node=B)],
+            [InstanceToAssign(8, B, spread=3)],
+            [(3, 1, 0)],
+        ),
     ],
 )
-def test_instances_are_dealt(loads: list[Load], wanted: list[Wanted], threads: list[tuple[int, ...]]) -> None:
-    assert deal(loads, wanted) == threads
+def test_instances_are_dealt(
+    loads: list[ThreadLoad], wanted: list[InstanceToAssign], threads: list[tuple[int, ...]]
+) -> None:
+    assert assign_threads(loads, wanted) == threads
 
 
 @given(st.integers(1, 8), st.lists(st.tuples(st.integers(1, 8192), st.integers(1, 8)), max_size=60))
 def test_no_thread_has_more_than_its_share_and_one_instance(threads: int, wanted: list[tuple[int, int]]) -> None:
-    dealt = deal([Load()] * threads, [Wanted(tags, None, spread) for tags, spread in wanted])
+    dealt = assign_threads([ThreadLoad()] * threads, [InstanceToAssign(tags, None, spread) for tags, spread in wanted])
     sums = [0] * threads
     for (tags, spread), where in zip(wanted, dealt, strict=True):
         assert len(where) == len(set(where)) == min(spread, tags, threads)
-        for thread, share in zip(where, shares(tags, len(where)), strict=True):
+        for thread, share in zip(where, even_shares(tags, len(where)), strict=True):
             sums[thread] += share
     assert sum(sums) == sum(tags for tags, _ in wanted)
     assert max(sums) - min(sums) <= max((tags for tags, _ in wanted), default=0)
@@ -106,7 +132,7 @@ def test_no_thread_has_more_than_its_share_and_one_instance(threads: int, wanted
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_shares_are_even_and_whole(total: int, parts: int) -> None:
-    found = shares(total, parts)
+    found = even_shares(total, parts)
     assert sum(found) == total and max(found) - min(found) <= 1 and found == sorted(found, reverse=True)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, existing_files, extents
-from ivypy.slave.created_files import PIECE, Cancelled, Files, pieces
-from ivypy.slave.existing_files import CannotMake, Wanted, made_by_ivypy, wanted
+from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
+from ivypy.slave.existing_files import CannotCreate, PlannedFile, made_by_ivypy, planned_files
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 
 MIB = 1 << 20
@@ -22,7 +22,7 @@ def quiet(notice: Notice) -> None:
     """Whom nobody listens to."""
 
 
-def ended(made: Files) -> None:
+def ended(made: CreatedFiles) -> None:
     """What the end of its process does."""
     made.remove()
     for fd in made._locks.values():
@@ -42,7 +42,7 @@ def marked(shm: Path) -> Path:
 
 
 def test_the_content_has_its_size_and_no_block_twice() -> None:
-    data = b"".join(pieces(8 * PIECE + 12345))
+    data = b"".join(random_pieces(8 * PIECE + 12345))
     assert len(data) == 8 * PIECE + 12345
     blocks = [data[i : i + 512] for i in range(0, len(data), 512)]
     assert len(set(blocks)) == len(blocks)
@@ -50,14 +50,14 @@ def test_the_content_has_its_size_and_no_block_twice() -> None:
 
 
 def test_two_files_have_nothing_in_common() -> None:
-    one, two = (b"".join(pieces(PIECE)) for _ in range(2))
+    one, two = (b"".join(random_pieces(PIECE)) for _ in range(2))
     assert {one[i : i + 512] for i in range(0, PIECE, 512)}.isdisjoint(two[i : i + 512] for i in range(0, PIECE, 512))
 
 
 def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
     noticed: list[Notice] = []
-    made = Files()
-    made.make([Wanted(f"{marked}/a", 3 * MIB + 5, False), Wanted(f"{marked}/b", 100, True)], noticed.append)
+    made = CreatedFiles()
+    made.create([PlannedFile(f"{marked}/a", 3 * MIB + 5, False), PlannedFile(f"{marked}/b", 100, True)], noticed.append)
     assert (marked / "a").stat().st_size == 3 * MIB + 5
     assert (marked / "a").stat().st_mode & 0o777 == 0o600
     assert made_by_ivypy(f"{marked}/a")
@@ -68,13 +68,13 @@ def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
 
 
 def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
-    first = Files()
-    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    first = CreatedFiles()
+    first.create([PlannedFile(f"{marked}/a", MIB, True)], quiet)
     ended(first)
     before = (marked / "a").read_bytes()
     noticed: list[Notice] = []
-    again = Files()
-    again.make([Wanted(f"{marked}/a", MIB, False)], noticed.append)
+    again = CreatedFiles()
+    again.create([PlannedFile(f"{marked}/a", MIB, False)], noticed.append)
     assert (marked / "a").read_bytes() == before
     text = f"{marked}/a is used as it is: ivypy made it before, with exactly 1 MiB"
     assert noticed == [Notice(NoticeKind.FILE_REUSED, text)]
@@ -84,13 +84,13 @@ def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marked: Path) -> None:
-    def want(files: Files) -> None:
-        files.make([Wanted(f"{marked}/b", MIB, False), Wanted(f"{marked}/a", MIB, False)], quiet)
+    def want(files: CreatedFiles) -> None:
+        files.create([PlannedFile(f"{marked}/b", MIB, False), PlannedFile(f"{marked}/a", MIB, False)], quiet)
 
-    first, second, third = Files(), Files(), Files()
-    first.make([Wanted(f"{marked}/a", MIB, keep)], quiet)
+    first, second, third = CreatedFiles(), CreatedFiles(), CreatedFiles()
+    first.create([PlannedFile(f"{marked}/a", MIB, keep)], quiet)
     for other in (second, third):
-        with pytest.raises(CannotMake) as raised:
+        with pytest.raises(CannotCreate) as raised:
             want(other)
         assert raised.value.refusals == (Refusal(f"{marked}/a", existing_files.IN_USE),)
         assert not (marked / "b").exists(), "nothing else was made either"
@@ -99,16 +99,16 @@ def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marke
     ended(first)
     assert (marked / "a").exists() is keep
     want(second)  # what was kept is used as it is, and that is a use as well
-    with pytest.raises(CannotMake):
+    with pytest.raises(CannotCreate):
         want(third)
-    second.make([Wanted(f"{marked}/a", MIB, False)], quiet)  # its own
+    second.create([PlannedFile(f"{marked}/a", MIB, False)], quiet)  # its own
     ended(second)
 
 
 def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run that made it ended between the two looks."""
-    first = Files()
-    first.make([Wanted(f"{marked}/a", MIB, False)], quiet)
+    first = CreatedFiles()
+    first.create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
     opened = existing_files.open_to_lock
 
     def late(path: str) -> int:
@@ -117,8 +117,8 @@ def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypat
         return fd
 
     monkeypatch.setattr(created_files, "open_to_lock", late)
-    with pytest.raises(CannotMake, match="it is in use by another ivypy run"):
-        Files().make([Wanted(f"{marked}/a", MIB, False)], quiet)
+    with pytest.raises(CannotCreate, match="it is in use by another ivypy run"):
+        CreatedFiles().create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
 
 
 def test_where_there_are_no_locks_a_file_is_used_without(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,9 +126,9 @@ def test_where_there_are_no_locks_a_file_is_used_without(marked: Path, monkeypat
         raise OSError(errno.ENOTSUP, "Operation not supported")
 
     monkeypatch.setattr("fcntl.flock", unlockable)
-    first = Files()
-    first.make([Wanted(f"{marked}/a", MIB, True)], quiet)
-    Files().make([Wanted(f"{marked}/a", MIB, True)], quiet)
+    first = CreatedFiles()
+    first.create([PlannedFile(f"{marked}/a", MIB, True)], quiet)
+    CreatedFiles().create([PlannedFile(f"{marked}/a", MIB, True)], quiet)
     first.remove()
     assert (marked / "a").exists()
 
@@ -175,9 +175,9 @@ NOT_OURS = (
 def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reason: str, marked: Path) -> None:
     there(marked / "a")
     before = {p.name: p.read_bytes() for p in marked.iterdir()}
-    made = Files()
-    with pytest.raises(CannotMake) as raised:
-        made.make([Wanted(f"{marked}/b", MIB, False), Wanted(f"{marked}/a", MIB, False)], quiet)
+    made = CreatedFiles()
+    with pytest.raises(CannotCreate) as raised:
+        made.create([PlannedFile(f"{marked}/b", MIB, False), PlannedFile(f"{marked}/a", MIB, False)], quiet)
     made.remove()
     assert raised.value.refusals == (Refusal(f"{marked}/a", reason),)
     assert {p.name: p.read_bytes() for p in marked.iterdir()} == before, "nothing else was made either"
@@ -186,16 +186,18 @@ def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reaso
 def test_everything_against_it_is_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"thesis")
     huge = 1 << 60
-    with pytest.raises(CannotMake) as raised:
-        Files().make([Wanted(f"{tmp_path}/a", MIB, False), Wanted(f"{tmp_path}/no/b", MIB, False)], quiet)
+    with pytest.raises(CannotCreate) as raised:
+        CreatedFiles().create(
+            [PlannedFile(f"{tmp_path}/a", MIB, False), PlannedFile(f"{tmp_path}/no/b", MIB, False)], quiet
+        )
     assert raised.value.refusals == (
         Refusal(f"{tmp_path}/a", NOT_OURS),
         Refusal(f"{tmp_path}/no/b", f"there is no folder {tmp_path}/no: make it"),
     )
-    with pytest.raises(CannotMake, match=r"1 file, 1 EiB, is to be created, and .* has .* free"):
-        Files().make([Wanted(f"{tmp_path}/b", huge, False)], quiet)
-    with pytest.raises(CannotMake, match="it is to be created twice: give each file a path of its own"):
-        Files().make([Wanted(f"{tmp_path}/b", 1, False), Wanted(f"{tmp_path}/b", 1, False)], quiet)
+    with pytest.raises(CannotCreate, match=r"1 file, 1 EiB, is to be created, and .* has .* free"):
+        CreatedFiles().create([PlannedFile(f"{tmp_path}/b", huge, False)], quiet)
+    with pytest.raises(CannotCreate, match="it is to be created twice: give each file a path of its own"):
+        CreatedFiles().create([PlannedFile(f"{tmp_path}/b", 1, False), PlannedFile(f"{tmp_path}/b", 1, False)], quiet)
 
 
 @needs_loops
@@ -205,29 +207,29 @@ def test_a_disk_that_fills_up_leaves_nothing(shm: Path, monkeypatch: pytest.Monk
     with loop_device(shm, 16 << 20) as loop:
         run("mkfs.ext4", "-q", loop)
         with mounted(loop, shm / "p") as point:
-            made = Files()
-            with pytest.raises(CannotMake, match="it cannot be written: No space left on device"):
-                made.make([Wanted(f"{point}/a", MIB, True), Wanted(f"{point}/b", 64 * MIB, True)], quiet)
+            made = CreatedFiles()
+            with pytest.raises(CannotCreate, match="it cannot be written: No space left on device"):
+                made.create([PlannedFile(f"{point}/a", MIB, True), PlannedFile(f"{point}/b", 64 * MIB, True)], quiet)
             assert {p.name for p in point.iterdir()} == {"lost+found"}
 
 
 def test_an_end_in_the_middle_leaves_nothing_even_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Files()
+    made = CreatedFiles()
 
     def interrupted(size: int) -> Iterator[bytes]:
         yield bytes(MIB)
         made.cancel()
         yield bytes(MIB)
 
-    monkeypatch.setattr(created_files, "pieces", interrupted)
+    monkeypatch.setattr(created_files, "random_pieces", interrupted)
     with pytest.raises(Cancelled):
-        made.make([Wanted(f"{tmp_path}/a", 2 * MIB, True)], quiet)
+        made.create([PlannedFile(f"{tmp_path}/a", 2 * MIB, True)], quiet)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
-    made = Files()
-    made.make([Wanted(f"{tmp_path}/a", 100, False)], quiet)
+    made = CreatedFiles()
+    made.create([PlannedFile(f"{tmp_path}/a", 100, False)], quiet)
     (tmp_path / "thesis").write_bytes(b"thesis")
     (tmp_path / "thesis").rename(tmp_path / "a")
     made.remove()
@@ -241,8 +243,8 @@ def test_nor_where_the_filesystem_gives_the_new_file_the_old_ones_number(shm: Pa
     with loop_device(shm) as loop:
         run("mkfs.ext4", "-q", loop)
         with mounted(loop, shm / "p") as point:
-            made = Files()
-            made.make([Wanted(f"{point}/a", 100, False)], quiet)
+            made = CreatedFiles()
+            made.create([PlannedFile(f"{point}/a", 100, False)], quiet)
             (point / "a").unlink()
             (point / "a").write_bytes(b"thesis")
             made.remove()
@@ -258,7 +260,7 @@ def test_nor_where_the_filesystem_gives_the_new_file_the_old_ones_number(shm: Pa
     ],
 )
 def test_several_files_are_numbered(asked: FileToCreate, paths: list[str]) -> None:
-    assert [file.path for file in wanted(asked)] == paths
+    assert [file.path for file in planned_files(asked)] == paths
 
 
 @pytest.mark.parametrize(
@@ -270,8 +272,8 @@ def test_several_files_are_numbered(asked: FileToCreate, paths: list[str]) -> No
     ],
 )
 def test_files_that_cannot_be_numbered_or_hold_nothing(asked: FileToCreate, reason: str) -> None:
-    with pytest.raises(CannotMake) as raised:
-        wanted(asked)
+    with pytest.raises(CannotCreate) as raised:
+        planned_files(asked)
     assert raised.value.refusals == (Refusal("/d/f", reason),)
 
 
@@ -288,7 +290,7 @@ def extent_folder(tmp_path: Path) -> Path:
 
 class TestExtents:
     def test_a_file_written_whole_has_no_notice(self, extent_folder: Path) -> None:
-        Files().make([Wanted(f"{extent_folder}/a", 5 * MIB + 1, True)], quiet)
+        CreatedFiles().create([PlannedFile(f"{extent_folder}/a", 5 * MIB + 1, True)], quiet)
         assert extents.notice(f"{extent_folder}/a") is None
 
     def test_what_was_only_allocated_is_noticed(self, extent_folder: Path) -> None:
@@ -328,8 +330,8 @@ def test_a_read_only_filesystem_is_called_that(shm: Path) -> None:
     need("mount")
     run("mount", "-t", "tmpfs", "-o", "ro", "ivypy-test", str(shm))
     try:
-        with pytest.raises(CannotMake) as refused:
-            Files().make([Wanted(f"{shm}/a", MIB, False)], quiet)
+        with pytest.raises(CannotCreate) as refused:
+            CreatedFiles().create([PlannedFile(f"{shm}/a", MIB, False)], quiet)
     finally:
         run("umount", str(shm))
     assert refused.value.refusals == (

@@ -12,8 +12,8 @@ from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Refused
 from ivypy.protocol.payload import Lun, Notice, NoticeKind, Refusal
 from ivypy.slave import block_devices, discovery, udev
-from ivypy.slave.discovery import listed, looked_at
-from ivypy.slave.lun_target import Target, target
+from ivypy.slave.discovery import inspect_luns, list_luns
+from ivypy.slave.lun_target import LunTarget, find_target
 from ivypy.slave.write_gate import Surroundings
 from tests.support.loop_devices import found_files, loop_device, need, needs_loops, partitioned, run
 
@@ -51,10 +51,10 @@ def flat(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_loop_devices_and_their_partitions(shm: Path) -> None:
     need("sfdisk", "partx")
     with loop_device(shm, 64 << 20, "--sector-size", "4096") as loop, partitioned(loop, "16MiB") as (partition,):
-        there, refusals = listed(True, ())
+        there, refusals = list_luns(True, ())
         assert refusals == []
         assert {loop, partition} <= {lun.path for lun in there}
-        (disk, part), refusals = looked_at([loop, partition])
+        (disk, part), refusals = inspect_luns([loop, partition])
         assert refusals == []
         assert (disk.kind, disk.size, disk.block) == ("block", 64 << 20, 4096)
         assert disk.attributes["name"] == Path(loop).name
@@ -62,7 +62,7 @@ def test_loop_devices_and_their_partitions(shm: Path) -> None:
         assert "partition_of" not in disk.attributes
         assert disk.refusals[0].startswith(f"it has partitions ({Path(partition).name})")
         assert part.refusals == ()
-    assert loop not in {lun.path for lun in listed(True, ())[0]}, "a loop device without a backing file is no LUN"
+    assert loop not in {lun.path for lun in list_luns(True, ())[0]}, "a loop device without a backing file is no LUN"
 
 
 class Tree:
@@ -276,14 +276,14 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
     for name in ("fine", "hung"):
         (tmp_path / name).write_bytes(b"x" * 4096)
     answer = threading.Event()
-    real = discovery.look_at
+    real = discovery.inspect
 
     def look(path: str, *more: Any) -> list[Lun | Refusal]:
         if path.endswith("hung"):
             answer.wait(30)
         return real(path, *more)
 
-    monkeypatch.setattr(discovery, "look_at", look)
+    monkeypatch.setattr(discovery, "inspect", look)
     monkeypatch.setattr(discovery, "ANSWER_S", 0.2)
     try:
         fine, hung = found_files(f"{tmp_path}/*")[0]
@@ -297,14 +297,14 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
 def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "fine").write_bytes(b"x" * 4096)
     answer = threading.Event()
-    real = target
+    real = find_target
 
-    def look(path: str, around: Surroundings, root: Path) -> Target:
+    def look(path: str, around: Surroundings, root: Path) -> LunTarget:
         if path.endswith("hung"):
             answer.wait(30)
         return real(path, around, root)
 
-    monkeypatch.setattr(discovery, "target", look)
+    monkeypatch.setattr(discovery, "find_target", look)
     monkeypatch.setattr(discovery, "ANSWER_S", 0.2)
     try:
         there, refusals = found_files(f"{tmp_path}/hung", f"{tmp_path}/f*")
@@ -330,7 +330,7 @@ def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refu
         (shm / "by-id").symlink_to(loop)
         good = [loop, f"{shm}/by-id"]
         bad = ["/dev/nope0", f"{shm}/file", "/dev/null"]
-        there, refusals = listed(True, (), [*good, *bad])
+        there, refusals = list_luns(True, (), [*good, *bad])
         found = {lun.path: lun.named for lun in there if lun.named}
         assert found == {loop: tuple(good)}
         assert {refusal.what: refusal.reason for refusal in refusals} == {
@@ -344,7 +344,7 @@ def test_a_file_whose_name_cannot_be_said_is_refused(tmp_path: Path) -> None:
     for name in (b"good", b"bad\xff", b"line\nbreak"):
         with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
             file.write(bytes(4096))
-    found, refusals = listed(False, [f"{tmp_path}/*"])
+    found, refusals = list_luns(False, [f"{tmp_path}/*"])
     assert [Path(lun.path).name for lun in found] == ["good"]
     assert [refusal.reason for refusal in refusals] == [
         "its name is no UTF-8, or has control characters in it: rename it"

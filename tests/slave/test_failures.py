@@ -14,9 +14,9 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
-from ivypy.slave.command_server import Exit, Slave
+from ivypy.slave.command_server import CommandServer, Exit
 from ivypy.slave.engine._engine import Ended, now_ns
-from ivypy.slave.link import Link
+from ivypy.slave.link import ControllerLink
 from tests.support.fake_engine import FakeEngine, collected
 from tests.support.slave_client import u32
 
@@ -32,7 +32,7 @@ class Conversation:
         self._from_slave, self._to_us = os.pipe()
         self._reader, self._ids = LineReader(), 0
         self._said: asyncio.Queue[m.Message] = asyncio.Queue()
-        self.slave = Slave(Link(self._from_us, self._to_us, now_ns), lambda backend, cpus: engine)  # type: ignore[arg-type,return-value]
+        self.slave = CommandServer(ControllerLink(self._from_us, self._to_us, now_ns), lambda backend, cpus: engine)  # type: ignore[arg-type,return-value]
         self.code = asyncio.create_task(self.slave.serve())
         os.set_blocking(self._from_slave, False)
         asyncio.get_running_loop().add_reader(self._from_slave, self._read)
@@ -42,7 +42,7 @@ class Conversation:
             self._said.put_nowait(decode_line(found))
 
     async def close(self) -> None:
-        self.slave.end(Exit.TOLD, "")
+        self.slave.end(Exit.COMMANDED, "")
         await self.code
         asyncio.get_running_loop().remove_reader(self._from_slave)
         for fd in (self._from_us, self._to_slave, self._from_slave, self._to_us):
@@ -117,7 +117,7 @@ async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_e
     )
     words = "workload thread 0 could not go on: io_submit: EBADF"
     assert await talk.ask(m.Die) == m.DyingWords(5, -1, words)
-    assert await talk.code == Exit.TOLD
+    assert await talk.code == Exit.COMMANDED
 
 
 async def test_a_thread_that_dies_between_steps_ends_the_slave(talk: Conversation) -> None:
@@ -212,7 +212,7 @@ async def test_a_thread_that_the_kernel_holds_is_named_and_does_not_keep_the_pro
     await talk.ask(m.Prepare, backend="null", threads=2, lease_ns=10**11)
     talk.engine.held.append(1)
     assert await talk.ask(m.Die) == m.DyingWords(2, -1, "goodbye; the kernel holds workload thread 1")
-    assert await talk.code == Exit.TOLD
+    assert await talk.code == Exit.COMMANDED
 
 
 async def test_a_delete_that_hangs_keeps_nobody_from_being_heard(

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ivypy.slave.cpu_usage import CpuMeter, look, percent, ticks
+from ivypy.slave.cpu_usage import CpuMeter, percent, read_times, ticks
 from ivypy.slave.kernel_files import cpu_list, first_line, number_in
 
 
@@ -36,7 +36,7 @@ def test_guests_count_once_and_waiting_for_io_is_not_busy() -> None:
 
 def test_the_meter_sees_this_machines_cores() -> None:
     cores = sorted(os.sched_getaffinity(0))
-    assert set(cores) <= look().keys()
+    assert set(cores) <= read_times().keys()
     meter = CpuMeter(cores)
     busy = meter.busy()
     assert len(busy) == len(cores)

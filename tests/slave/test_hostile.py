@@ -160,7 +160,7 @@ def conversation(slave: Client, controller: Controller, first: int, commands: in
         taken = len(slave.all)
         time.sleep(0.02)
     slave.send(m.Die)
-    assert slave.gone() == Exit.TOLD, slave.errors
+    assert slave.gone() == Exit.COMMANDED, slave.errors
     assert "Traceback" not in slave.errors
 
 

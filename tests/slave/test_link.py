@@ -15,7 +15,7 @@ from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.payload import Array, ArrayType, Notice, NoticeKind
 from ivypy.protocol.states import State
 from ivypy.slave import link as link_module
-from ivypy.slave.link import Link, unfit
+from ivypy.slave.link import ControllerLink, why_not_a_pipe
 
 ARRAY = Array(ArrayType.U64, os.urandom(1 << 20))
 NONE = Array(ArrayType.U32, b"")
@@ -56,7 +56,7 @@ class Ear:
 
 @dataclass
 class Wire:
-    link: Link
+    link: ControllerLink
     ear: Ear
     to_link: int
     from_link: int
@@ -80,7 +80,7 @@ async def wire() -> AsyncIterator[Wire]:
     to_read, to_link = os.pipe()
     from_link, to_write = os.pipe()
     ticks = iter(range(1, 1000))
-    wire = Wire(Link(to_read, to_write, lambda: next(ticks)), Ear(), to_link, from_link)
+    wire = Wire(ControllerLink(to_read, to_write, lambda: next(ticks)), Ear(), to_link, from_link)
     wire.link.open(asyncio.get_running_loop(), wire.ear)
     yield wire
     wire.link.close()
@@ -130,7 +130,7 @@ async def test_what_was_said_decides_the_state(wire: Wire) -> None:
     assert wire.link.state is State.IDLE
 
 
-def running(link: Link) -> None:
+def running(link: ControllerLink) -> None:
     hello = m.Hello(m.Role.SLAVE, 1, "0", "", "h", 1, "3", "6", "g", "x", (0,), "tsc", (), 0)
     for saying in (hello, m.Ready(1)):
         link.send(saying)
@@ -142,12 +142,12 @@ async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> N
     for i in range(4):
         wire.link.send(RESULT)
         wire.link.send(notice(str(i)))
-    assert wire.link.results_held == 4
+    assert wire.link.results_waiting == 4
     found = await wire.hear(10)
     assert [type(saying).__name__ for saying in found[2:]] == ["Result", "Notice"] * 4
     assert found[2] == RESULT
     await wire.ear.drained_once.wait()
-    assert wire.link.results_held == 0
+    assert wire.link.results_waiting == 0
 
 
 async def test_a_late_saying_is_made_when_its_turn_comes(wire: Wire) -> None:
@@ -196,7 +196,7 @@ async def test_last_words_are_written_without_the_loop_and_without_end(wire: Wir
     wire.link.send(RESULT)
     wire.link.send(notice("last"))
     wire.link.flush(0.01)  # nobody reads
-    assert wire.link.results_held == 1
+    assert wire.link.results_waiting == 1
     taking = asyncio.get_running_loop().run_in_executor(None, taken, wire.from_link, b'"last"}\n')
     wire.link.flush(10.0)
     assert (await taking).endswith(encode_line(notice("last")))
@@ -220,7 +220,7 @@ def taken(fd: int, until: bytes) -> bytes:
 def test_what_is_no_pipe_is_refused_with_a_sentence(opened: Callable[[], int], what: str) -> None:
     fd = opened()
     try:
-        reason = unfit(fd, "standard input")
+        reason = why_not_a_pipe(fd, "standard input")
         assert reason is not None
         assert reason.startswith(f"standard input is {what}, not a pipe")
     finally:
@@ -230,7 +230,7 @@ def test_what_is_no_pipe_is_refused_with_a_sentence(opened: Callable[[], int], w
 def test_a_pipe_fits() -> None:
     one, other = os.pipe()
     try:
-        assert unfit(one, "standard input") is None
+        assert why_not_a_pipe(one, "standard input") is None
     finally:
         os.close(one)
         os.close(other)

@@ -13,7 +13,7 @@ from ivypy.protocol.payload import Consent, Identity
 from ivypy.slave import block_devices, lun_identity
 from ivypy.slave.holds import hold
 from ivypy.slave.lun_identity import _device, identity_of, machine
-from ivypy.slave.lun_target import target
+from ivypy.slave.lun_target import find_target
 from ivypy.slave.workloads import Workloads
 from ivypy.slave.write_gate import Surroundings
 from tests.slave.test_discovery import QUEUE, Tree
@@ -122,7 +122,7 @@ def test_a_file_without_a_birth_is_known_by_its_contents_too(tmp_path: Path, mon
 
 def test_what_moved_away_during_the_look_is_not_known(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 512)
-    lun = target(str(tmp_path / "f"), Surroundings.read())
+    lun = find_target(str(tmp_path / "f"), Surroundings.read())
     (tmp_path / "g").write_bytes(b"y" * 512)
     (tmp_path / "g").rename(tmp_path / "f")
     with pytest.raises(OSError, match="its path became another's"):
@@ -191,7 +191,7 @@ class TestLoops:
         with loop_device(shm) as loop:
             held = hold(loop)
             try:
-                lun = target(loop, Surroundings.read())
+                lun = find_target(loop, Surroundings.read())
                 assert identity_of(lun, held) == agreed(loop).identity
             finally:
                 os.close(held)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.slave.engine._engine import Engine
-from ivypy.slave.huge_pages import HUGE, sizes_in, told
+from ivypy.slave.huge_pages import HUGE, describe_buffers, smaps_sizes
 from tests.support.engine import fields
 
 MIB = 1 << 20
@@ -32,8 +32,11 @@ RESERVED = Path("/proc/sys/vm/nr_hugepages")
 )
 def test_pages_are_told_as_the_kernel_has_them(tmp_path: Path, smaps: str, large: int, says: str) -> None:
     (tmp_path / "smaps").write_text("00400000-7fff [rollup]\n" + smaps)
-    assert told(large * MIB, tmp_path / "smaps") == f"I/O buffers of 2 MiB and more: {says}"
-    assert told(large * MIB, tmp_path / "none") == f"I/O buffers of 2 MiB and more: {large} MiB in ordinary pages"
+    assert describe_buffers(large * MIB, tmp_path / "smaps") == f"I/O buffers of 2 MiB and more: {says}"
+    assert (
+        describe_buffers(large * MIB, tmp_path / "none")
+        == f"I/O buffers of 2 MiB and more: {large} MiB in ordinary pages"
+    )
 
 
 @pytest.fixture
@@ -57,11 +60,11 @@ def grown(image: Path, name: str, blocksize: int, tags: int) -> int:
     engine = Engine("null", [-1])
     try:
         lun = engine.open_lun(str(image), False)
-        before = sizes_in("/proc/self/smaps_rollup")[name]
+        before = smaps_sizes("/proc/self/smaps_rollup")[name]
         engine.create(0, lun, 0, tags, blocksize, fields(blocksize=blocksize, maxtags=tags))
-        after = sizes_in("/proc/self/smaps_rollup")[name]
+        after = smaps_sizes("/proc/self/smaps_rollup")[name]
         engine.delete(0)
-        assert sizes_in("/proc/self/smaps_rollup")[name] <= before
+        assert smaps_sizes("/proc/self/smaps_rollup")[name] <= before
         return after - before
     finally:
         assert engine.close(15.0) == []
@@ -89,10 +92,10 @@ def test_large_buffers_ask_for_transparent_huge_pages(image: Path) -> None:
 
 COUNTED = """
 import array, gc, sys, time
-from ivypy.protocol.messages import WorkloadToCreate
+from ivypy.protocol.payload import WorkloadToCreate
 from ivypy.protocol.parameters import Parameters
 from ivypy.slave.engine._engine import Engine, now_ns
-from ivypy.slave.huge_pages import sizes_in
+from ivypy.slave.huge_pages import smaps_sizes
 from ivypy.slave.workloads import Workloads
 
 def made(first, luns):
@@ -107,7 +110,7 @@ def made(first, luns):
 
 def rss():
     gc.collect()
-    return sizes_in("/proc/self/smaps_rollup")["Rss"]
+    return smaps_sizes("/proc/self/smaps_rollup")["Rss"]
 
 engine = Engine("null", [-1, -1])
 workloads = Workloads(engine, "null", [None, None])

@@ -50,8 +50,8 @@ def test_it_speaks_first_and_says_what_it_is() -> None:
 
 
 def test_a_stray_print_does_not_reach_the_link() -> None:
-    script = "import os, ivypy.slave.command_server as o, ivypy.slave.__main__ as s; old = o.hello\n"
-    script += "o.hello = lambda: (print('noise'), os.system('echo more'), old())[2]\ns.main()"
+    script = "import os, ivypy.slave.command_server as o, ivypy.slave.__main__ as s; old = o.make_hello\n"
+    script += "o.make_hello = lambda: (print('noise'), os.system('echo more'), old())[2]\ns.main()"
     with Client("-c", script) as slave:
         assert isinstance(slave.hear(), m.Hello)
         slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**9)

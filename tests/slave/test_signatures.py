@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.slave.holds import read_ends
-from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, Ends, Signature, found
+from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, found
 
 SIZE = 8 << 20
 KEY = ["--key-file", "/proc/version", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]  # any file will do
 
 
-def ends(data: bytes | bytearray) -> Ends:
+def ends(data: bytes | bytearray) -> DeviceEnds:
     further = tuple((at, bytes(data[at : at + BLOCK])) for at in FURTHER if at + BLOCK <= len(data))
-    return Ends(bytes(data[:READ]), bytes(data[-READ:]), len(data), further)
+    return DeviceEnds(bytes(data[:READ]), bytes(data[-READ:]), len(data), further)
 
 
 @pytest.mark.parametrize("row", dict.fromkeys(s for s in SIGNATURES if s.name != "ZFS"), ids=lambda s: s.name)

@@ -16,8 +16,8 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
-from ivypy.slave.spread import FIRST_FURTHER, Order, Part, split, threads_wanted
-from ivypy.slave.thread_assignment import shares
+from ivypy.slave.spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
+from ivypy.slave.thread_assignment import even_shares
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.slave_client import Client, u32
@@ -38,14 +38,14 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_tags_and_rate_are_shared(iops: float, maxtags: int, parts: int, told: list[tuple[int, float]]) -> None:
-    made = split(Parameters(iops=iops, maxtags=maxtags, blocksize=8192), parts)
+    made = split_parameters(Parameters(iops=iops, maxtags=maxtags, blocksize=8192), parts)
     assert [(one.maxtags, one.iops) for one in made] == told
     assert all(one.blocksize == 8192 for one in made)
 
 
 @given(st.floats(0, 1e9), st.integers(1, 8192), st.integers(1, 256))
 def test_shares_of_a_rate_are_all_of_it(iops: float, maxtags: int, parts: int) -> None:
-    made = split(Parameters(iops=iops, maxtags=maxtags), parts)
+    made = split_parameters(Parameters(iops=iops, maxtags=maxtags), parts)
     assert sum(float(one.iops) for one in made) == pytest.approx(iops)
     assert sum(one.maxtags for one in made if one.iops) == maxtags or iops < 1e-300
 
@@ -55,8 +55,8 @@ def test_tags_that_fit_an_instances_buffers_fit_those_of_each_part(one: int, oth
     """So that an edit of a running instance, up to its ceiling, is never refused by the engine."""
     maxtags, ceiling = sorted((one, other))
     parts = min(parts, ceiling)  # as instances are dealt
-    told = split(Parameters(maxtags=maxtags), parts)
-    assert all(part.maxtags <= room for part, room in zip(told, shares(ceiling, parts), strict=True))
+    told = split_parameters(Parameters(maxtags=maxtags), parts)
+    assert all(part.maxtags <= room for part, room in zip(told, even_shares(ceiling, parts), strict=True))
 
 
 def test_a_sequential_stream_stays_on_one_thread() -> None:
@@ -73,10 +73,10 @@ def test_rows_of_parts_come_to_one(sizes: list[int], data: st.DataObject) -> Non
     numbers = [10 + n for n in range(len(sizes))]
     further = iter(range(FIRST_FURTHER, FIRST_FURTHER + 99))
     parts = {
-        number: [Part(number if k == 0 else next(further), k, 1) for k in range(size)]
+        number: [InstancePart(number if k == 0 else next(further), k, 1) for k in range(size)]
         for number, size in zip(numbers, sizes, strict=True)
     }
-    order = Order.of(numbers, parts)
+    order = EngineOrder.of(numbers, parts)
     value = st.integers(0, 2**40)
     collected = [data.draw(st.lists(value, min_size=len(Count), max_size=len(Count))) for _ in order.engine]
     folded = np.frombuffer(order.counts(rows(*collected)), "<i8").reshape(-1, len(Count))

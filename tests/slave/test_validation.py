@@ -9,13 +9,13 @@ import pytest
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
 from ivypy.slave.block_devices import BlockDevice
-from ivypy.slave.lun_target import Target
-from ivypy.slave.validation import of_edit, of_order, of_workload
+from ivypy.slave.lun_target import LunTarget
+from ivypy.slave.validation import edit_faults, order_fault, workload_faults
 
 NUMBER, FOLDER = (8, 16), Path("/sys/block/sdb")
 KNOWN = BlockDevice("sdb", "/dev/sdb", NUMBER, 1 << 20, 4096, FOLDER, FOLDER, {"wwn": "0x5", "serial": "A1"})
-DISK = Target("/dev/sdb", "block", 1 << 20, 4096, "", "", KNOWN, ("block", os.makedev(*NUMBER), 0))
-FILE = Target("/d/f", "file", 1 << 20, 512, "ext4", "/d", None, ("file", 1, 2))
+DISK = LunTarget("/dev/sdb", "block", 1 << 20, 4096, "", "", KNOWN, ("block", os.makedev(*NUMBER), 0))
+FILE = LunTarget("/d/f", "file", 1 << 20, 512, "ext4", "/d", None, ("file", 1, 2))
 WRITE = Parameters(fraction_read=0.0)
 
 
@@ -113,9 +113,9 @@ def beyond(start: int, end: int) -> str:
     ],
 )
 def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
-    lun: Target, asked: WorkloadToCreate, faults: list[str]
+    lun: LunTarget, asked: WorkloadToCreate, faults: list[str]
 ) -> None:
-    assert of_workload(asked, lun) == faults
+    assert workload_faults(asked, lun) == faults
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_an_edit_changes_what_is_live_and_what_was_agreed(
 ) -> None:
     before = Parameters(iops=100.0)
     made = workload(before, consent, largest=65536)
-    assert of_edit(before, replace(before, **change), made, DISK) == faults  # type: ignore[arg-type]
+    assert edit_faults(before, replace(before, **change), made, DISK) == faults  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,4 @@ def test_an_edit_changes_what_is_live_and_what_was_agreed(
     ],
 )
 def test_a_go_names_what_there_is(order: list[int], classes: list[int], reason: str | None) -> None:
-    assert of_order(order, classes, [3, 5, 7]) == reason
+    assert order_fault(order, classes, [3, 5, 7]) == reason

@@ -20,8 +20,8 @@ from ivypy.slave import workloads as workloads_module
 from ivypy.slave.block_devices import ROOT
 from ivypy.slave.engine import _engine
 from ivypy.slave.lun_identity import identity_of
-from ivypy.slave.lun_target import Target, target
-from ivypy.slave.workloads import Workloads, fields_of
+from ivypy.slave.lun_target import LunTarget, find_target
+from ivypy.slave.workloads import Workloads, engine_fields
 from ivypy.slave.write_gate import Surroundings
 from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
@@ -112,7 +112,7 @@ def test_every_refusal_is_said_at_once_and_nothing_is_created(
         ]
     )
     eight = Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
-    block = target(file, Surroundings.read()).block
+    block = find_target(file, Surroundings.read()).block
     assert refused == [
         Refusal(f"h+{file}+w0", "its number 0 is another instance's: number it anew"),
         Refusal(
@@ -158,7 +158,7 @@ def test_more_tags_than_the_kernel_has_room_for_are_refused(
         )
     ]
     assert limited.create(on(file, *[Parameters()] * 12)) == []  # 96, and one for each thread
-    limited.gone()  # a step: now the kernel holds room for these
+    limited.note_started()  # a step: now the kernel holds room for these
     left = 8
     assert limited.create(on(file, Parameters(), first=20)) == []
     assert len(limited.create(on(file, Parameters(), first=21))) == 1
@@ -191,7 +191,7 @@ def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: 
     workloads.create(on(file, Parameters(iops=10.0)))
     faster = edit(0, Parameters(iops=20.0))
     assert workloads.check_edit(faster) == []
-    workloads.edited(faster)
+    workloads.note_edited(faster)
     assert workloads.check_edit(edit(0, WRITE)) == [
         Refusal(
             f"h+{file}+w0",
@@ -229,7 +229,7 @@ def test_too_many_open_files_are_told_once(engine: FakeEngine, workloads: Worklo
 
 
 def test_parameters_as_the_engine_takes_them() -> None:
-    assert fields_of(Parameters(iosequencer=Iosequencer.SEQUENTIAL, iops=MAX, range=(4096, 8192))) == {
+    assert engine_fields(Parameters(iosequencer=Iosequencer.SEQUENTIAL, iops=MAX, range=(4096, 8192))) == {
         "iosequencer": "sequential",
         "blocksize": 4096,
         "fraction_read": 1.0,
@@ -238,7 +238,7 @@ def test_parameters_as_the_engine_takes_them() -> None:
         "range": (4096, 8192),
         "seed": 1,
     }
-    assert fields_of(Parameters(iops=5))["iops"] == 5.0
+    assert engine_fields(Parameters(iops=5))["iops"] == 5.0
 
 
 def opened(path: str) -> list[int]:
@@ -418,8 +418,8 @@ class TestWhatIsWrittenIsWhatWasJudged:
     ) -> None:
         """Whatever Python overlooks: here, everything."""
         given = agreed(file, (0, 8192), (16384, 32768))
-        monkeypatch.setattr(validation, "of_workload", lambda workload, lun: [])
-        monkeypatch.setattr(validation, "of_edit", lambda before, after, workload, lun: [])
+        monkeypatch.setattr(validation, "workload_faults", lambda workload, lun: [])
+        monkeypatch.setattr(validation, "edit_faults", lambda before, after, workload, lun: [])
         outside, inside = (replace(WRITE, range=span) for span in ((0, 16384), (16384, 32768)))
         ((refusal,), done) = (
             real.create([replace(one, consent=given) for one in on(file, parameters)])
@@ -452,7 +452,7 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     ]
     answer = threading.Event()
 
-    def of(lun: Target, *more: Any) -> Identity:
+    def of(lun: LunTarget, *more: Any) -> Identity:
         if lun.path.endswith("hung"):
             answer.wait(60)
         return identity_of(lun, *more)
@@ -484,7 +484,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     try:
         monkeypatch.setattr(open_luns, "identity_of", lambda *_: answer.wait(60))
         said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
-        assert workloads.look_again() == ([], [not_inspected(f"{file} was not looked at before this step: {said}")])
+        assert workloads.reinspect() == ([], [not_inspected(f"{file} was not looked at before this step: {said}")])
     finally:
         answer.set()
 
@@ -492,12 +492,12 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(open_luns, "identity_of", fails)
-    assert workloads.look_again() == (
+    assert workloads.reinspect() == (
         [],
         [not_inspected(f"{file} was not looked at before this step: Input/output error")],
     )
     monkeypatch.undo()
-    assert workloads.look_again() == ([], [])
+    assert workloads.reinspect() == ([], [])
 
 
 @needs_loops

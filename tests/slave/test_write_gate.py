@@ -13,11 +13,18 @@ import pytest
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.messages import Luns
 from ivypy.slave import block_devices
-from ivypy.slave.discovery import looked_at
+from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.holds import claim, is_claimed, is_written
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from ivypy.slave.storage_exports import Use
-from ivypy.slave.write_gate import Evidence, Surroundings, judge, notices, of_block, of_file
+from ivypy.slave.write_gate import (
+    Evidence,
+    Surroundings,
+    block_evidence,
+    file_evidence,
+    notices,
+    reasons_against,
+)
 from tests.support.devices import losetup
 from tests.support.loop_devices import loop_device, machine, mounted, need, needs_loops, partitioned, run
 
@@ -75,7 +82,7 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
     ],
 )
 def test_what_is_seen_is_judged_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
-    assert judge(seen) == sentences
+    assert reasons_against(seen) == sentences
 
 
 def device_at(path: str) -> block_devices.BlockDevice:
@@ -85,7 +92,7 @@ def device_at(path: str) -> block_devices.BlockDevice:
 
 
 def judged(path: str) -> tuple[str, ...]:
-    return judge(of_block(device_at(path), Surroundings.read()))
+    return reasons_against(block_evidence(device_at(path), Surroundings.read()))
 
 
 @pytest.fixture
@@ -126,7 +133,9 @@ class TestOnLoopDevices:
 
     def test_swap_in_use(self, loop: str, tmp_path: Path) -> None:
         root = machine(tmp_path, swaps=(loop,))  # a test must not change the machine's own swap
-        assert judge(of_block(device_at(loop), Surroundings.read(root))) == (f"it is in use as swap: swapoff {loop}",)
+        assert reasons_against(block_evidence(device_at(loop), Surroundings.read(root))) == (
+            f"it is in use as swap: swapoff {loop}",
+        )
 
     def test_what_someone_holds_exclusively(self, loop: str) -> None:
         held = os.open(loop, os.O_RDONLY | os.O_EXCL)
@@ -155,16 +164,16 @@ class TestOnLoopDevices:
 
     def test_its_backing_file_is_not_written_either(self, loop: str, shm: Path) -> None:
         backing = next(shm.glob("backing-*"))
-        assert judge(of_file(str(backing), Surroundings.read())) == (
+        assert reasons_against(file_evidence(str(backing), Surroundings.read())) == (
             f"it is what {loop} is made of: losetup -d {loop}",
         )
 
 
 def test_a_file_with_a_second_name(tmp_path: Path) -> None:
     (tmp_path / "one").write_bytes(b"x" * 4096)
-    assert judge(of_file(str(tmp_path / "one"), Surroundings.read())) == ()
+    assert reasons_against(file_evidence(str(tmp_path / "one"), Surroundings.read())) == ()
     (tmp_path / "two").hardlink_to(tmp_path / "one")
-    (refusal,) = judge(of_file(str(tmp_path / "one"), Surroundings.read()))
+    (refusal,) = reasons_against(file_evidence(str(tmp_path / "one"), Surroundings.read()))
     assert refusal.startswith("it is one file under 2 names")
 
 
@@ -230,7 +239,7 @@ def test_a_device_is_mounted_wherever(odd: str, loop: str, shm: Path) -> None:
     with mounted(loop, shm / f"a{odd}b") as point:
         shown = os.fsencode(point).decode("utf-8", "backslashreplace")
         assert f"it is mounted at {shown}: umount {shown}" in judged(loop)
-        assert encode_line(Luns(1, tuple(looked_at([loop])[0]))), "it can be told"
+        assert encode_line(Luns(1, tuple(inspect_luns([loop])[0]))), "it can be told"
 
 
 @needs_loops
@@ -241,7 +250,9 @@ def test_the_backing_file_of_a_loop_device_is_known_by_whatever_name(name: str, 
     image.write_bytes(os.urandom(1 << 20))
     loop = losetup("-f", "--show", str(image))
     try:
-        assert judge(of_file(str(image), Surroundings.read())) == (f"it is what {loop} is made of: losetup -d {loop}",)
+        assert reasons_against(file_evidence(str(image), Surroundings.read())) == (
+            f"it is what {loop} is made of: losetup -d {loop}",
+        )
     finally:
         losetup("-d", loop)
 
@@ -261,7 +272,7 @@ def test_a_file_on_a_filesystem_that_is_mounted_read_only(loop: str, shm: Path) 
     with mounted(loop, shm / "p") as point:
         (point / "f").write_bytes(b"x" * 4096)
         run("mount", "-o", "remount,ro", str(point))
-        assert judge(of_file(str(point / "f"), Surroundings.read())) == (
+        assert reasons_against(file_evidence(str(point / "f"), Surroundings.read())) == (
             f"{point} is mounted read-only: mount -o remount,rw {point}",
         )
 
@@ -304,7 +315,7 @@ def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
     said = as_nobody(lambda: Surroundings.read().unseen)
     assert re.fullmatch(r"\d+ process(es)? could not be looked at: run the slave as root", said)
     device = Evidence("/dev/sdb", unseen=said)
-    assert judge(device) == ()
+    assert reasons_against(device) == ()
     assert [one.text for one in notices(device)] == [f"whether a program has it open for writing is not known: {said}"]
     assert notices(replace(device, claimed=True)) == (), "it is refused already"
 
@@ -321,7 +332,7 @@ def test_of_his_own_file_everyone_knows_whether_it_is_written(shm: Path) -> None
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as opener:
         assert opener.stdout is not None and opener.stdout.readline()
         assert as_nobody(lambda: str(is_written(str(file)))) == "True"
-        assert as_nobody(lambda: str(judge(of_file(str(file), Surroundings.read())))).startswith(
+        assert as_nobody(lambda: str(reasons_against(file_evidence(str(file), Surroundings.read())))).startswith(
             "('another program has it open for writing"
         )
 

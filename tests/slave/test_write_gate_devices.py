@@ -18,7 +18,7 @@ import pytest
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity, WorkloadToCreate
-from ivypy.slave.discovery import looked_at
+from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.signatures import SIGNATURES, Signature
 from tests.support import devices
 from tests.support.devices import losetup
@@ -773,7 +773,7 @@ def slave() -> Iterator[Client]:
 
 def consent_to(lun: str) -> Consent:
     """As far as it can be had: whatever is there, the gate has the last word."""
-    luns, _ = looked_at([lun])
+    luns, _ = inspect_luns([lun])
     size = luns[0].size if luns else 1 << 20
     identity = luns[0].identity if luns else None
     return Consent(identity or Identity("", size, ()), ((0, size),))

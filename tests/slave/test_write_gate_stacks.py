@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.slave.lun_target import target
+from ivypy.slave.lun_target import find_target
 from ivypy.slave.storage_exports import LOOP_INFO64, recorded
-from ivypy.slave.write_gate import Surroundings, in_use, judge
+from ivypy.slave.write_gate import Surroundings, in_use, reasons_against
 from tests.support.devices import losetup
 from tests.support.loop_devices import need, needs_loops, run, wait_for_node
 
@@ -81,8 +81,12 @@ def partition(undo: contextlib.ExitStack, disk: str, at: int, size: int) -> str:
 
 def allowed(nodes: list[Node]) -> list[Node]:
     around = Surroundings.read()
-    luns = [(node, target(node.path, around)) for node in nodes]
-    return [node for node, lun in luns if not judge(in_use(lun.device, around) if lun.device else lun.evidence(around))]
+    luns = [(node, find_target(node.path, around)) for node in nodes]
+    return [
+        node
+        for node, lun in luns
+        if not reasons_against(in_use(lun.device, around) if lun.device else lun.evidence(around))
+    ]
 
 
 @pytest.mark.parametrize("seed", range(6))

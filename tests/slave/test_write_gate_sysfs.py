@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.slave import block_devices
-from ivypy.slave.write_gate import Surroundings, in_use, judge
+from ivypy.slave.write_gate import Surroundings, in_use, reasons_against
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes need root")
 
@@ -75,7 +75,7 @@ class Made:
         status = os.stat(self.root / path.lstrip("/"))
         device = block_devices.numbered(status.st_rdev, self.root)
         assert device is not None
-        return judge(in_use(device, Surroundings.read(self.root)))
+        return reasons_against(in_use(device, Surroundings.read(self.root)))
 
     def __post_init__(self) -> None:
         self.mounts = ["27 1 0:21 / / rw - tmpfs tmpfs rw"]

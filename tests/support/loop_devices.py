@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.payload import Consent, Lun, Refusal
-from ivypy.slave.discovery import listed, looked_at
+from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import losetup
 
 
 def found_files(*globs: str) -> tuple[list[Lun], list[Refusal]]:
     """The files that match, listed and looked at."""
-    luns, refusals = listed(False, globs)
-    looked, more = looked_at([lun.path for lun in luns])
+    luns, refusals = list_luns(False, globs)
+    looked, more = inspect_luns([lun.path for lun in luns])
     return looked, refusals + more
 
 
 def agreed(lun: str, *extents: tuple[int, int]) -> Consent:
     """Consent to a LUN as it is now: to all of it, or to these extents."""
-    ((found,), _) = looked_at([lun])
+    ((found,), _) = inspect_luns([lun])
     assert found.identity is not None, found
     return Consent(found.identity, extents or ((0, found.size),))
 
