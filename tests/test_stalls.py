@@ -30,13 +30,13 @@ def witness() -> Iterator[stalls.Witness]:
         yield witness
 
 
-def test_a_core_that_was_taken_away_is_seen(witness: stalls.Witness) -> None:
+def test_a_core_held_by_another_process_is_a_stall(witness: stalls.Witness) -> None:
     witness.begin()
     subprocess.run([sys.executable, "-c", HOLD], check=True)
     assert witness.longest_s() > stalls.STALL_S  # how long the kernel lets it be held is the kernel's choice
 
 
-def test_what_was_before_a_test_is_none_of_its_business(tmp_path: Path) -> None:
+def test_a_stall_before_the_test_does_not_count(tmp_path: Path) -> None:
     said = tmp_path / "said"
     witness = stalls.Witness(said)
     witness.begin()

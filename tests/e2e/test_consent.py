@@ -78,7 +78,7 @@ def test_a_device_that_is_attached_while_files_are_created_is_not_written(tmp_pa
 
 
 @needs_loops
-def test_another_image_of_the_same_size_is_not_what_was_agreed_to(tmp_path: Path, shm: Path) -> None:
+def test_a_token_does_not_hold_for_another_image_of_the_same_size(tmp_path: Path, shm: Path) -> None:
     with loop_device(shm) as loop:
         plan = a_plan(tmp_path, f"paths: {loop}")
         given = token(plan)
@@ -94,7 +94,7 @@ def test_another_image_of_the_same_size_is_not_what_was_agreed_to(tmp_path: Path
         assert digest(shm / "another") == before
 
 
-def test_a_kept_file_is_ours_until_somebody_writes_to_it(tmp_path: Path, shm: Path) -> None:
+def test_a_kept_file_needs_a_token_once_somebody_else_wrote_to_it(tmp_path: Path, shm: Path) -> None:
     place = shm / "kept"
     plan = a_plan(tmp_path, f"create: {{ path: {place}, size: 4MiB, keep: true }}")
     for which in ("made", "used again"):

@@ -102,7 +102,7 @@ def ended_of(process: "subprocess.Popen[str]") -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
-def test_of_two_runs_that_start_together_one_writes(tmp_path: Path, shm: Path) -> None:
+def test_of_two_runs_on_one_device_only_one_writes(tmp_path: Path, shm: Path) -> None:
     need("losetup")
     with loop_device(shm) as device:
         plan = a_plan(tmp_path, device, reads="0%")
@@ -119,7 +119,7 @@ def test_zram_is_driven(tmp_path: Path, zram_lun: str) -> None:
     assert agreed(run(plan, tmp_path / "runs", "--destroy", token(plan)))
 
 
-def test_a_stall_in_the_last_second_does_not_hide(tmp_path: Path, faulty_lun: FaultFs) -> None:
+def test_a_device_that_hangs_in_the_last_subinterval_is_reported(tmp_path: Path, faulty_lun: FaultFs) -> None:
     """The device hangs while the last measured subinterval runs: nothing late completes, and the step says so."""
     plan = a_plan(tmp_path, faulty_lun.device, reads="100%", destroy=False)
     plan.write_text(plan.read_text().replace("measure: 2s", "measure: 4s"))

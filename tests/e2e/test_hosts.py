@@ -38,7 +38,7 @@ def per_host(tmp_path: Path, lab: Lab, measure: str = "5s", local: bool = False)
 
 
 @pytest.mark.realtime
-def test_three_hosts_and_this_one(tmp_path: Path, lab: Lab) -> None:
+def test_a_run_on_three_hosts_and_this_machine_adds_up(tmp_path: Path, lab: Lab) -> None:
     done = run(per_host(tmp_path, lab, local=True), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err
     (whole,) = done.rows("summary.all.csv")
@@ -62,7 +62,7 @@ def test_the_command_launcher_reaches_a_namespace(tmp_path: Path, namespaces: La
     assert done.rows("hosts.csv")[0]["launcher"] == "command"
 
 
-def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
+def test_every_unusable_host_is_named_before_the_run(tmp_path: Path, lab: Lab) -> None:
     good, wrong_key, nobody = (host.spec() for host in lab.hosts)
     stranger = tmp_path / "stranger"
     os.system(f"ssh-keygen -q -t ed25519 -N '' -f {stranger}")
@@ -73,7 +73,7 @@ def test_every_unusable_host_is_told(tmp_path: Path, lab: Lab) -> None:
     assert wrong_key.name in done.err and nobody.name in done.err and "refuses" in done.err
 
 
-def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path, namespaces: Lab) -> None:
+def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, namespaces: Lab) -> None:
     process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
     out = wait_for_line(process)
     with namespaces.hosts[1].unplugged():
@@ -87,7 +87,7 @@ def test_a_pulled_cable_makes_the_run_partial_and_the_host_silent(tmp_path: Path
     assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
 
 
-def test_a_host_that_went_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
+def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
     plan = per_host(tmp_path, lab, "3s")
     plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))
     process = start(plan, tmp_path / "runs")
@@ -101,7 +101,7 @@ def test_a_host_that_went_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) 
     assert "it is connected again, and takes part from the next step on" in out
 
 
-def test_a_frozen_controller_is_no_lease(tmp_path: Path, namespaces: Lab) -> None:
+def test_hosts_stop_when_a_frozen_controller_renews_no_lease(tmp_path: Path, namespaces: Lab) -> None:
     """SIGSTOP for longer than the lease: the hosts stop by themselves, and say so when the controller wakes."""
     plan = per_host(tmp_path, namespaces, "30s")
     plan.write_text(plan.read_text().replace("threads: 1", "threads: 1\nlease: 3s"))

@@ -81,7 +81,7 @@ def test_ctrl_c_while_files_are_created_ends_at_once(tmp_path: Path) -> None:
     assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
 
 
-def test_a_slave_that_was_put_aside_for_a_moment_costs_one_step(tmp_path: Path) -> None:
+def test_a_slave_that_is_suspended_over_a_barrier_costs_one_step(tmp_path: Path) -> None:
     """SIGSTOP over one barrier: the next step, which needs new instances, has the host again."""
     text = PLAN.format(path=tmp_path / "data", measure="3s").replace(
         "[ go: one ]", "[ go: { name: one, loop: { seed: [1, 2] } } ]"
@@ -135,7 +135,7 @@ def test_a_killed_controller_leaves_no_slave_and_a_readable_folder(tmp_path: Pat
         (("luns:", "cpus: 4-0\nluns:"), 2, "the smaller number stands first"),
     ],
 )
-def test_bad_input_is_told_with_its_place(tmp_path: Path, changed: tuple[str, str], code: int, says: str) -> None:
+def test_a_bad_plan_is_reported_with_its_cause(tmp_path: Path, changed: tuple[str, str], code: int, says: str) -> None:
     text = PLAN.replace(*changed).format(path=tmp_path / "data", measure="1s")
     done = run(written(tmp_path, text), tmp_path / "runs")
     assert (done.code, says in done.err) == (code, True), done.out + done.err
@@ -153,17 +153,17 @@ def test_a_file_that_is_there_is_not_overwritten_without_consent(tmp_path: Path)
 
 
 @pytest.mark.parametrize("words", [("--help",), ("run", "--help"), ("--version",), ("columns",), ("schema",)])
-def test_what_needs_no_plan_answers(words: tuple[str, ...]) -> None:
+def test_commands_without_a_plan_print_their_page(words: tuple[str, ...]) -> None:
     done = ivypy(*words)
     assert done.returncode == 0 and done.stdout and not done.stderr
 
 
-def test_a_mistyped_command_is_told_the_right_one() -> None:
+def test_a_mistyped_command_suggests_the_right_one() -> None:
     done = ivypy("rnu")
     assert done.returncode == 2 and "Did you mean 'run'?" in done.stderr.replace("\n", " ")
 
 
-def test_a_plan_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_plan_is_an_error_without_a_traceback(tmp_path: Path) -> None:
     for command in ("check", "run", "devices"):
         done = ivypy(command, str(tmp_path / "no.yaml"))
         assert done.returncode == 2 and "no.yaml" in done.stderr and "Traceback" not in done.stderr

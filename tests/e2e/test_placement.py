@@ -23,7 +23,7 @@ steps: [ go: one ]
 """
 
 
-def test_a_host_whose_core_is_taken_away_says_so(tmp_path: Path) -> None:
+def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
     """Whatever the scheduler takes is told, as much as it is: no more is sure of it than that the core was busy."""
     text = PLAN.format(path=tmp_path / "data", cpus=CORE, more="", keys="")
     with wanted_core(CORE):

@@ -86,7 +86,7 @@ def gone(processes: list[psutil.Process]) -> bool:
 
 
 @pytest.mark.realtime
-def test_a_run_with_driver_processes_is_a_run(tmp_path: Path) -> None:
+def test_a_run_with_driver_processes_adds_up(tmp_path: Path) -> None:
     with going(tmp_path, "2s") as run:
         done = run.ended()
     assert done.code in (0, 8), done.out + done.err
@@ -112,7 +112,7 @@ def test_a_driver_process_that_is_killed_costs_its_hosts_alone(tmp_path: Path) -
     assert whole["verdict"] != "valid" and presence(done.rows("step0000.one/all/all.csv")[-1]) == "1/3"
 
 
-def test_a_signal_to_all_is_the_controllers_to_answer(tmp_path: Path) -> None:
+def test_driver_processes_leave_signals_to_the_controller(tmp_path: Path) -> None:
     with going(tmp_path, "60s") as run:
         for one in run.drivers:
             one.send_signal(signal.SIGINT)

@@ -65,9 +65,7 @@ def test_the_target_is_a_number_max_or_mixed(
         assert subinterval_line(report).split()[3] == shown
 
 
-def test_a_run_that_fails_says_where_its_files_are_and_what_its_steps_came_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_prints_its_folder_and_its_finished_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here in its second step, whose folder cannot be made."""
     shown: list[Report] = []
 
@@ -89,7 +87,7 @@ class Screen(io.StringIO):
         return True
 
 
-def test_a_step_has_one_number_on_the_bar_and_in_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_has_the_same_number_in_the_bar_and_in_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     screen = Screen()
     terminal = Terminal(screen)
@@ -102,9 +100,7 @@ def test_a_step_has_one_number_on_the_bar_and_in_the_lines(monkeypatch: pytest.M
     assert all(line.startswith("1 of 0..2: half") for line in said if not line.startswith("  "))
 
 
-def test_the_controllers_own_work_is_told_once_where_it_is_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deciding takes 2.6 s of 5 s in two subintervals: one event, one finding, and no lost subinterval."""
 
     def slow(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
@@ -133,7 +129,7 @@ CLIMBED = "climb_a_staircase_to_its_very_end"
 FEW = "too_few_subintervals[note] (2)"
 
 
-def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
+def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     """225,000 is kept up with and 506,250 not by the six instances of scan, of 50,000 each."""
     staged = stage(tmp_path, nobody, CLIMB)
     names = [row["name"] for row in staged.rows("summary.all.csv")]
@@ -150,7 +146,7 @@ def test_every_tread_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     assert reasons[3].startswith(f"  step 0 {names[3]}: invalid: load_not_sustained[invalid] (")
 
 
-def test_the_step_itself_says_which_tread_a_reason_is_of(tmp_path: Path) -> None:
+def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
     """One verdict, of the treads that count; a reason that all of them have stands once."""
     slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
     staged = stage(tmp_path, nobody, slow)
@@ -197,7 +193,7 @@ SAYS: list[tuple[str, list[str]]] = [
 
 
 @pytest.mark.parametrize(("go", "says"), SAYS, ids=["slo", "measure and slo", "pid and slo", "staircase"])
-def test_everything_that_looks_at_a_value_says_it(tmp_path: Path, go: str, says: list[str]) -> None:
+def test_each_check_of_a_metric_is_shown_in_line_json_and_status(tmp_path: Path, go: str, says: list[str]) -> None:
     """What steers, what judges, each threshold: in the line, in the JSON, and in `ivypy status`."""
     slaves = {name: SimulatedSlave(name, plant=queue(2000.0, 500_000)) for name in "abc"} if "pid" in go else hosts()
     statuses: list[list[str]] = []

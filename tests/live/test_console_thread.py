@@ -43,7 +43,7 @@ class Reader:
 
 
 @given(pieces=st.integers(0, 60))
-def test_the_latest_are_kept_in_order_and_the_others_counted(pieces: int) -> None:
+def test_a_full_queue_keeps_the_newest_and_counts_the_dropped(pieces: int) -> None:
     most, console_thread.MOST = console_thread.MOST, 10  # type: ignore[misc]
     try:
         reader = Reader()
@@ -62,7 +62,7 @@ def test_the_latest_are_kept_in_order_and_the_others_counted(pieces: int) -> Non
     assert reader.lines == ["first", *said, *kept]
 
 
-def test_the_first_error_is_kept_and_ends_the_writing() -> None:
+def test_nothing_more_is_written_after_the_first_write_error() -> None:
     out, seen = Outlet("test", lambda dropped: None), []
 
     def fail() -> None:
@@ -75,7 +75,7 @@ def test_the_first_error_is_kept_and_ends_the_writing() -> None:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_all_is_written_whatever_is_taken_at_once(blocking: bool) -> None:
+def test_a_long_write_is_completed_in_parts(blocking: bool) -> None:
     """Also where the reader made the pipe one that does not wait, as ssh does."""
     data = os.urandom(300_000)
     reading, writing = os.pipe()
@@ -88,7 +88,7 @@ def test_all_is_written_whatever_is_taken_at_once(blocking: bool) -> None:
     os.close(writing)
 
 
-def test_a_run_is_told_how_much_was_not_shown_and_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_console_says_how_many_reports_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_thread, "MOST", 5)
     reader = Reader()
     shown = Display(TextLines(reader.write))
@@ -104,7 +104,7 @@ def test_a_run_is_told_how_much_was_not_shown_and_how_it_ended(monkeypatch: pyte
     assert reader.lines[-2:] == ["the last word", "/folder"]
 
 
-def test_programs_are_told_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dropped_reports_are_counted_in_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_thread, "MOST", 1)
     reader = Reader()
     shown = Display(JsonLines(reader.write))
@@ -122,7 +122,7 @@ def test_programs_are_told_in_json(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_console_that_is_never_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_does_not_wait_for_a_console_that_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_thread, "CLOSE_S", 0.05)
     reader = Reader()
     shown = Display(TextLines(reader.write))

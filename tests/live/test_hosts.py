@@ -201,7 +201,7 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
     assert again.returncode == 2 and "the run has ended" in again.stderr
 
 
-def test_a_pause_is_a_hole_in_the_load(plan: Path, tmp_path: Path) -> None:
+def test_a_paused_run_submits_nothing_and_its_subintervals_are_transient(plan: Path, tmp_path: Path) -> None:
     root = tmp_path / "runs"
     with under_way(plan, root) as process:
         assert ivypy("pause").returncode == 0

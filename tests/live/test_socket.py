@@ -166,7 +166,7 @@ RUBBISH = [
 
 
 @pytest.mark.slow
-def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
+def test_malformed_requests_affect_only_their_sender(tmp_path: Path) -> None:
     def send(path: str, data: bytes) -> bytes:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(path)
@@ -188,7 +188,7 @@ def test_rubbish_costs_only_who_sends_it(tmp_path: Path) -> None:
     assert stage(tmp_path, visit).step.verdict is Verdict.VALID
 
 
-def test_one_follower_after_the_other_sees_the_run(tmp_path: Path) -> None:
+def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> None:
     async def follow(run: Run) -> list[Report]:
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(encode_line(Follow()))
@@ -273,7 +273,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
     assert staged.code is ExitCode.OK and staged.seconds - ended <= 1.5 * socket_server.FLUSH_S
 
 
-def test_more_than_so_many_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clients_beyond_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_server, "MOST_CLIENTS", 2)
 
     async def visit(run: Run, staged: Staged) -> None:
@@ -294,7 +294,7 @@ def test_more_than_so_many_are_turned_away(tmp_path: Path, monkeypatch: pytest.M
 HUGE = "9" * 400
 
 
-def test_no_client_costs_more_than_its_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_request_is_refused_and_frees_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More bad edits than there are places, of values that no number holds, and of a fault of ours."""
     values = [f"{setting}={sign}{HUGE}" for setting in ("maxtags", "iops", "total_iops") for sign in ("", "+", "*")]
     values += ["iops=1e999", "maxtags=*1e999", f"blocksize={HUGE}GiB", f"fraction_read=*{HUGE}", f"range=0..{HUGE}"]
@@ -315,7 +315,7 @@ def test_no_client_costs_more_than_its_request(tmp_path: Path, monkeypatch: pyte
     assert staged.step.verdict is Verdict.VALID and staged.events("edit") == []
 
 
-def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -> None:
+def test_a_run_without_a_socket_stays_valid(tmp_path: Path, runtime: Path) -> None:
     runtime.write_text("somebody's file")
 
     async def visit(run: Run, staged: Staged) -> None:
@@ -328,7 +328,7 @@ def test_a_run_without_a_socket_is_the_same_run(tmp_path: Path, runtime: Path) -
     assert "is not a folder that only you may enter (mode 0700)" in staged.events("no_socket")[0]
 
 
-def test_what_cannot_be_said_costs_the_follower_alone(tmp_path: Path) -> None:
+def test_a_report_that_cannot_be_encoded_disconnects_the_follower_alone(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(encode_line(Follow()))
@@ -383,7 +383,7 @@ def test_two_runs_of_one_name_have_two_sockets(runtime: Path, listening: list[so
         assert path == runtime / name
 
 
-def test_a_long_name_fits(listening: list[socket.socket]) -> None:
+def test_a_long_run_name_is_cut_to_fit_a_socket_path(listening: list[socket.socket]) -> None:
     one, path = socket_paths.bound("plan-" * 60)
     listening.append(one)
     assert len(os.fsencode(path)) <= socket_paths.LONGEST_PATH and path.exists()
@@ -427,7 +427,9 @@ def test_without_a_runtime_folder_there_is_one_of_the_users(tmp_path: Path, monk
     assert place == tmp_path / f"ivypy-{os.geteuid()}" and stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
-def test_anothers_runtime_folder_is_left_alone(runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_folder_of_another_user_is_not_used(
+    runtime: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As sudo leaves it."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")
@@ -471,7 +473,7 @@ def test_a_folder_that_others_might_enter_is_not_used(runtime: Path, wrong: Call
         ("nosuch", "nosuch: is neither a run's folder nor a run that is under way; under way: none"),
     ],
 )
-def test_a_run_that_is_not_there(run: str | None, says: str) -> None:
+def test_an_unknown_run_is_an_error_that_names_the_runs_under_way(run: str | None, says: str) -> None:
     with pytest.raises(PlanError) as error, connected(run):
         pass
     assert str(error.value) == says
@@ -487,7 +489,7 @@ def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
         ask_folder(tmp_path)
 
 
-def test_how_a_run_stands_as_text() -> None:
+def test_status_as_text() -> None:
     standing = Standing("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
     lines = TextLines(lambda line: None).lines(standing)
     assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
@@ -495,7 +497,7 @@ def test_how_a_run_stands_as_text() -> None:
     assert lines[6:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
 
 
-def test_a_clause_that_was_taken_for_a_run_is_told_how_it_is_written() -> None:
+def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:
     done = ivypy("edit", "all", "iops=5")
     assert done.returncode == 2
     assert done.stderr == (

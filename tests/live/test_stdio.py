@@ -46,7 +46,7 @@ def test_a_reader_who_leaves_does_not_end_the_run(tmp_path: Path) -> None:
     assert lost(folder) == ["standard output is gone (Broken pipe); `ivypy attach` shows the run"]
 
 
-def test_ctrl_c_that_ends_the_reader_too_loses_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_that_also_ends_the_reader_leaves_a_complete_folder(tmp_path: Path) -> None:
     """`ivypy run | tee log` on a terminal."""
     process = start(paced_plan(tmp_path, "60s"), tmp_path / "runs")
     assert process.stdout is not None
@@ -95,7 +95,9 @@ def ctrl_c_and_close(master: int) -> None:
 
 @pytest.mark.parametrize("ui", ["auto", "lines"])
 @pytest.mark.parametrize("how", [close, ctrl_c_and_close])
-def test_a_terminal_that_is_closed_is_a_first_ctrl_c(tmp_path: Path, ui: str, how: Callable[[int], None]) -> None:
+def test_closing_the_terminal_interrupts_the_run_like_one_ctrl_c(
+    tmp_path: Path, ui: str, how: Callable[[int], None]
+) -> None:
     plan = paced_plan(tmp_path, "60s")
     process, master = on_a_terminal([COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", ui, str(plan)])
     try:
@@ -106,7 +108,7 @@ def test_a_terminal_that_is_closed_is_a_first_ctrl_c(tmp_path: Path, ui: str, ho
     check_interrupted(folder, process.wait(30))
 
 
-def test_hanging_up_again_is_not_a_second_press(tmp_path: Path) -> None:
+def test_repeated_sighup_counts_as_one_interrupt(tmp_path: Path) -> None:
     """The shell sends one as the terminal closes, and the kernel another as the shell ends."""
     process = start(paced_plan(tmp_path, "60s"), tmp_path / "runs")
     folder = wait_until_measuring(tmp_path / "runs")
@@ -133,17 +135,17 @@ def test_a_run_under_nohup_is_not_ended_by_hanging_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [f"check {ROOT}/configs/first.yaml", "schema", "columns", "--help"])
-def test_what_cannot_be_written_is_told_in_one_line(words: str) -> None:
+def test_a_full_standard_output_is_one_line_on_standard_error(words: str) -> None:
     assert shell(f"{words} >/dev/full") == (1, "standard output cannot be written: No space left on device\n")
 
 
 @pytest.mark.parametrize(("words", "code"), [("columns", 1), ("check /no", 2), ("check", 2)])
-def test_nowhere_to_write_at_all_is_only_an_exit_code(words: str, code: int) -> None:
+def test_without_any_output_only_the_exit_code_tells(words: str, code: int) -> None:
     assert shell(f"{words} >/dev/full 2>&1") == (code, "")
     assert shell(f"{words} >/dev/full 2>&-") == (code, "")
 
 
-def test_a_reader_who_leaves_a_page_has_read_enough() -> None:
+def test_a_closed_pipe_is_no_error_for_a_printed_page() -> None:
     process = subprocess.Popen([COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
     process.stdout.close()
@@ -152,5 +154,5 @@ def test_a_reader_who_leaves_a_page_has_read_enough() -> None:
 
 
 @pytest.mark.parametrize("words", ["columns", "run --ui auto /no.yaml", "percentiles /no", "--help"])
-def test_without_standard_output_a_command_is_the_same(words: str) -> None:
+def test_a_closed_standard_output_changes_nothing_else(words: str) -> None:
     assert shell(f"{words} >&-") == shell(words)

@@ -112,7 +112,7 @@ CONSOLES = pytest.mark.parametrize(
 
 @pytest.mark.realtime
 @CONSOLES
-def test_a_run_that_nobody_reads_is_the_same_and_its_end_is_shown_later(
+def test_an_unread_console_delays_no_subinterval_and_shows_the_end_when_read(
     tmp_path: Path, ui: str, opened: Callable[[], tuple[int, Callable[[], bytes]]]
 ) -> None:
     with unread(tmp_path, ui, opened, "3s") as console:
@@ -135,7 +135,7 @@ def test_a_run_that_nobody_reads_is_the_same_and_its_end_is_shown_later(
     [("lines", a_pipe, signal.SIGINT), ("auto", a_terminal, signal.SIGTERM)],
     ids=["lines, Ctrl-C", "bar, SIGTERM"],
 )
-def test_a_first_press_ends_it_within_a_bound_though_nobody_ever_reads(
+def test_one_interrupt_ends_a_run_whose_console_is_never_read(
     tmp_path: Path, ui: str, opened: Callable[[], tuple[int, Callable[[], bytes]]], number: signal.Signals
 ) -> None:
     """Standard error is not read either."""
@@ -145,7 +145,7 @@ def test_a_first_press_ends_it_within_a_bound_though_nobody_ever_reads(
         check_interrupted(folder, console.process.wait(BOUND_S))
 
 
-def test_three_presses_leave_at_once_though_nobody_reads(tmp_path: Path) -> None:
+def test_three_interrupts_end_a_process_whose_console_is_never_read(tmp_path: Path) -> None:
     with unread(tmp_path, "lines", a_pipe, "10m", errors=True) as console:
         wait_until_measuring(tmp_path / "runs")
         for _ in range(3):
@@ -154,7 +154,7 @@ def test_three_presses_leave_at_once_though_nobody_reads(tmp_path: Path) -> None
         assert console.process.wait(BOUND_S) == 130
 
 
-def test_a_press_at_the_end_leaves_with_the_code_that_was_earned(tmp_path: Path) -> None:
+def test_an_interrupt_after_the_run_keeps_its_exit_code(tmp_path: Path) -> None:
     """The run is over, and waits for a reader only."""
     with unread(tmp_path, "lines", a_pipe, "1s") as console:
         folder = wait_until_measuring(tmp_path / "runs")
@@ -163,7 +163,7 @@ def test_a_press_at_the_end_leaves_with_the_code_that_was_earned(tmp_path: Path)
         assert console.process.wait(BOUND_S) == code_said(folder)
 
 
-def test_whatever_comes_while_it_ends_it_ends_by_its_code(tmp_path: Path) -> None:
+def test_signals_while_a_run_ends_do_not_change_its_exit_code(tmp_path: Path) -> None:
     """Ctrl-C, and the terminal hangs up again and again until the process is gone."""
     with unread(tmp_path, "none", a_pipe, "10m") as console:
         folder = wait_until_measuring(tmp_path / "runs")
@@ -184,7 +184,7 @@ def test_the_socket_answers_while_the_console_is_not_read(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("ui", ["lines", "json"])
-def test_a_console_that_cannot_say_a_character_says_its_number(tmp_path: Path, ui: str) -> None:
+def test_a_character_outside_of_the_consoles_encoding_is_escaped(tmp_path: Path, ui: str) -> None:
     plan = paced_plan(tmp_path, "1s")
     plan.write_text(plan.read_text().replace("go: one", "go: { name: été }"))
     done = subprocess.run(
