@@ -76,12 +76,14 @@ def image(tmp_path: Path) -> Path:
     return tmp_path / "image"
 
 
+@pytest.mark.xdist_group("huge pages")
 def test_large_buffers_take_reserved_huge_pages(image: Path, reserved: None) -> None:
     assert grown(image, "Private_Hugetlb", MIB, 3) == 2 * HUGE  # rounded up
     assert grown(image, "Private_Hugetlb", MIB, 1) == 0
     assert grown(image, "Private_Hugetlb", MIB, 5) == 0  # there are not enough: none is taken
 
 
+@pytest.mark.xdist_group("huge pages")
 def test_large_buffers_ask_for_transparent_huge_pages(image: Path) -> None:
     enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     if not enabled.exists() or "[never]" in enabled.read_text():
