@@ -235,32 +235,56 @@ class Driver(ABC):
 
 
 async def barrier(
-    hosts: Iterable[Driver], ask: Callable[[Driver], Awaitable[Answer]], deadline: float
+    hosts: Iterable[Driver],
+    ask: Callable[[Driver], Awaitable[Answer]],
+    deadline: float,
+    patient_until: Callable[[], float] | None = None,
 ) -> tuple[dict[Driver, Answer], dict[Driver, str]]:
-    """Ask all hosts at once and wait for all, no longer than `deadline` (of the loop's clock).
+    """Ask all hosts at once and wait for all, no longer than `deadline` (of the loop's clock); `patient_until` says at
+    the deadline whether to wait longer.
 
     Returns the answers, and for each host that gave none the reason. Raises nothing that a host can cause: one whose
     answer `ask` cannot deal with is lost.
     """
     answers: dict[Driver, Answer] = {}
     failed: dict[Driver, str] = {}
-    waited_from = asyncio.get_running_loop().time()
+    loop = asyncio.get_running_loop()
+    waited_from = loop.time()
+    no_answer = f"no answer within {deadline - waited_from:.1f} s"
+    tasks: dict[Driver, asyncio.Task[None]] = {}
+    late: set[Driver] = set()
 
     async def one(host: Driver) -> None:
         try:
-            async with asyncio.timeout_at(deadline):
-                answers[host] = await ask(host)
+            answers[host] = await ask(host)
         except (HostLost, CommandRefused) as error:
             failed[host] = str(error)
         except TimeoutError:
-            failed[host] = f"no answer within {deadline - waited_from:.1f} s"
+            failed[host] = no_answer
+        except asyncio.CancelledError:
+            if host not in late:
+                raise
+            failed[host] = no_answer
         except OutputError:
             raise
         except Exception as error:
             host.blame(error)
             failed[host] = host.lost or str(error)
 
-    async with asyncio.TaskGroup() as group:
-        for host in hosts:
-            group.create_task(one(host))
+    def expire() -> None:
+        until = deadline if patient_until is None else patient_until()
+        if until > loop.time():
+            timers.append(loop.call_at(until, expire))
+            return
+        late.update(host for host, task in tasks.items() if not task.done())
+        for host in late:
+            tasks[host].cancel()
+
+    timers = [loop.call_at(deadline, expire)]
+    try:
+        async with asyncio.TaskGroup() as group:
+            for host in hosts:
+                tasks[host] = group.create_task(one(host))
+    finally:
+        timers[-1].cancel()
     return answers, failed

@@ -22,9 +22,8 @@ from .io_faults import Find, IoFaults
 from .step_hosts import StepHosts
 from .step_merge import Merging
 from .step_records import Recorder
-from .step_states import NEVER, StepProgress
+from .step_states import NEVER, PATIENCE, StepProgress
 
-BARRIER_1: Final = 0.75  # of a subinterval, after its end
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 
 
@@ -73,7 +72,7 @@ class ResultBarrier:
         arrived: dict[Driver, int] = {}
         for driver, (result, arrived_ns) in self._early.pop(k, {}).items():
             self._merge(driver, result, arrived_ns, arrived)
-        patience_ns = round(BARRIER_1 * length_ns)
+        patience_ns = round(PATIENCE * length_ns)
         in_ns = max(arrived.values(), default=0)
         deadline_ns = end_ns + patience_ns
         while hosts.awaited:

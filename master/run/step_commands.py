@@ -24,7 +24,7 @@ from .live_changes import Changes
 from .resolve_settings import steered
 from .step_hosts import StepHosts
 from .step_records import Recorder
-from .step_states import Change, StepProgress
+from .step_states import PATIENCE, Change, StepProgress
 
 LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001
@@ -123,10 +123,17 @@ class StepCommands:
             self._changes.close("the step is ending; it runs without a measurement")
         hosts = self._hosts
         running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
-        answers, failed = await barrier(running, command, asyncio.get_running_loop().time() + left_s)
+        deadline = asyncio.get_running_loop().time() + left_s
+        answers, failed = await barrier(running, command, deadline, self._patient_until)
         for driver, reason in failed.items():
             self._recorder.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
         return answers
+
+    def _patient_until(self) -> float:
+        """As barrier 1: a controller that stood still reads first what came meanwhile. On the loop's clock."""
+        fleet = self._fleet
+        patient_ns = fleet.lag.patient_until_ns(round(PATIENCE * self._length_ns))
+        return asyncio.get_running_loop().time() + (patient_ns - fleet.now_ns()) / 1e9
 
     async def _steer(self, edits: Sequence[LoadEdit], within_s: float) -> None:
         """Send control's edits to all hosts that drive."""

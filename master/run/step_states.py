@@ -13,6 +13,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
+PATIENCE: Final = (
+    0.75  # of a subinterval: after its end, for results; for all that came while the controller stood still
+)
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
 
 

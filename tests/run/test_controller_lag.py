@@ -10,9 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.control.decision import Decision
+from ivypy.master.hosts.driver import Driver
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, Lag
 from ivypy.master.run.run import Run
+from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
@@ -20,7 +23,7 @@ from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
 from tests.support.simulated.runs import PLAN, Staged, hosts, stage
-from tests.support.simulated.slave import Faults
+from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 pytestmark = pytest.mark.slow
 
@@ -132,6 +135,34 @@ def test_a_controller_that_stood_still_calls_no_host_late(
         assert any("; the controller stood still for " in text for text in staged.events("late_decision"))
     if still_s <= 0.2:
         assert found == set()
+
+
+@pytest.mark.parametrize("still_s", [0.5, 1.5])
+def test_a_controller_that_stands_still_in_barrier_2_calls_no_host_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_s: float
+) -> None:
+    """The answers to `continue` are on their way when it stops, and in the pipes when it is back."""
+    follow = StepCommands.follow
+
+    async def standing_still(
+        commands: StepCommands, k: int, start_ns: int, decision: Decision, left_s: float
+    ) -> dict[Driver, int]:
+        if k in (5, 11):
+            asyncio.get_running_loop().call_later(0.05, work, still_s)
+        return await follow(commands, k, start_ns, decision, left_s)
+
+    monkeypatch.setattr(StepCommands, "follow", standing_still)
+    slaves = {name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=0.1) for name in "abc"}
+    staged = stage(tmp_path, nobody, ONE_SECOND, slaves)
+    unblamed(staged)
+
+
+def test_a_host_that_does_not_answer_in_barrier_2_is_late_all_the_same(tmp_path: Path) -> None:
+    slaves = hosts()
+    slaves["b"].faults = Faults(mute={"continue"})
+    staged = stage(tmp_path, nobody, ONE_SECOND, slaves)
+    assert staged.events("late")[0].startswith("no answer to what followed subinterval 0: no answer within 1.0 s")
+    assert {row["host"] for row in staged.rows("events.csv") if row["kind"] == "late"} == {"b"}
 
 
 def test_a_lease_that_ran_out_meanwhile_is_the_controllers(tmp_path: Path) -> None:
