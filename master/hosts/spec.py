@@ -1,7 +1,4 @@
-"""A test host as the plan names it: everything a launcher needs to reach it.
-
-It stands here and not with the launchers, because the plan is the floor that they stand on.
-"""
+"""A test host as the plan names it: everything a launcher needs to reach it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,11 +14,11 @@ class Launcher(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostSpec:
-    """One test host. None means what ssh itself would take: its configuration files, agent and defaults."""
+    """One test host. None: ssh's own default (its configuration files, agent, known hosts)."""
 
     name: str  # the plan's, unique; the attribute `host` of everything on it
     launcher: Launcher
-    address: str  # where ssh goes; for the others the same as `name`
+    address: str  # the address for ssh; for the others the same as `name`
     port: int | None = None
     user: str | None = None
     identity: str | None = None  # path of a private key; None: agent and default keys

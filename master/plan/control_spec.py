@@ -1,7 +1,7 @@
-"""From what a `go` says of control to its spec: what excludes what, and amounts in the unit of their metric.
+"""From the control keys of a `go` to its spec: which keys exclude each other, and amounts in their metric's unit.
 
-Rule: what a step says itself stands above what `defaults` says. Keys that would decide the same thing - `measure` and
-`steady`, `control`, `staircase` and `find` - cannot stand beside each other.
+Rule: a step's own keys replace those of `defaults`. Keys that decide the same thing exclude each other: `measure` and
+`steady`; `control`, `staircase`, `iops_curve` and `find`.
 """
 
 import math
@@ -39,7 +39,7 @@ def control_spec(
     go: GoDoc, path: Path, defaults: TimesDoc, fixed: FixedSpec, warmup: int, subinterval_s: float, tolerance: float,
     faults: Faults,
 ) -> ControlSpec:  # fmt: skip
-    """What the `go` at `path` asks of control, with what it leaves to `defaults`. `fixed`: its measurement by time."""
+    """The spec of the `go` at `path`, with what it leaves to `defaults`. `fixed`: its measurement by time."""
     for text in _exclusions(go):
         faults.add_key((*path, text[0]), text[1])
     measurement: FixedSpec | MeasureSpec | SteadySpec = fixed
@@ -54,11 +54,11 @@ def control_spec(
 
 
 def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:
-    """A `measure` has a time, or a metric with all that belongs to it; beside it there is no `steady`."""
+    """A `measure` has a time, or a metric with its keys; and it excludes `steady`."""
     doc = go.measure
     if doc is not None:
         accurate = [name for name in doc.model_fields_set if name != "time"]
-        unread = any(faults.taken_out((*path, "measure", key)) for key in ("time", "metric"))
+        unread = any(faults.unreadable((*path, "measure", key)) for key in ("time", "metric"))
         if doc.time is None and doc.metric is None and not unread:
             faults.add((*path, "measure"), "measure needs a time, like 60s, or a metric that is to be known")
         elif doc.time is not None and accurate:
@@ -83,14 +83,14 @@ def _exclusions(go: GoDoc) -> Iterator[tuple[str, str]]:
 
 
 def _measurement(go: GoDoc, defaults: TimesDoc) -> tuple[SteadyDoc | None, MeasureDoc | None]:
-    """The one that holds: the step's own, else the one of `defaults`."""
+    """The one in force: the step's own, else the one of `defaults`."""
     if go.steady is not None or go.measure is not None:
         return go.steady, go.measure
     return defaults.steady, defaults.measure
 
 
 def _at(go: GoDoc, path: Path, key: str) -> Path:
-    """Where a key of the step stands: in the step, or in `defaults`."""
+    """The place of a step's key: in the step, or in `defaults`."""
     return (*path, key) if getattr(go, key) is not None else ("defaults", key)
 
 
@@ -129,7 +129,7 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
 
 
 def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> float:
-    """An amount of a metric; what cannot be read is a fault, and counts as not a number."""
+    """An amount of a metric; one that cannot be read is a fault, and not a number here."""
     try:
         return parse_amount(metric, text)
     except ValueError as error:
@@ -154,7 +154,7 @@ def _pid(doc: PidDoc, path: Path, faults: Faults) -> PidSpec:
         faults.add_key((*path, given[0]), f"auto finds {given[0]} itself; remove one of them")
     elif not doc.auto:
         ends_of = ("low_iops", "high_iops")
-        missing = [key for key in ends_of if key not in given and not faults.taken_out((*path, key))]
+        missing = [key for key in ends_of if key not in given and not faults.unreadable((*path, key))]
         if missing:
             faults.add(path, f"pid needs {' and '.join(missing)}, the range of its load; or write auto: true")
         else:
@@ -169,13 +169,13 @@ def _pid(doc: PidDoc, path: Path, faults: Faults) -> PidSpec:
 
 def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> StaircaseSpec:
     start = _level(doc.start, "start", path, faults)
-    open_end = doc.end is None and not faults.taken_out((*path, "end"))
+    open_end = doc.end is None and not faults.unreadable((*path, "end"))
     end = None if open_end else _level(doc.end, "end", path, faults)
     relative: float | None = None
     step: Level | None = None if doc.steps else math.nan
-    rise_unread = any(faults.taken_out((*path, key)) for key in ("step", "steps"))
+    rise_unread = any(faults.unreadable((*path, key)) for key in ("step", "steps"))
     if not rise_unread and (doc.step is None) == (doc.steps is None):
-        faults.add(path, "staircase needs either step, the rise from tread to tread, or steps, how many treads")
+        faults.add(path, "staircase needs either step, the rise from level to level, or steps, the number of levels")
     elif doc.steps is not None and end is None:
         faults.add_key((*path, "steps"), "steps are counted from start to end; add end")
         step = math.nan
@@ -187,7 +187,7 @@ def _stairs(doc: StaircaseDoc, path: Path, faults: Faults) -> StaircaseSpec:
 
 
 def _level(value: Any, key: str, path: Path, faults: Faults) -> Level:
-    """A load; one that could not be read, which has been told, counts as not a number."""
+    """A load; one that could not be read has a fault already, and is not a number here."""
     if value is None:
         return math.nan
     if value == MAX:

@@ -1,6 +1,6 @@
 """A plan in words, for `ivypy check`: what would be reached, driven, sliced and run, and how long it takes.
 
-Rule: everything that the plan leaves open until the hosts are known is said as the plan says it.
+Rule: what is open until the hosts are known is shown as the plan has it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ from ..text.units import format_bytes, format_duration, format_fraction, format_
 from .model import ALL, Edit, Live, LunSelection, Plan, RollupSpec, Step, Workload
 from .read.field_types import written
 
-MOST_HOSTS = 8  # told one by one; of more, so many less the last
+MOST_HOSTS = 8  # lines for hosts; of more, the middle is left out
 
 
 def describe(plan: Plan) -> str:
@@ -90,7 +90,7 @@ def _live(live: Live) -> str:
 def _rollup(rollup: RollupSpec) -> str:
     demands = []
     if rollup.quantity is not None:
-        demands.append(f"{rollup.quantity} instances demanded")
+        demands.append(f"{rollup.quantity} instances required")
     if rollup.max_droop is not None:
         demands.append(f"droop at most {format_fraction(rollup.max_droop)}")
     if not rollup.csv:
@@ -110,7 +110,7 @@ def _step(step: Step) -> list[str]:
 
 
 def _control(spec: ControlSpec) -> Iterator[str]:
-    """What a step asks of control: a line for each thing."""
+    """A step's control, a line for each key."""
     match spec.load:
         case PidSpec() as held:
             yield _pid(held)
@@ -144,9 +144,9 @@ def _pid(held: PidSpec) -> str:
 
 
 def _staircase(climbed: StaircaseSpec) -> str:
-    end = "until it is not kept up with" if climbed.end is None else f"to {_level(climbed.end)}"
+    end = "until it is not sustained" if climbed.end is None else f"to {_level(climbed.end)}"
     if climbed.steps is not None:
-        how = f"in {climbed.steps} treads"
+        how = f"in {climbed.steps} levels"
     elif climbed.relative is not None:
         how = f"by {format_fraction(climbed.relative)} of the load before"
     else:

@@ -24,7 +24,7 @@ def hosts_of(doc: PlanDoc, faults: Faults) -> tuple[HostSpec, ...]:
         for spec in _expanded(host, doc.ssh, path, faults):
             if spec.name in found:
                 line = faults.document.place(places[spec.name]).line
-                faults.add(path, f"host {spec.name!r} is named twice, first in line {line}")
+                faults.add(path, f"duplicate host {spec.name!r} (first in line {line})")
             else:
                 found[spec.name], places[spec.name] = spec, path
     return tuple(found.values())

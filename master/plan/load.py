@@ -1,6 +1,6 @@
-"""A plan from its file or text: the whole way, in five stages, with every fault of all of them at once.
+"""A plan from its file or text, in five stages; all faults of all stages are reported at once.
 
-text -> places and texts (document) -> parameters put in (substitute) -> models (syntax, explain)
+text -> positions (yaml_positions) -> parameters replaced (substitute) -> models (schema, schema_errors)
      -> sections resolved and compared (resolve) -> Plan
 """
 
@@ -34,7 +34,7 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
 
 
 def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
-    """The plan in a text; `name` is what faults call it. Raises PlanFaults."""
+    """The plan in a text; `name` is its name in faults. Raises PlanFaults."""
     return _read(text, name, defines, None)
 
 

@@ -2,7 +2,7 @@
 
 Rule: everything here is validated, in base units (bytes, seconds, fractions) and complete. A step carries all
 edits that are in force in it, so that it can be started alone. What can only be known on the test hosts - which
-LUNs there are, how large, which rollup instances that makes - is resolved by the session, which reports its
+LUNs there are, how large, which rollup instances that makes - is resolved by the run, which reports its
 faults at a place of the plan through `Plan.fault`.
 """
 
@@ -58,7 +58,7 @@ class RollupSpec:
     """A rollup type. `all` is always the first of a plan."""
 
     by: tuple[str, ...]  # attribute names
-    quantity: int | None = None  # demanded number of instances
+    quantity: int | None = None  # required number of instances
     max_droop: float | None = None  # 1 - slowest/fastest instance's IOPS must stay below this
     csv: bool = True
     place: Place | None = None  # None: the built-in `all`
@@ -84,14 +84,14 @@ class Step:
 
     number: int  # from 0, in the order in which steps run
     name: str  # unique; a loop's values are part of it
-    edits: tuple[Edit, ...]  # all that are in force, oldest first: the complete difference to the workloads as created
+    edits: tuple[Edit, ...]  # all in force, oldest first: every change of the workloads since they were created
     subinterval_s: float
     warmup_s: float
     measure_s: float  # > 0; of each measurement, unless `control` leaves its length open
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
-    notes: tuple[str, ...] = ()  # what a person should know of how it differs from what was written
+    notes: tuple[str, ...] = ()  # for people: where it differs from the plan's text
     longest_s: float | None = None  # of all measuring together, where that is not measure_s
     control: ControlSpec = field(
         default_factory=ControlSpec
@@ -104,7 +104,7 @@ class Step:
 
     @property
     def planned_s(self) -> float:
-        """How long it takes, at most; with the tail, in which its end is decided."""
+        """How long it takes at most, with the tail, in which its end is decided."""
         return self.warmup_s + self.measuring_s + self.subinterval_s + self.cooldown_s
 
     @property
@@ -122,7 +122,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What edits of a running step may ask for, where that is more than the steps do."""
+    """Limits for edits of a running step, where they exceed what the steps use."""
 
     maxtags: int = 0
     blocksize: int = 0  # bytes
@@ -149,15 +149,15 @@ class Plan:
     lease_s: float
     backend: str
     threads: int  # 0: one per core
-    subinterval_s: float  # what steps have that say nothing else
-    achieved_iops_tolerance: float  # how far what is owed may grow, as a fraction of what fell due
+    subinterval_s: float  # of steps that do not set their own
+    achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
     cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
     spin: bool = False  # they do not sleep while their load is paced
     live: Live = field(default_factory=Live)
-    polled: bool = False  # io_uring looks for completions in the devices' queues
-    may_miss: int = 0  # hosts without which the run goes on from its beginning
-    sqpoll: bool = False  # io_uring's submissions are taken by threads of the kernel
+    polled: bool = False  # io_uring polls the devices' queues for completions
+    may_miss: int = 0  # so many hosts may be missing when the run begins
+    sqpoll: bool = False  # kernel threads take io_uring's submissions
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:

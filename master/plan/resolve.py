@@ -1,4 +1,4 @@
-"""From the plan as written to the plan as the controller works with it.
+"""From the plan's documents to the Plan that the controller works with.
 
 Rule: each section is resolved by itself, then they are compared; every fault is noted at its place, and a plan comes
 out only if there was none.
@@ -43,7 +43,7 @@ def resolved(
     path: FilePath | None,
     faults: Faults,
 ) -> Plan | None:
-    """The plan, or None where `faults` has any. `removed`: what was taken out of it for faults of its own."""
+    """The plan, or None where `faults` has any. `removed`: entries that were removed for faults of their own."""
     own = _own_attributes(doc, faults)
     hosts = hosts_of(doc, faults)
     luns = _luns(doc, own, faults)
@@ -67,7 +67,11 @@ def resolved(
     check_control(doc, schedule, known, faults)
     check_fits(workloads, luns, faults)
     check_paced(doc, workloads, schedule, faults)
-    if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:  # what was taken out might have done it
+    if not {gone[0] for gone in removed} & {
+        "workloads",
+        "steps",
+        "live",
+    }:  # a removed entry might have such I/O
         check_kinds(doc, workloads, schedule, names, faults)
     check_edits(schedule, known, faults)
     check_references(doc, schedule, "steps" not in lost, faults)
@@ -103,7 +107,7 @@ def resolved(
 
 
 def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
-    """The sections of which a whole entry was taken out or is in doubt, so that names in them may be missing."""
+    """The sections with an entry that was removed or is in doubt, so that names may be missing."""
     lost = {str(gone[0]) for gone in removed if len(gone) <= 2}
     lost |= {"steps" for gone in removed if gone[0] == "steps" and len(gone) == 3 and gone[2] != "edit"}
     return lost | (faults.sections & {"hosts", "rollups"})
@@ -151,7 +155,7 @@ def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
     create = tuple(_file(entry, ("luns", "create", i), faults) for i, entry in enumerate(section.create))
     twice = {file.path for i, file in enumerate(create) if file.path in {f.path for f in create[:i]}}
     for path in sorted(twice):
-        faults.add(("luns", "create"), f"{path!r} would be created twice")
+        faults.add(("luns", "create"), f"{path!r} is created twice")
     named = _named(section.paths) if select is not None else ()
     return LunSelection(select, tuple(section.files), create, place, named)
 
@@ -197,11 +201,11 @@ def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[Rollup
             if attribute not in known:
                 faults.add(path, f"LUNs have no attribute {attribute!r}{suggestion(attribute, known)}")
             elif attribute in entry.by[:j]:
-                faults.add(path, f"{attribute!r} stands twice in the rollup")
+                faults.add(path, f"duplicate attribute {attribute!r} in the rollup")
         spec = RollupSpec(entry.by, entry.quantity, entry.max_droop, entry.csv, faults.document.place(("rollups", i)))
         if spec.name in named:
             line = faults.document.place(("rollups", named[spec.name])).line
-            faults.add(("rollups", i), f"the rollup {spec.name!r} is named twice, first in line {line}")
+            faults.add(("rollups", i), f"duplicate rollup {spec.name!r} (first in line {line})")
         found[spec.name] = spec
         named[spec.name] = i
     return tuple(found.values())

@@ -1,7 +1,7 @@
 """From `steps:` to the steps that run: loops expanded, edits in force gathered, times made whole subintervals.
 
-Rule: an edit holds from where it stands to the end of the plan, or until a later one overrides it. What a loop
-sets, it sets for its own passes only. Every pass of a loop is a step of its own, with the values in its name.
+Rule: an edit is in force from its place to the end of the plan, or until a later one overrides it. The values of a
+loop are in force in its own passes only. Every pass of a loop is a step of its own, with the values in its name.
 """
 
 import math
@@ -27,7 +27,7 @@ MOST_STEPS: Final = 10_000
 
 @dataclass(slots=True)
 class Schedule:
-    """What each entry under `steps:` came to: an edit, or the steps of a `go` (none where it was faulty)."""
+    """Each entry of `steps:`: an edit, or the steps of a `go` (none where it was faulty)."""
 
     entries: list[Edit | list[Step]]
 
@@ -143,16 +143,16 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
     )
     longest_s = None if spec.fixed else _longest_s(spec, times)
     if isinstance(spec.load, StaircaseSpec) and _levels(spec.load) is None:
-        notes = (*notes, "how many treads there will be, and so its length, is not known beforehand")
+        notes = (*notes, "the number of levels, and so the length, is not known beforehand")
     place = faults.document.key_place(path)
     for values in _combinations(go, path, faults):
         name = "+".join([go.name, *(f"{key}={written(key, value)}" for key, value in values.items())])
         for suffix, more in _curve(go, name):
             changes = {**values, **more}
             edits = with_edit(in_force, Edit(ALL, (ALL,), changes, place)) if changes else in_force
-            control, said = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
+            control, more_notes = _without_response(spec) if more.get(TOTAL_IOPS) == MAX else (spec, ())
             yield Step(
-                0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *said),
+                0, name + suffix, edits, **times, loop=changes, place=place, notes=(*notes, *more_notes),
                 longest_s=longest_s, control=control,
             )  # fmt: skip
 
@@ -161,7 +161,7 @@ def _without_response(spec: ControlSpec) -> tuple[ControlSpec, tuple[str, ...]]:
     """The control of a curve's run at max, where there is no response time for a threshold to be over; and notes."""
     kept = tuple(one for one in spec.slo if RESPONSE not in one.focus.metric)
     dropped = [one.focus.metric for one in spec.slo if RESPONSE in one.focus.metric]
-    notes = tuple(f"slo of {metric} is not judged at max: there is no response time" for metric in dropped)
+    notes = tuple(f"slo of {metric} is not checked at max: there is no response time" for metric in dropped)
     return replace(spec, slo=kept), notes
 
 
@@ -222,7 +222,7 @@ def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str
         texts = [written(key, value) for value in values]
         for i, text in enumerate(texts):
             if text in texts[:i]:
-                faults.add((*looped, key, i), f"{key}: {text} stands twice in the loop")
+                faults.add((*looped, key, i), f"{key}: duplicate value {text} in the loop")
         if not values:
             faults.add((*looped, key), f"{key} is an empty list; a loop needs values")
         choices.append(values)
@@ -235,19 +235,19 @@ def _combinations(go: GoDoc, path: Path, faults: Faults) -> Iterator[Mapping[str
 
 def _times(go: GoDoc, path: Path, defaults: TimesDoc, faults: Faults) -> tuple[dict[str, float], tuple[str, ...]]:
     """The step's times in seconds, whole subintervals each; and a note for each that had to be rounded up."""
-    asked = {key: _time(key, go, defaults) for key in TIMES}
-    subinterval = asked["subinterval"]
-    if asked["measure"] <= 0 and _fixed(go, defaults):
+    wanted = {key: _time(key, go, defaults) for key in TIMES}
+    subinterval = wanted["subinterval"]
+    if wanted["measure"] <= 0 and _fixed(go, defaults):
         own = go.measure is not None
         faults.add((*path, "measure") if own else ("defaults", "measure"), "measure: a measurement cannot be empty")
     times = {"subinterval_s": subinterval}
     notes = []
     for key in ("warmup", "measure", "cooldown"):
-        whole = _whole(asked[key], subinterval)
+        whole = _whole(wanted[key], subinterval)
         times[f"{key}_s"] = whole
-        if whole != asked[key] and (key != "measure" or _fixed(go, defaults)):
+        if whole != wanted[key] and (key != "measure" or _fixed(go, defaults)):
             notes.append(
-                f"{key} {format_duration(asked[key])} becomes {format_duration(whole)}: "
+                f"{key} {format_duration(wanted[key])} becomes {format_duration(whole)}: "
                 f"whole subintervals of {format_duration(subinterval)}"
             )
     return times, tuple(notes)

@@ -147,7 +147,7 @@ def parse_count(text: str) -> int:
 def parse_iops(text: str, wanted: Expected = IOPS) -> Iops | OfStep:
     """A number per second (k and M are 1,000 and 1,000,000), "max", or "50% of step NAME".
 
-    `wanted`: what to ask for instead of anything else.
+    `wanted`: what any other text should have been.
     """
     stripped = text.strip()
     if stripped == MAX:

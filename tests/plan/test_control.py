@@ -437,7 +437,7 @@ def test_a_plan_whose_workload_could_not_be_read_is_not_told_what_it_lacks() -> 
 def test_a_curves_run_at_max_has_no_threshold_on_response_time() -> None:
     made = plan(f"iops_curve: [10%], slo: [{{ metric: {P99}, at_most: 5ms }}, {{ metric: overall_iops, at_most: 5 }}]")
     assert [len(step.control.slo) for step in made.steps] == [1, 2]
-    assert "not judged at max" in made.steps[0].notes[-1]
+    assert "not checked at max" in made.steps[0].notes[-1]
 
 
 @pytest.mark.parametrize("end", ["auto: true", "low_iops: 1000, high_iops: 10k"])

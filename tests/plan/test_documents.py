@@ -166,7 +166,7 @@ workloads
 rollups
   all
   host
-  serial+vendor: 64 instances demanded, droop at most 20%, no files in the steps' folders
+  serial+vendor: 64 instances required, droop at most 20%, no files in the steps' folders
 steps
   0000 max: warmup 15s, measure 1m, subintervals of 5s
       note: warmup 12s becomes 15s: whole subintervals of 5s

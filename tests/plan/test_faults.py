@@ -60,7 +60,7 @@ steps:
   - go: { name: one }
 """
     expected = """\
-p.yaml:1:22: host 'lab2' is named twice, first in line 1
+p.yaml:1:22: duplicate host 'lab2' (first in line 1)
     hosts: [ "lab[1-2]", lab2 ]
                          ^
 p.yaml:2:10: destroy: 'yes' is neither true nor false; write true
@@ -93,7 +93,7 @@ p.yaml:10:22: unknown key 'runtime' in go; here it is called 'measure'
 p.yaml:11:42: the plan has no step 'onr'; did you mean 'one'?
       - edit: { rollup: disk=a, set: { iops: 50% of step onr } }
                                              ^
-p.yaml:12:17: a step is called 'one' already, in line 10
+p.yaml:12:17: duplicate step name 'one' (first in line 10)
       - go: { name: one }
                     ^"""
     with pytest.raises(PlanFaults) as caught:
@@ -134,7 +134,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     with pytest.raises(PlanFaults) as caught:
         read(text, "p.yaml")
     head, line, caret = str(caught.value).split("\n")
-    assert head.endswith("host 'h79' is named twice, first in line 2")
+    assert head.endswith("duplicate host 'h79' (first in line 2)")
     assert len(line) <= 114
     assert line[caret.index("^") :].startswith("h79 ]")
 

@@ -89,7 +89,7 @@ def test_conditions(text: str, matches: bool) -> None:
         ('{ size: ">= 10G" }', "size: '10G' can mean two sizes"),
         ('{ model: ">= 5" }', "model cannot be compared with '5', since it is not a number; name its value"),
         ("{ numa_node: 1KiB }", "numa_node: '1KiB' is not a number"),
-        ("{ numa_node: 3..1 }", "numa_node: '3..1' runs backwards; the smaller value stands first"),
+        ("{ numa_node: 3..1 }", "numa_node: '3..1' runs backwards; write the smaller value first"),
         ("{ vendor: { a: b } }", "vendor is a mapping; it needs a value, a list of values, or a comparison"),
         ("{ vendor: 'not ' }", "vendor: 'not ' does not say which value"),
         ("{ lun: x }", "nothing can be selected by 'lun'; name its host and path"),

@@ -185,7 +185,7 @@ BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
     (lambda s: s.go("one", warmap="5s"), "did you mean 'warmup'"),
     (lambda s: s.go("one", warmup="5"), "'5' has no unit; write 5s for seconds"),
     (lambda s: s.go("one", loop={"maxtags": [1, 2]}), "a program makes its own loops"),
-    (lambda s: s.go("max"), "a step is called 'max' already"),
+    (lambda s: s.go("max"), "duplicate step name 'max'"),
     (lambda s: s.edit("hots=a", iops=1), "did you mean 'host'"),
     (lambda s: s.edit("host=d", iops=1), "the plan has no host 'd'"),
     (lambda s: s.edit("workload=x", iops=1), "the plan has no workload 'x'"),

@@ -47,11 +47,11 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "cpus: 3-1",
-        "1:7: cpus: '3-1' ends before it begins; the smaller number stands first",
+        "1:7: cpus: '3-1' ends before it begins; write the smaller number first",
     ),
     (
         "cpus: [ 0-3, 2 ]",
-        "1:7: cpus: core 2 stands twice in it",
+        "1:7: cpus: duplicate core 2",
     ),
     (
         "cpus: 0-99999999999",
@@ -103,11 +103,11 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps:",
-        "1:1: steps is empty; it needs a list, each entry behind a -",
+        "1:1: steps is empty; it needs a list, each entry after a -",
     ),
     (
         "steps: go",
-        "1:8: steps is 'go'; it needs a list, each entry behind a -",
+        "1:8: steps is 'go'; it needs a list, each entry after a -",
     ),
     (
         "steps: [ { goo: max } ]",
@@ -163,7 +163,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps: [ { go: one }, { go: two }, { go: one } ]",
-        "1:42: a step is called 'one' already, in line 1",
+        "1:42: duplicate step name 'one' (first in line 1)",
     ),
     (
         "steps: [ { go: one }, { edit: { rollup: all=all, set: { iops: 5 } } } ]",
@@ -234,7 +234,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps: [ { go: { name: l, loop: { maxtags: [1, 2, 1] } } } ]",
-        "1:51: maxtags: 1 stands twice in the loop",
+        "1:51: maxtags: duplicate value 1 in the loop",
     ),
     (
         "steps: [ { go: { name: l, loop: {} } } ]",
@@ -308,7 +308,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "workloads: { oltp: { range: [50%, 10%] } }",
-        "1:29: range: 50%..10% ends before it begins; the smaller place stands first",
+        "1:29: range: 50%..10% ends before it begins; write the smaller place first",
     ),
     (
         "workloads: { oltp: { range: 50% } }",
@@ -404,7 +404,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "luns: { create: [ { path: /data/f, size: 1MiB }, { path: /data/f, size: 2MiB } ] }",
-        "1:17: '/data/f' would be created twice",
+        "1:17: '/data/f' is created twice",
     ),
     (
         "luns: { files: data/* }",
@@ -425,7 +425,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         'hosts: [ "lab[01-03]", lab02 ]',
-        "1:24: host 'lab02' is named twice, first in line 1",
+        "1:24: duplicate host 'lab02' (first in line 1)",
     ),
     (
         'hosts: [ "lab[3-1]" ]',
@@ -477,11 +477,11 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "rollups: [ host, host ]",
-        "1:18: the rollup 'host' is named twice, first in line 1",
+        "1:18: duplicate rollup 'host' (first in line 1)",
     ),
     (
         "rollups: [ host+host ]",
-        "1:12: 'host' stands twice in the rollup",
+        "1:12: duplicate attribute 'host' in the rollup",
     ),
     (
         "rollups: [ { by: host, max_droop: 30 } ]",
@@ -517,7 +517,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "name: a\nname: b",
-        "2:1: the key 'name' stands twice, first in line 1, column 1",
+        "2:1: duplicate key 'name' (first in line 1, column 1)",
     ),
     (
         "<<: { name: a }",
@@ -553,7 +553,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps:\n\t- go: one",
-        "2:1: not YAML: found character '\\t' that cannot start any token; a tab stands where YAML wants "
+        "2:1: not YAML: found character '\\t' that cannot start any token; a tab where YAML requires "
         "spaces; indent with spaces",
     ),
     (
@@ -607,7 +607,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "luns: { select: { size: 200GiB..100GiB } }",
-        "1:25: size: '200GiB..100GiB' runs backwards; the smaller value stands first",
+        "1:25: size: '200GiB..100GiB' runs backwards; write the smaller value first",
     ),
     (
         "luns:\n  select:\n    path: /dev/sd[b-e]",
@@ -615,7 +615,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "steps: [ { go: { name: l, loop: { maxtags: [1, 2] } } }, { go: { name: l, loop: { maxtags: 2 } } } ]",
-        "1:72: a step is called 'l+maxtags=2' already, in line 1",
+        "1:72: duplicate step name 'l+maxtags=2' (first in line 1)",
     ),
     (
         "live: {}",

@@ -1,4 +1,4 @@
-"""What one section of a plan says of another: names that must be known, and combinations that must not run.
+"""Faults between sections of a plan: unknown names, and combinations that must not run.
 
 Rule: only what is certain without the test hosts. A name of something that was itself faulty, and so was taken
 out, is not called unknown.
@@ -33,13 +33,13 @@ class KnownNames:
 
 
 def check_names(schedule: Schedule, faults: Faults) -> None:
-    """No two steps have one name."""
+    """Step names are unique."""
     seen: dict[str, int] = {}
     for entry, step in schedule.steps():
         first = seen.setdefault(step.name, entry)
         if first != entry:
             line = faults.document.key_place(("steps", first, "go")).line
-            faults.add(("steps", entry, "go", "name"), f"a step is called {step.name!r} already, in line {line}")
+            faults.add(("steps", entry, "go", "name"), f"duplicate step name {step.name!r} (first in line {line})")
 
 
 def check_edits(schedule: Schedule, known: KnownNames, faults: Faults) -> None:
@@ -70,7 +70,7 @@ def _clause_faults(rollup: str, instances: Iterable[str], known: KnownNames) -> 
 
 
 def check_control(doc: PlanDoc, schedule: Schedule, known: KnownNames, faults: Faults) -> None:
-    """What is wrong with any step's control, at the key where it stands: in the step, or in `defaults`."""
+    """Faults of each step's control, at its key in the step or in `defaults`."""
     for entry, step in schedule.steps():
         for keys, text in control_faults(step.control, known.rollups):
             own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
@@ -87,7 +87,7 @@ def check_fits(workloads: Iterable[Workload], luns: LunSelection, faults: Faults
             for parameter, text in geometry_faults(parameters, file.path, "file", file.size, LEAST_BLOCK):
                 about_range = parameter == "range"
                 place: Path = ("workloads", workload.name, "range") if about_range else ("luns", "create", i, "size")
-                if not faults.told(place):
+                if not faults.has_fault(place):
                     faults.add(place, text if about_range else f"workload {workload.name!r}: {text}")
 
 
@@ -115,7 +115,7 @@ def _meant(name: str, steps: Collection[str]) -> str:
 
 
 def _references(doc: PlanDoc) -> Iterator[tuple[int, Path, OfStep]]:
-    """Every reference to a step: the entry it stands in, its place, itself."""
+    """Every reference to a step: its entry, its place, itself."""
     for i, entry in enumerate(doc.steps):
         if entry.edit is not None:
             for name, value in given(entry.edit.set).items():
@@ -147,14 +147,14 @@ def check_mixes(
     workloads: Iterable[Workload], schedule: Schedule, luns: LunSelection, destroy: bool, hosts: Collection[str],
     faults: Faults,
 ) -> None:  # fmt: skip
-    """No instance is ever sequential and mixed, and what is written on block devices has been agreed to."""
+    """No instance is sequential and mixed, and the plan says `destroy: true` where it writes to block devices."""
     for workload in workloads:
-        told = set[int]()
+        reported = set[int]()
         writes = ""
         for entry, step, mix in possible(workload, schedule, hosts):
-            place = entry if mix.edited else -1  # the workload's own fault is told once
-            if not mix.allowed and mix.certain and place not in told:
-                told.add(place)
+            place = entry if mix.edited else -1  # the workload's own fault is reported once
+            if not mix.allowed and mix.certain and place not in reported:
+                reported.add(place)
                 _mixed(workload, mix, entry, step, faults)
             if mix.fraction_read < 1.0 and not writes:
                 where = f" in step {step.name!r}" if mix.edited else ""

@@ -1,4 +1,4 @@
-"""Which reads and writes the instances of a workload may be asked for in a step, known before there are any instances.
+"""Which reads and writes the instances of a workload may do in a step, known before there are any instances.
 
 Rule: an edit of some rollup instances divides a workload into those that it reaches and those that it does not.
 What divides it is remembered, so that two edits of different hosts are never thought to meet in one instance.
@@ -14,7 +14,7 @@ from ..steps import Schedule
 
 HOST, WORKLOAD = "host", "workload"
 DECIDES: Final = ("iosequencer", "fraction_read")
-MOST_PARTS: Final = 64  # parts of one workload that are told apart
+MOST_PARTS: Final = 64  # parts of one workload that are kept apart
 
 
 @dataclass(frozen=True, slots=True)

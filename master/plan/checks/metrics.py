@@ -1,4 +1,4 @@
-"""What a step looks at can be there: no response time of a load at max, no writes of workloads that only read.
+"""The metrics that a step uses can exist: no response time of a load at max, no writes of read-only workloads.
 
 Rule: only what is certain without the test hosts, and where nobody may change it while the step runs.
 """
@@ -22,7 +22,7 @@ Kind = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 
 
 def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
-    """No step judges by a response time where some workload is certain to run at max, and so has none."""
+    """No step is measured by a response time where some workload is certain to run at max, and so has none."""
     for entry, step in schedule.steps():
         if step.control.load is not None:
             continue
@@ -34,30 +34,30 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
                 what = (
                     f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
                 )
-                if not faults.told(place):
+                if not faults.has_fault(place):
                     faults.add(place, f"{what}; look at {metric.replace(RESPONSE, '_service_us_')}, or set iops")
 
 
 def check_kinds(
     doc: PlanDoc, workloads: Sequence[Workload], schedule: Schedule, hosts: Collection[str], faults: Faults
 ) -> None:
-    """No step looks at a kind of I/O that it cannot have: it would wait for it until its timeout."""
-    asked = [
+    """No step uses a metric of I/O that it cannot have: it would wait for it until its timeout."""
+    used = [
         (entry, step, keys, focus.metric, focus.rollup)
         for entry, step in schedule.steps()
         for keys, focus in (*step.control.checked(), *step.control.steered())
         if any(kind_of(focus.metric))
         and not (keys[0] == "slo" and focus.metric.endswith(_RATES))  # a rate of 0 meets it
     ]
-    if not asked or not workloads:
+    if not used or not workloads:
         return
     kinds = {one.name: _kinds(one, schedule, hosts, doc.live is not None) for one in workloads}
-    for entry, step, keys, metric, rollup in asked:
+    for entry, step, keys, metric, rollup in used:
         place = _place(doc, entry, keys)
         alone = WORKLOAD in rollup.split("+")
         for names in [[name] for name in kinds] if alone else [list(kinds)]:
             there = {kind for name in names for kind in kinds[name].get(step.number, ())}
-            if not any(_is_of(kind, metric) for kind in there) and not faults.told(place):
+            if not any(_is_of(kind, metric) for kind in there) and not faults.has_fault(place):
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
                 faults.add(place, f"{what}; look at {_of_all(metric)}, or set {_remedy(metric, there)}")
@@ -90,7 +90,7 @@ def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live:
 
 def _of_mix(mix: Mix) -> Iterator[Kind]:
     sequence = "sequential" if mix.iosequencer is Iosequencer.SEQUENTIAL else "random"
-    if mix.fraction_read > 0 or not mix.certain:  # an uncertain one stands for others that write
+    if mix.fraction_read > 0 or not mix.certain:  # an uncertain one represents others that write
         yield sequence, "read"
     if mix.fraction_read < 1:
         yield sequence, "write"
@@ -117,7 +117,7 @@ def _remedy(metric: str, there: Iterable[Kind]) -> str:
 
 
 def _place(doc: PlanDoc, entry: int, keys: Path) -> Path:
-    """Where a metric stands: in the step, or in `defaults`."""
+    """The place of a metric: in the step, or in `defaults`."""
     own = getattr(doc.steps[entry].go, str(keys[0]), None) is not None
     return (*(("steps", entry, "go") if own else ("defaults",)), *keys, "metric")
 

@@ -1,6 +1,6 @@
 """What a single field of a plan may hold: how its text is read, and how its JSON schema reads.
 
-Rule: a field's reader gets what stands in the document (text, list, mapping or None) and returns the typed value
+Rule: a field's reader gets the document's value (text, list, mapping or None) and returns the typed value
 or raises ValueError with the remedy; pydantic only walks the structure and gathers the faults.
 """
 
@@ -40,7 +40,7 @@ from .yaml_positions import AlreadyReported, Predicate
 
 @dataclass(frozen=True, slots=True, eq=False)  # by identity: pydantic wants annotations that can be hashed
 class Reads:
-    """Annotation: this field's value is what `read` makes of what stands in the document."""
+    """Annotation: `read` makes this field's value from the document's."""
 
     read: Callable[[Any], Any]
     schema: dict[str, Any]
@@ -65,7 +65,7 @@ def _unreadable(value: Any) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """What stands in the document, for a person."""
+    """The document's value in words."""
     if value is None:
         return "empty"
     return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else f"{value!r}"
@@ -84,7 +84,7 @@ def scalar(
     return Reads(read, schema, write)
 
 
-# A reference to a parameter may stand wherever a value may.
+# A value may contain a reference to a parameter.
 _REFERENCE: Final = r"\$\{"
 
 
@@ -110,7 +110,7 @@ RANGE_SCHEMA: Final = {
 
 
 def bounded(parse: Callable[[str], Any], write: Callable[[Any], str], low: Any, high: Any) -> Callable[[str], Any]:
-    """`parse`, refusing numbers below `low` and above `high` (None: no bound), which are told by `write`."""
+    """`parse`, refusing numbers below `low` and above `high` (None: no bound); `write` shows the bound."""
 
     def read(text: str) -> Any:
         value = parse(text)
@@ -210,12 +210,12 @@ def read_cores(value: Any) -> tuple[int, ...]:
         if not ends:
             raise ValueError(f"{part!r} is neither a core nor a range of them; write for example 0-3,8")
         if ends[0] > ends[-1]:
-            raise ValueError(f"{part!r} ends before it begins; the smaller number stands first")
+            raise ValueError(f"{part!r} ends before it begins; write the smaller number first")
         if ends[-1] > HIGHEST_CORE:
             raise ValueError(f"{part!r} is beyond the last core that Linux numbers, {HIGHEST_CORE}")
         for core in range(ends[0], ends[-1] + 1):
             if core in found:
-                raise ValueError(f"core {core} stands twice in it")
+                raise ValueError(f"duplicate core {core}")
             found.append(core)
     return tuple(found)
 
@@ -238,7 +238,7 @@ def read_span(value: Any) -> Span:
     start, end = parse_position(ends[0]), parse_position(ends[1])
     for first, second in ((start.fraction, end.fraction), (start.bytes, end.bytes)):
         if first is not None and second is not None and first >= second:
-            raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; the smaller place stands first")
+            raise ValueError(f"{ends[0]}..{ends[1]} ends before it begins; write the smaller place first")
     return (start, end)
 
 

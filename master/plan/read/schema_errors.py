@@ -1,7 +1,7 @@
-"""What pydantic found, as sentences with places; and a plan without its faulty parts, so that the search goes on.
+"""Faults that pydantic found, as sentences with places; and the plan without its faulty parts.
 
-Rule: every fault of a plan is told at once. So what is faulty is taken out, as little of it as possible, and the
-rest is validated and resolved further; what refers to something that was taken out is not called unknown.
+Rule: all faults of a plan are reported at once. So a faulty part, as small as possible, is removed, and the rest is
+validated and resolved further; a reference to something that was removed is no fault.
 """
 
 from types import UnionType
@@ -48,19 +48,19 @@ _ELSEWHERE: Final = {key: home for home, model in reversed(_HOMES) for key in mo
 
 
 def validated(data: dict[str, Any], faults: Faults) -> tuple[PlanDoc, list[Path]]:
-    """The model of what is sound in `data`, and the paths of what was taken out (of `data` and the document)."""
+    """The model of `data` without its faulty parts, and their paths (they are removed from the document, too)."""
     removed: list[Path] = []
-    while True:  # each round takes something out, so this ends
+    while True:  # each round removes something, so this ends
         try:
             return PlanDoc.model_validate(data), removed
         except ValidationError as error:
             details = error.errors(include_url=False)
-            for detail in details if not removed else ():  # later faults follow from what was taken out
-                _tell(detail, faults)
+            for detail in details if not removed else ():  # later faults follow from what was removed
+                _report(detail, faults)
             removed += _prune(data, faults, details)
 
 
-def _tell(detail: ErrorDetails, faults: Faults) -> None:
+def _report(detail: ErrorDetails, faults: Faults) -> None:
     path, value = tuple(detail["loc"]), detail["input"]
     match detail["type"]:
         case "extra_forbidden":
@@ -77,14 +77,14 @@ def _tell(detail: ErrorDetails, faults: Faults) -> None:
             if not isinstance(error, AlreadyReported):
                 faults.add(path, sentence(_named(path[: len(path) - len(unwritten)]), error))
         case "list_type":
-            faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs a list, each entry behind a -")
+            faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs a list, each entry after a -")
         case _:  # model_type, dict_type
             keys = ", ".join(list(_model_at(path).model_fields)[:5])
             faults.add(path, f"{_named(path)} is {kind_of(value)}; it needs keys, like {keys or 'name: value'}")
 
 
 def _named(path: Path) -> str:
-    """What stands at `path`, as a person would call it."""
+    """The value at `path` in words."""
     if not path:
         return "the plan"
     *above, last = path
@@ -120,7 +120,7 @@ def _section(annotation: Any) -> Any:
 
 
 def _prune(data: dict[str, Any], faults: Faults, details: list[ErrorDetails]) -> list[Path]:
-    """Take out what `details` are about, from the data and from the document, so that both still agree."""
+    """Remove the values of `details` from the data and from the document."""
     paths = {_present(data, tuple(d["loc"][:-1] if d["type"] == "missing" else d["loc"])) for d in details}
     gone = {_without_husk(data, path) for path in paths}
     for path in sorted(gone, reverse=True):  # the later elements of a list first, so that numbers stay true
@@ -140,7 +140,7 @@ def _without_husk(data: dict[str, Any], path: Path) -> Path:
 
 
 def _present(data: Any, path: Path) -> Path:
-    """The longest beginning of `path` that stands in the data: a short form has fewer levels than its model."""
+    """The longest beginning of `path` that is in the data: a short form has fewer levels than its model."""
     for depth, part in enumerate(path):
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
         if not inside:

@@ -1,7 +1,7 @@
 """`${name}`: a plan's parameters in its texts, before anything is read from them.
 
 Rule: parameters are declared with their defaults under `parameters:`; one without a default must be given
-(`-D name=value`). A value is put in as text, wherever text stands, quoted or not, but never into a key. `$${` is
+(`-D name=value`). A value replaces its reference as text, in any value, quoted or not, but never in a key. `$${` is
 a plain `${`.
 """
 
@@ -19,7 +19,7 @@ _REFERENCE: Final = re.compile(r"\$(\$\{|\{([^}]*)\}?)")
 
 
 class Unreadable(str):
-    """Stands for a text with a reference that could not be replaced. Its fault is told; it makes no others."""
+    """A text with a reference that could not be replaced. Its fault is noted; it causes no other."""
 
 
 @dataclass(slots=True)

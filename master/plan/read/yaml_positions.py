@@ -18,7 +18,7 @@ from ...errors import PlanError
 LONGEST: Final = 16 << 20  # characters of a plan
 MOST_VALUES: Final = 500_000  # with aliases written out
 DEEPEST: Final = 100  # values inside each other
-TOO_DEEP: Final = f"more than {DEEPEST} values stand inside each other; plans have no use for that"
+TOO_DEEP: Final = f"more than {DEEPEST} values inside each other; a plan needs no more"
 Path = tuple[str | int, ...]  # keys and positions from the root
 
 _LOADER: Final = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # "base": resolves no types
@@ -66,10 +66,10 @@ class PlanFaults(PlanError):
     def __init__(self, faults: Iterable[PlanFault], source: str) -> None:
         self.faults = tuple(sorted(set(faults)))
         lines = source.split("\n")
-        super().__init__("\n".join(_told(fault, lines) for fault in self.faults))
+        super().__init__("\n".join(_shown(fault, lines) for fault in self.faults))
 
 
-def _told(fault: PlanFault, lines: list[str]) -> str:
+def _shown(fault: PlanFault, lines: list[str]) -> str:
     place = fault.place
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     column = min(place.column - 1, len(line))
@@ -86,7 +86,7 @@ class Node:
     line: int
     column: int
     quoted: bool = False
-    keys: dict[str, tuple[int, int]] = field(default_factory=dict)  # of a mapping: where each key stands
+    keys: dict[str, tuple[int, int]] = field(default_factory=dict)  # of a mapping: the place of each key
 
 
 @dataclass(slots=True)
@@ -99,12 +99,12 @@ class Document:
     faults: list[PlanFault]
 
     def find(self, path: Path) -> tuple[Node, Path]:
-        """The node at `path`, or the deepest above it that stands in the text; and the rest of the path."""
+        """The node at `path`, or the deepest one above it in the text; and the rest of the path."""
         node = self.root
         for depth, part in enumerate(path):
             below = None
             if isinstance(part, int) and not isinstance(node.value, list):
-                continue  # one thing alone, where a list of things may stand
+                continue  # a single value where a list may be
             if isinstance(node.value, dict) and isinstance(part, str):
                 below = node.value.get(part)
             elif isinstance(node.value, list) and isinstance(part, int) and part < len(node.value):
@@ -115,14 +115,14 @@ class Document:
         return node, ()
 
     def place(self, path: Path) -> Place:
-        """Where the value at `path` stands; of a value that is not there, its key or the nearest thing above it."""
+        """The place of the value at `path`; of a missing value, its key or the nearest node above it."""
         node, rest = self.find(path)
         if not rest and node.value is None and path and isinstance(path[-1], str):
             return self.key_place(path)
         return Place(self.name, node.line, node.column)
 
     def key_place(self, path: Path) -> Place:
-        """Where the key that ends `path` stands."""
+        """The place of the key that ends `path`."""
         above, _ = self.find(path[:-1])
         line, column = above.keys.get(str(path[-1]), (above.line, above.column)) if path else (1, 1)
         return Place(self.name, line, column)
@@ -134,7 +134,7 @@ class Document:
 
 
 class Faults:
-    """Gathers faults by the path of what they are about."""
+    """Collects faults by the path of the faulty value."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -145,13 +145,13 @@ class Faults:
         """A fault of the value at `path`."""
         self._note(path, self.document.place(path), text)
 
-    def told(self, path: Path) -> bool:
+    def has_fault(self, path: Path) -> bool:
         """Whether the value at `path` has a fault already."""
         place = self.document.place(path)
         return any(fault.place == place for fault in self.found)
 
-    def taken_out(self, path: Path) -> bool:
-        """Whether the plan has a value at `path` that could not be read, which has been told: it is not missing."""
+    def unreadable(self, path: Path) -> bool:
+        """Whether the value at `path` could not be read and has a fault: it is not missing."""
         above, rest = self.document.find(path[:-1])
         return not rest and isinstance(above.value, dict) and path[-1] in above.keys.keys() - above.value.keys()
 
@@ -238,7 +238,7 @@ class _Builder:
             return known
         built = Node(None, node.start_mark.line + 1, node.start_mark.column + 1)
         if id(node) in self.open:
-            self.fault(node, "an alias inside what it stands for would never end; write it out")
+            self.fault(node, "an alias inside its own value would never end; write it out")
             return built
         if len(self.open) >= DEEPEST:
             self.fault(node, TOO_DEEP)
@@ -278,7 +278,7 @@ class _Builder:
                 self.fault(key, "plans have no merge keys (<<); write the settings out, or alias the whole mapping")
             elif key.value in built.keys:
                 line, column = built.keys[key.value]
-                self.fault(key, f"the key {key.value!r} stands twice, first in line {line}, column {column}")
+                self.fault(key, f"duplicate key {key.value!r} (first in line {line}, column {column})")
             else:
                 built.keys[key.value] = (place.line, place.column)
                 yield key.value, child
@@ -289,7 +289,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> PlanFault:
         before = text[: error.position]
         place = Place(name, before.count("\n") + 1, error.position - before.rfind("\n"))
         return PlanFault(place, f"a character that text cannot have: #x{error.character:04x}; remove it")
-    error = _better_told(error, text)
+    error = _clearer(error, text)
     mark = getattr(error, "problem_mark", None)
     problem = str(getattr(error, "problem", None) or error).removeprefix("but ")
     if "unexpected end of stream" in problem:
@@ -301,7 +301,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> PlanFault:
     return PlanFault(Place(name, line + 1, column + 1), _remedy(problem, lines[line], column))
 
 
-def _better_told(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
+def _clearer(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
     """The pure parser's word on the same line, which says what it found there."""
     try:
         yaml.compose(text, Loader=yaml.BaseLoader)
@@ -316,7 +316,7 @@ def _better_told(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
 
 # The parser's words, and the line with @ where the fault is -> what to do about it. The first row that fits.
 _REMEDIES: Final[tuple[tuple[str, str, str], ...]] = (
-    ("", r"@\t", "a tab stands where YAML wants spaces; indent with spaces"),
+    ("", r"@\t", "a tab where YAML requires spaces; indent with spaces"),
     ("", r"\$@\{", 'inside { } and [ ], ${...} needs quotes: "${name}"'),
     ("expected ',' or", r"[\w.=+-]@[\[{]", "inside { } and [ ], text with { } [ ] or a comma in it needs quotes"),
     ("expected ',' or", r"", "a { or [ is not closed, or a comma is missing"),
@@ -326,7 +326,7 @@ _REMEDIES: Final[tuple[tuple[str, str, str], ...]] = (
     ("cannot start any token", r"", "text that begins with this character needs quotes"),
     ("mapping values are not", r"", "text with a colon and a space in it needs quotes; or the indentation is wrong"),
     ("block end", r"", "the indentation does not fit the lines above"),
-    ("could not find expected ':'", r"", "a key needs a colon and a space behind it"),
+    ("could not find expected ':'", r"", "a key needs a colon and a space after it"),
     ("unexpected end of stream", r"", "a quote is not closed"),
     ("unknown escape character", r"", "write it in single quotes, where a backslash is only a backslash"),
     ("another document", r"", "a plan is one document; remove the line ---"),

@@ -63,7 +63,7 @@ def _test(attribute: str, wanted: str) -> Test:
     if holds is not Holds.TEXT and (span := re.fullmatch(r"(.+?)\s*\.\.\s*(.+)", wanted)):
         low, high = (_number(side, holds) for side in span.groups())
         if low > high:
-            raise ValueError(f"{wanted!r} runs backwards; the smaller value stands first")
+            raise ValueError(f"{wanted!r} runs backwards; write the smaller value first")
         return lambda value: (number := _as_number(value)) is not None and low <= number <= high
     if holds is Holds.FLAG:
         if wanted.lower() not in _FLAGS:

@@ -1,4 +1,4 @@
-"""`select`: which LUNs are meant, by their attributes.
+"""`select`: LUNs by their attributes.
 
 Rule: within a clause every attribute must match (AND); an attribute matches if one of its plain conditions does
 (OR), and none of its negated ones; a select of several clauses matches if one clause does. An attribute that a
@@ -45,11 +45,11 @@ class Select:
 
     def __str__(self) -> str:
         return "; or ".join(
-            ", ".join(f"{name}: {_told(conditions)}" for name, conditions in clause.items()) for clause in self.clauses
+            ", ".join(f"{name}: {_shown(conditions)}" for name, conditions in clause.items()) for clause in self.clauses
         )
 
 
-def _told(conditions: tuple[Condition, ...]) -> str:
+def _shown(conditions: tuple[Condition, ...]) -> str:
     plain = " or ".join(c.text for c in conditions if not c.negated)
     return " and ".join(filter(None, [plain, *(c.text for c in conditions if c.negated)]))
 
