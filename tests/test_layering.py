@@ -15,6 +15,16 @@ FOLDERS = {"master": {"master", "protocol"}, "slave": {"slave", "protocol"}, "pr
 GROUND = ["verdicts", "errors"]
 MASTER = ["text", "stats", "hosts", "rollup", "drivers", "control", "plan", "output", "live", "run", "logs", "cli"]
 
+# Inside logs: what each room may import of the others; the files beside the rooms are `faults`, for all, and `execute`.
+LOGS = {
+    "native": set[str](),
+    "readers": {"native"},
+    "timeline": {"native", "readers"},
+    "result": {"readers", "timeline"},
+    "render": {"readers", "result"},
+    "compat": {"native", "readers"},
+}
+
 # Inside the engine, likewise.
 ENGINE = ["time", "load", "stats", "luns", "backends", "thread", "commands", "binding"]
 
@@ -75,6 +85,17 @@ def test_the_rooms_of_the_controller_stand_on_each_other() -> None:
             if parts[1] == "master":
                 assert floors.index(parts[2]) <= floors.index(room), f"{path.relative_to(ROOT)} imports {name}"
                 assert parts[2] == "text" or room != "text", f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_the_rooms_of_log_analysis_read_merge_judge_and_print() -> None:
+    rooms = ROOT / "master" / "logs"
+    assert {path.name for path in rooms.iterdir() if path.is_dir() and (path / "__init__.py").exists()} == set(LOGS)
+    for room, below in LOGS.items():
+        for path in modules(f"master/logs/{room}"):
+            for name in imported(path):
+                parts = name.split(".")
+                if parts[1:3] == ["master", "logs"]:
+                    assert parts[3] in below | {room, "faults"}, f"{path.relative_to(ROOT)} imports {name}"
 
 
 def test_the_rooms_of_the_engine_stand_on_each_other() -> None:

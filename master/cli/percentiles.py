@@ -93,10 +93,10 @@ def _options(words: dict[str, Any]) -> "Options":
     from ..logs.readers.bucket_layouts import LayoutHints
     from ..logs.readers.detect_format import Hints
     from ..logs.readers.source import Format
+    from ..logs.result.interval_length import parse_interval, parse_percentiles
     from ..logs.result.percentile import Interpolation
     from ..logs.result.sla import parse_sla
     from ..logs.timeline.accumulate import Weighting
-    from ..logs.timeline.interval_length import parse_interval, parse_percentiles
     from ..logs.timeline.rollups import parse_by
     from ..text.units import parse_duration
 

@@ -21,16 +21,16 @@ from .readers.find_logs import Found, find
 from .readers.line_chunks import StreamError, copied, is_pipe
 from .readers.records import NS_PER_MS, NS_PER_S
 from .readers.source import Format, Source
-from .render.table import Result
 from .render.write_result import text_of
 from .result.accuracy_check import check
+from .result.build_series import Analysis, Question
+from .result.interval_length import SHORTEST_NS, Auto, choose
 from .result.percentile import Interpolation
 from .result.series import Series
 from .result.sla import Promise, judge
+from .result.table import Result
 from .timeline.accumulate import Weighting, tolerance_ns
-from .timeline.build_series import Analysis, Question
 from .timeline.clock_alignment import apart, begins_ns, misalignment, read_start_times, with_start_times
-from .timeline.interval_length import SHORTEST_NS, Auto, choose
 from .timeline.rollups import Instance, shares_of
 from .timeline.unlogged_tail import read_totals
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ivypy.master.logs.readers.fio_row_intervals import Aligner, Backwards
 from ivypy.master.logs.readers.records import Clock
-from ivypy.master.logs.timeline.align import Aligner, Backwards
 from tests.support.log_table import counts, intervals, table, whole
 from tests.support.logs import log, row, run
 

@@ -7,8 +7,8 @@ nothing.
 
 from collections.abc import Iterator
 
-from ..timeline.align import Aligner
 from .bad_lines import line_of_row
+from .fio_row_intervals import Aligner
 from .records import NS_PER_MS, Clock, Records
 from .row_arrays import HistogramRows
 from .text_rows import Reading
@@ -17,7 +17,7 @@ from .text_rows import Reading
 def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
     """The log's records, a batch at a time; each batch is valid until the next. Faults go to `reading`.
 
-    `split_late`: see align.py; without, a record is a row.
+    `split_late`: see fio_row_intervals.py; without, a record is a row.
     """
     source, into = reading.source, HistogramRows(reading.source)
     period_ms = source.period_ns / NS_PER_MS if source.period_ns else None

@@ -15,7 +15,7 @@ import numpy as np
 from ..readers.bucket_layouts import PER_GROUP
 from ..readers.records import NS_PER_S
 from ..result.series import Series
-from .table import Result
+from ..result.table import Result
 
 _MOST_TIMES: Final = 1200
 _PLACE: Final = "/*DATA*/"

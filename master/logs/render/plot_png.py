@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import PlanError
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms, Series
-from .table import Result
+from ..result.table import Result
 
 _BAND = "tab:blue"
 

@@ -1,17 +1,16 @@
 """A result as CSV, JSON, or a table for eyes.
 
-Rule: what is shown is the table's rows (table.py); a writer only chooses digits. Numbers in CSV and JSON are
+Rule: what is shown is the table's rows (result/table.py); a writer only chooses digits. Numbers in CSV and JSON are
 microseconds to a thousandth, seconds and counts to a millionth.
 """
 
 import csv
 import json
-import math
 from collections.abc import Callable
 from io import StringIO
 from typing import Any, Final, TextIO
 
-from .table import WHOLE, Result, Row, columns, rows
+from ..result.table import WHOLE, Result, Row, columns, latency_text, rows
 
 _FORMAT_VERSION: Final = 1
 _COUNT_DIGITS: Final = 6  # rows that an interval cuts leave fractions of I/Os
@@ -102,19 +101,6 @@ def _object(row: Row) -> dict[str, Any]:
         },
         "notes": row.notes,
     }
-
-
-_UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
-
-
-def latency_text(us: float | None, at_least: bool = False) -> str:
-    """Three digits and a unit, for eyes: "1.23 ms"."""
-    if us is None:
-        return "-"
-    unit, factor = next(((u, f) for u, f in _UNITS if us >= f * 0.9995), _UNITS[-1])
-    scaled = us / factor
-    digits = 2 - min(2, math.floor(math.log10(scaled))) if scaled >= 1 else 2
-    return f"{'>= ' if at_least else ''}{scaled:.{digits}f} {unit}"
 
 
 def _iops(iops: float | None) -> str:

@@ -20,9 +20,9 @@ from ..readers.fio_latency import read as read_latency
 from ..readers.records import NS_PER_S, Floats, Ints, Records
 from ..readers.source import DIRECTIONS, Format, Source
 from ..readers.text_rows import Reading
-from ..render.write_result import latency_text
 from ..timeline.accumulate import BLOCK, Accumulator, Weighting, on_grid
 from .percentile import Interpolation, Statistics, statistics_of
+from .table import latency_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...text.units import parse_duration
-from ..render.table import Percentile, Result, Row, percentile_name, rows
-from ..render.write_result import latency_text
+from .table import Percentile, Result, Row, latency_text, percentile_name, rows
 
 _PROMISE: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
 

@@ -19,7 +19,7 @@ import numpy as np
 from ...stats.histograms import interpolated
 from ...text.units import format_duration, parse_duration, parse_fraction
 from ..readers.records import NS_PER_S, Floats
-from ..result.series import Histograms
+from .series import Histograms
 
 _Z: Final = 1.959963984540054  # of 95 %
 _ENOUGH: Final = 0.9  # of the intervals

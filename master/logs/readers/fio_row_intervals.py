@@ -4,7 +4,7 @@ Rules, each proven against logs of every I/O of the same run:
 
 - A row's stamp is the end of its interval; it begins where the direction's previous row ended. The first row of a
   log begins with the job, or one period before its stamp where that is later, and as many periods earlier as
-  catch-up rows follow it (readers/logging_period.py).
+  catch-up rows follow it (logging_period.py).
 - fio writes a row at the first completion after it fell due. So where a row comes more than a period late, nothing
   completed between the moment it fell due (at most one period after the previous row) and its stamp: its I/Os lie
   in (previous, previous + period], but for one, which completed at the stamp. That one is taken to be the slowest.
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..readers.records import NS_PER_MS, Buckets, Clock, Counts, Directions, Ints, Records
-from ..readers.source import DIRECTIONS
+from .records import NS_PER_MS, Buckets, Clock, Counts, Directions, Ints, Records
+from .source import DIRECTIONS
 
 _LATE = 2  # periods after which a row is late: below, it is jitter
 

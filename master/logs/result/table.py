@@ -5,6 +5,7 @@ microseconds. A cell is blank where there is no number. A figure that is only a 
 says ">=17045651.456".
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,10 +16,10 @@ import numpy as np
 from ...stats.histograms import NS_PER_US
 from ..readers.records import NS_PER_S
 from ..readers.source import Format
-from ..result.percentile import Statistics
-from ..result.series import Series
 from ..timeline.accumulate import tolerance_ns
 from ..timeline.rollups import Instance
+from .percentile import Statistics
+from .series import Series
 
 WHOLE: Final = "whole"
 
@@ -249,6 +250,19 @@ def _mean_us(statistics: "Statistics | _Nothing", row: int) -> float | None:
     """Divided once, as a run's own rows are, so that it is the same float."""
     count = float(statistics.count[row])
     return float(statistics.sums[row]) / (count * NS_PER_US) if count > 0 else None
+
+
+_UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
+
+
+def latency_text(us: float | None, at_least: bool = False) -> str:
+    """Three digits and a unit, for eyes: "1.23 ms"."""
+    if us is None:
+        return "-"
+    unit, factor = next(((u, f) for u, f in _UNITS if us >= f * 0.9995), _UNITS[-1])
+    scaled = us / factor
+    digits = 2 - min(2, math.floor(math.log10(scaled))) if scaled >= 1 else 2
+    return f"{'>= ' if at_least else ''}{scaled:.{digits}f} {unit}"
 
 
 def columns(percentiles: Sequence[float]) -> list[str]:

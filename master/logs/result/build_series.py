@@ -21,12 +21,12 @@ from ..readers.bucket_layouts import IVYPY, Layout
 from ..readers.records import Records, Samples
 from ..readers.source import Format, Source
 from ..readers.text_rows import Reading
-from ..result.exact import ExactSamples
-from ..result.percentile import Interpolation
-from ..result.series import Series, finish
-from .accumulate import Accumulator, Weighting, on_grid
-from .rollups import Instance, Share, shares_of
-from .unlogged_tail import JobTotals, Logged, Tail, estimate
+from ..timeline.accumulate import Accumulator, Weighting, on_grid
+from ..timeline.rollups import Instance, Share, shares_of
+from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
+from .exact import ExactSamples
+from .percentile import Interpolation
+from .series import Series, finish
 
 Kind = tuple[str, str]
 Batch = Records | Samples
