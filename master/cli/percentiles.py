@@ -14,7 +14,7 @@ from ..errors import PlanError
 from ..verdicts import ExitCode
 
 if TYPE_CHECKING:
-    from ..logs.execute import Options
+    from ..logs.execute import PercentilesOptions
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -85,11 +85,11 @@ def percentiles(**words: Any) -> ExitCode:
     return execute(_options(words), lambda text: click.echo(text, nl=False), lambda text: click.echo(text, err=True))
 
 
-def _options(words: dict[str, Any]) -> "Options":
+def _options(words: dict[str, Any]) -> "PercentilesOptions":
     """PlanError names every option that is wrong."""
     from ..control.observation import Phase
     from ..logs.compat import CompatOptions, Tool
-    from ..logs.execute import Options, interval_ms
+    from ..logs.execute import PercentilesOptions, interval_ms
     from ..logs.readers.bucket_layouts import LayoutHints
     from ..logs.readers.detect_format import Hints
     from ..logs.readers.source import Format
@@ -121,7 +121,7 @@ def _options(words: dict[str, Any]) -> "Options":
         raise PlanError("\n".join(faults) or "--max-start-spread must not be blank")
     weighting = Weighting(words["weighting"]) if words["weighting"] else None
     compat = Tool(words["compat"]) if words["compat"] else None
-    return Options(
+    return PercentilesOptions(
         paths=words["paths"],
         interval=interval,
         percentiles=percentages,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..control.criteria import Criterion
     from ..control.offline import ScoredWindow
     from ..logs.readers.fio_json import SteadySettings
-    from ..logs.readers.metric_series import Named
+    from ..logs.readers.metric_series import NamedSeries
 
 _PATH = click.Path(path_type=Path)
 _LIMIT = "2%"
@@ -109,7 +109,7 @@ class _Question:
         return replace(made, limit=amount, relative=relative)
 
 
-def _fitted(question: _Question, named: "Named") -> tuple["Criterion", float]:
+def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", float]:
     """The criterion with a window of so many of the series' values, and the window in seconds. Raises PlanError."""
     from dataclasses import replace
     from statistics import median
@@ -122,7 +122,7 @@ def _fitted(question: _Question, named: "Named") -> tuple["Criterion", float]:
     return fitted, window_s
 
 
-def _sentence(named: "Named", criterion: "Criterion", found: "ScoredWindow | None") -> str:
+def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None") -> str:
     from ..text.metric_amounts import amount_in_words
 
     series = named.series
@@ -138,7 +138,7 @@ def _sentence(named: "Named", criterion: "Criterion", found: "ScoredWindow | Non
     return f"{named.name}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"
 
 
-def _block(named: "Named", criterion: "Criterion", found: "ScoredWindow | None", window_s: float) -> str:
+def _block(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | None", window_s: float) -> str:
     """Of the window that attained, or of the best one."""
     from ..control.criteria import fio_block
 

@@ -1,7 +1,7 @@
 """`ivypy percentiles`, done: options in, text and files out, an exit code back.
 
 Rule: the steps stand here in their order and nothing else: find the logs, place them on one clock, choose the
-interval, analyse, judge, write.
+interval, analyse, check the promises, write.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,15 +23,15 @@ from .readers.records import NS_PER_MS, NS_PER_S
 from .readers.source import Format, Source
 from .render.write_result import text_of
 from .result.accuracy_check import check
-from .result.build_series import Analysis, Question
+from .result.build_series import Analysis, SeriesRequest
 from .result.interval_length import SHORTEST_NS, Auto, choose
 from .result.percentile import Interpolation
 from .result.series import Series
-from .result.sla import Promise, judge
-from .result.table import Result
+from .result.sla import Promise, check_promises
+from .result.table import LogResult
 from .timeline.accumulate import Weighting, tolerance_ns
 from .timeline.clock_alignment import apart, begins_ns, misalignment, read_start_times, with_start_times
-from .timeline.rollups import Instance, shares_of
+from .timeline.rollups import Slice, shares_of
 from .timeline.unlogged_tail import read_totals
 
 _MOST_ROWS = 5_000_000
@@ -41,7 +41,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class PercentilesOptions:
     """The command line, parsed."""
 
     paths: tuple[Path, ...]
@@ -69,7 +69,7 @@ class Options:
     compat_options: CompatOptions
 
 
-def execute(options: Options, out: Say, log: Say) -> ExitCode:
+def execute(options: PercentilesOptions, out: Say, log: Say) -> ExitCode:
     """Do it; `out` takes the result, `log` what is to be known about it. PlanError: the arguments or the logs."""
     with TemporaryDirectory(prefix="ivypy-") as folder:
         copies = _copies(options.paths, Path(folder))
@@ -91,7 +91,7 @@ def _copies(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
     return copies
 
 
-def _execute(options: Options, copies: dict[Path, Path], out: Say, log: Say) -> ExitCode:
+def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Say, log: Say) -> ExitCode:
     if options.compat is not None:
         paths = [copies.get(path, path) for path in options.paths]
         lines = PRINTERS[options.compat](paths, options.hints, options.compat_options)
@@ -106,10 +106,10 @@ def _execute(options: Options, copies: dict[Path, Path], out: Say, log: Say) -> 
             log(note)
     _deliver(text_of(result, options.output_format), options.output, out)
     _draw(result, options)
-    return _judge(result, options, log)
+    return _check_promises(result, options, log)
 
 
-def _analyse(found: Found, options: Options) -> Result:
+def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     starts = read_start_times(options.start_times) if options.start_times else {}
     totals = read_totals(options.json) if options.json else None
     sources, misplaced = with_start_times(found.sources, starts)
@@ -123,7 +123,7 @@ def _analyse(found: Found, options: Options) -> Result:
         raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
     runs = sorted({source.run for source in sources if source.format is Format.IVYPY})
     by = options.by or ((("run",) if len(runs) > 1 else ("all",)),)
-    origin_ns, apart_ns = _origin_ns(sources, options.align), dict[Instance, int]()
+    origin_ns, apart_ns = _origin_ns(sources, options.align), dict[Slice, int]()
     if len(runs) > 1 and options.align != "clock" and _keeps_apart(sources, by):
         origins = {run: _origin_ns([s for s in sources if s.run == run], options.align) for run in runs}
         apart_ns = {share.instance: origins[s.run] for s in sources for share in shares_of(s, by)}
@@ -132,7 +132,7 @@ def _analyse(found: Found, options: Options) -> Result:
         sources = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources]
     wanted = options.percentiles or _DEFAULT_PERCENTILES
     percentiles = tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)}))
-    question = Question(
+    question = SeriesRequest(
         SHORTEST_NS,
         by,
         percentiles,
@@ -165,7 +165,7 @@ def _analyse(found: Found, options: Options) -> Result:
         "logs": str(len(sources)),
     }
     said = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
-    result = Result(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns, apart_ns)
+    result = LogResult(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns, apart_ns)
     if not result.series:
         raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
     if len(result.span) * len(result.series) > _MOST_ROWS:
@@ -176,7 +176,7 @@ def _analyse(found: Found, options: Options) -> Result:
     return result
 
 
-def _interpolation_in_words(question: Question, sources: Sequence[Source]) -> str:
+def _interpolation_in_words(question: SeriesRequest, sources: Sequence[Source]) -> str:
     if question.exact:
         return "none (exact)"
     return " and ".join(sorted({question.interpolation_of(source.format) for source in sources}))
@@ -203,7 +203,7 @@ def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:
     return origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
 
 
-def _refuse_nonsense(question: Question, sources: Sequence[Source]) -> None:
+def _refuse_nonsense(question: SeriesRequest, sources: Sequence[Source]) -> None:
     if not question.exact:
         return
     if question.weighting is Weighting.IN_FLIGHT:
@@ -230,8 +230,8 @@ def _mixed_clocks(sources: Sequence[Source]) -> list[Fault]:
 
 
 def _with_length(
-    question: Question, interval: int | Auto | None, sources: Sequence[Source], found: Found
-) -> tuple[Question, list[str]]:
+    question: SeriesRequest, interval: int | Auto | None, sources: Sequence[Source], found: Found
+) -> tuple[SeriesRequest, list[str]]:
     if interval is None:
         subintervals = [s.period_ns for s in sources if s.format is Format.IVYPY and s.period_ns]
         # A subinterval's real length is a little off its nominal one.
@@ -291,8 +291,8 @@ def _other_lengths(spans: dict[Source, tuple[int, int]]) -> list[str]:
     ]
 
 
-def _judge(result: Result, options: Options, log: Say) -> ExitCode:
-    outcomes = judge(result, options.promises)
+def _check_promises(result: LogResult, options: PercentilesOptions, log: Say) -> ExitCode:
+    outcomes = check_promises(result, options.promises)
     for outcome in outcomes:
         log(outcome.sentence())
     if any(outcome.broken for outcome in outcomes):
@@ -300,7 +300,7 @@ def _judge(result: Result, options: Options, log: Say) -> ExitCode:
     return ExitCode.PARTIAL if result.left_out else ExitCode.OK
 
 
-def _check(found: Found, options: Options, out: Say) -> ExitCode:
+def _check(found: Found, options: PercentilesOptions, out: Say) -> ExitCode:
     if found.faults:
         raise LogError(list(found.faults))
     length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S
@@ -329,7 +329,7 @@ def _saved(path: Path, save: Callable[[], object]) -> None:
         raise OutputError(f"{path}: cannot be written: {error.strerror}") from None
 
 
-def _draw(result: Result, options: Options) -> None:
+def _draw(result: LogResult, options: PercentilesOptions) -> None:
     """The pictures and HdrHistogram's files are of `all`, the first kind of log."""
     drawn = [series for series in result.series if series.histograms is not None]
     for path in (*options.plots, *options.hgrm):
@@ -338,7 +338,7 @@ def _draw(result: Result, options: Options) -> None:
         _saved(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]
 
 
-def _draw_one(result: Result, series: Series, path: Path) -> None:
+def _draw_one(result: LogResult, series: Series, path: Path) -> None:
     from .render import hdr, plot_html, plot_png
 
     match path.suffix:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.logs.readers.fio_row_intervals import Aligner, Backwards
-from ivypy.master.logs.readers.records import Clock
+from ivypy.master.logs.readers.records import LogClock
 from tests.support.log_table import counts, intervals, table, whole
 from tests.support.logs import log, row, run
 
@@ -55,7 +55,7 @@ def test_a_late_row_is_one_io_at_its_stamp_and_the_rest_before_it_fell_due() -> 
         np.array([0, 1, 2, 4]),
         np.array([5, 5, 5, 1000], np.uint16),
         np.array([10, 10, 7, 2], np.uint64),
-        Clock(),
+        LogClock(),
     )
     found = [
         (

@@ -15,7 +15,7 @@ from .bucket_layouts import NS_PER_UNIT, LayoutHints, lead_and_layout
 from .line_chunks import StreamError, head
 from .logging_period import is_regular
 from .records import NS_PER_MS
-from .source import Format, Named, Source, named
+from .source import FileName, Format, Source, named
 
 EPOCH_MS: Final = 10**11  # stamps from here on count from 1970: as a job's own time it would be three years
 _POINTER: Final = 1 << 44  # a "latency" of five hours: a heap address, not nanoseconds
@@ -84,7 +84,7 @@ def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:
     return Fault(str(path), f"has rows of {columns} columns; {_EXPECTED}", line=1)
 
 
-def _smallfile(path: Path, cells: list[str], name: Named) -> Source | Fault:
+def _smallfile(path: Path, cells: list[str], name: FileName) -> Source | Fault:
     if len(cells) != 3 or not all(_is_number(cell) for cell in cells[1:]):
         return Fault(str(path), f"begins with {','.join(cells)[:40]!r}; {_EXPECTED}", line=1)
     start_ns = name.start_ns or 0
@@ -101,7 +101,7 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _histogram(path: Path, fields: list[list[str]], columns: int, name: Named, hints: Hints) -> Source | Fault:
+def _histogram(path: Path, fields: list[list[str]], columns: int, name: FileName, hints: Hints) -> Source | Fault:
     found = lead_and_layout(columns, hints.layout)
     if found is None:
         known = "1,859 columns (fio 3) or 1,219 (fio 2), or a half, quarter ... of the buckets for a coarse log"
@@ -152,7 +152,7 @@ def _first_ns(fields: list[list[str]]) -> int:
     return int(fields[0][0]) * NS_PER_MS if fields[0][0].isdigit() else 0
 
 
-def _latency(path: Path, fields: list[list[str]], name: Named, hints: Hints) -> Source | Fault:
+def _latency(path: Path, fields: list[list[str]], name: FileName, hints: Hints) -> Source | Fault:
     rows = [row for row in fields if len(row) == len(fields[0])]
     if any(row[1].isdigit() and int(row[1]) >= _POINTER for row in rows):
         return Fault(

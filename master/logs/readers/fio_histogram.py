@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from .bad_lines import line_of_row
 from .fio_row_intervals import Aligner
-from .records import NS_PER_MS, Clock, Records
+from .records import NS_PER_MS, LogClock, Records
 from .row_arrays import HistogramRows
 from .text_rows import Reading
 
@@ -22,7 +22,7 @@ def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
     source, into = reading.source, HistogramRows(reading.source)
     period_ms = source.period_ns / NS_PER_MS if source.period_ns else None
     aligner = Aligner(period_ms, source.epoch, source.begins_ms, split_late=split_late)
-    clock = Clock(source.start_ns, source.drift)
+    clock = LogClock(source.start_ns, source.drift)
     for text, (rows, entries, *_) in reading.parse(into.parse):
         records, backwards = aligner.records(
             into.stamps[:rows], into.directions[:rows], into.first[: rows + 1], into.buckets[:entries],

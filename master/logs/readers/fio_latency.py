@@ -11,7 +11,7 @@ import numpy as np
 
 from ..native._rows import parse_latencies
 from .line_chunks import CHUNK
-from .records import NS_PER_MS, Clock, Samples
+from .records import NS_PER_MS, LogClock, Samples
 from .text_rows import Parsed, Reading
 
 _SHORTEST_ROW = len("0,0,0,0\n")
@@ -26,7 +26,7 @@ def read(reading: Reading) -> Iterator[Samples]:
     def parse(text: memoryview) -> Parsed:
         return parse_latencies(text, source.fields, source.direction_at, stamps, values, directions)
 
-    clock = Clock(source.start_ns, source.drift)
+    clock = LogClock(source.start_ns, source.drift)
     for _, (rows, *_) in reading.parse(parse):
         value = values[:rows] if source.unit_ns == 1 else values[:rows] * source.unit_ns
         yield Samples(clock.common(stamps[:rows] * NS_PER_MS), value, directions[:rows])

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .records import NS_PER_MS, Buckets, Clock, Counts, Directions, Ints, Records
+from .records import NS_PER_MS, Buckets, Counts, Directions, Ints, LogClock, Records
 from .source import DIRECTIONS
 
 _LATE = 2  # periods after which a row is late: below, it is jitter
@@ -90,7 +90,7 @@ class Aligner:
         return stamp_ms - period if period and stamp_ms > _LATE * period else 0
 
     def records(
-        self, stamps: Ints, directions: Directions, first: Ints, buckets: Buckets, counts: Counts, clock: Clock
+        self, stamps: Ints, directions: Directions, first: Ints, buckets: Buckets, counts: Counts, clock: LogClock
     ) -> tuple[Records, Backwards | None]:
         """Rows of one batch (`first` has one more entry than rows) as records; late rows are split in two."""
         starts, backwards = self.starts(stamps, directions)
@@ -106,7 +106,7 @@ class Aligner:
         return _on_clock(plain, clock), backwards
 
 
-def _on_clock(records: Records, clock: Clock) -> Records:
+def _on_clock(records: Records, clock: LogClock) -> Records:
     starts = clock.common(records.starts * NS_PER_MS)
     ends = clock.common(records.ends * NS_PER_MS)
     return Records(starts, ends, records.directions, records.first, records.stop, records.buckets, records.counts)

@@ -30,7 +30,7 @@ _ENCODING: Final = "utf-8-sig"  # spreadsheets begin a file with a mark of it
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedSeries:
     """A series, what it is of, and where a window must not reach over."""
 
     name: str
@@ -43,7 +43,7 @@ class Named:
 MetricOf = Callable[[SteadySettings | None], str]  # the metric that is looked at
 
 
-def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> list[Named]:
+def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> list[NamedSeries]:
     """What `path` holds of a metric: a run folder, fio's JSON, or a CSV file with that column; `-` is standard input.
 
     `length_s` is between two rows of a CSV file that has no column `length_s`. Raises PlanError.
@@ -62,7 +62,7 @@ def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> 
         raise PlanError(f"{path}: not read: {error}") from None
 
 
-def _of_run(path: Path, metric: str, rollup: str) -> list[Named]:
+def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
     indexes = sorted(path.glob("step*/index.csv"))
     if not indexes:
         raise PlanError(f"{path}: no run folder: it has no step*/index.csv")
@@ -79,22 +79,22 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[Named]:
     return found
 
 
-def _of_instance(name: str, path: Path, metric: str) -> Named:
+def _of_instance(name: str, path: Path, metric: str) -> NamedSeries:
     rows = [row for row in _rows(path, path.read_text(encoding=_ENCODING)) if row["phase"] not in _UNLOADED]
     lengths = [float(row["length_s"]) for row in rows]
     changed = [
         i for i in range(1, len(rows))
         if rows[i]["hosts_in"] != rows[i - 1]["hosts_in"] or rows[i - 1]["phase"] == Phase.TRANSIENT
     ]  # fmt: skip
-    return Named(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
+    return NamedSeries(name, ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), tuple(changed))
 
 
-def _of_csv(path: Path, text: str, metric: str, length_s: float) -> Named:
+def _of_csv(path: Path, text: str, metric: str, length_s: float) -> NamedSeries:
     rows = _rows(path, text)
     blank = sum(not line.strip() for line in text.splitlines())
     notes = (f"{path}: {blank} blank lines are left out",) if blank else ()
     lengths = _lengths(path, rows) if rows and "length_s" in rows[0] else [length_s] * len(rows)
-    return Named(str(path), ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), notes=notes)
+    return NamedSeries(str(path), ValueSeries(_starts(lengths), lengths, _values(path, rows, metric)), notes=notes)
 
 
 def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
@@ -106,7 +106,7 @@ def _lengths(path: Path, rows: Sequence[Mapping[str, Any]]) -> list[float]:
     return found
 
 
-def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[Named]:
+def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[NamedSeries]:
     try:
         found = [named for job in jobs_of(text) if (named := _of_job(path, job, metric_of))]
     except json.JSONDecodeError:
@@ -119,7 +119,7 @@ def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[Named]:
     return found
 
 
-def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> Named | None:
+def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> NamedSeries | None:
     """The values that a job kept of its window; None where it kept none."""
     asked = steady_settings(job)
     metric = metric_of(asked)
@@ -137,7 +137,7 @@ def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> Named | 
         notes = (f"{title}: {len(values)} values of a window of {most}; the others are not this job's",)
         values = values[:most]
     lengths = [sample_s] * len(values)
-    return Named(title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), asked=asked, notes=notes)
+    return NamedSeries(title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), asked=asked, notes=notes)
 
 
 def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:

@@ -51,7 +51,7 @@ class Samples:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class LogClock:
     """Turns a log's own time into the common one: `start_ns` + own time / (1 + drift)."""
 
     start_ns: int = 0

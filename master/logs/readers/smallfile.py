@@ -9,7 +9,7 @@ import numpy as np
 
 from ..native._rows import parse_smallfile
 from .line_chunks import CHUNK
-from .records import Clock, Samples
+from .records import LogClock, Samples
 from .text_rows import Parsed, Reading
 
 _SHORTEST_ROW = len(",0,0\n")
@@ -23,6 +23,6 @@ def read(reading: Reading) -> Iterator[Samples]:
     def parse(text: memoryview) -> Parsed:
         return parse_smallfile(text, ends, values, directions)
 
-    clock = Clock(reading.source.start_ns, reading.source.drift)
+    clock = LogClock(reading.source.start_ns, reading.source.drift)
     for _, (rows, *_) in reading.parse(parse):
         yield Samples(clock.common(ends[:rows]), values[:rows], directions[:rows])

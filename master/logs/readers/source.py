@@ -86,7 +86,7 @@ _SMALLFILE: Final = re.compile(r"^rsptimes_(?P<thread>[^_]+)_(?P<host>.+)_(?P<op
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FileName:
     """What a file's name says; blank where it says nothing."""
 
     host: str = ""
@@ -96,17 +96,17 @@ class Named:
     start_ns: int | None = None
 
 
-def named(path: Path) -> Named:
+def named(path: Path) -> FileName:
     """Host, job, quantity and start, from names as fio and smallfile make them, compressed or not."""
     name = _COMPRESSED.sub("", path.name)
     if match := _SMALLFILE.match(name):
         whole, _, fraction = match["start"].partition(".")
         start_ns = int(whole) * 1_000_000_000 + int(f"{fraction:<09}"[:9])
-        return Named(match["host"], match["op"], "response_time", False, start_ns)
+        return FileName(match["host"], match["op"], "response_time", False, start_ns)
     if match := _FIO.match(name):
         host = _COMPRESSED.sub("", match["host"] or "")
-        return Named(host, match["job"], match["quantity"], match["hist"] is not None)
-    return Named()
+        return FileName(host, match["job"], match["quantity"], match["hist"] is not None)
+    return FileName()
 
 
 def with_hosts(sources: Iterable[Source]) -> list[Source]:

@@ -15,20 +15,20 @@ import numpy as np
 from ..readers.bucket_layouts import PER_GROUP
 from ..readers.records import NS_PER_S
 from ..result.series import Series
-from ..result.table import Result
+from ..result.table import LogResult
 
 _MOST_TIMES: Final = 1200
 _PLACE: Final = "/*DATA*/"
 
 
-def draw(result: Result, series: Series, path: Path) -> None:
+def draw(result: LogResult, series: Series, path: Path) -> None:
     page = files("ivypy.master.logs.render").joinpath("page.html").read_text(encoding="utf-8")
     # "</" would end the script element, wherever it stood.
     data = json.dumps(page_data(result, series), allow_nan=False).replace("</", "<\\/")
     path.write_text(page.replace(_PLACE, data), encoding="utf-8")
 
 
-def page_data(result: Result, series: Series) -> dict[str, object]:
+def page_data(result: LogResult, series: Series) -> dict[str, object]:
     """What the page draws: edges in us, and counts as base64 of little-endian float32, times x buckets."""
     assert series.histograms is not None
     histograms = series.histograms

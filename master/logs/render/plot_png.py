@@ -10,12 +10,12 @@ import numpy as np
 from ...errors import PlanError
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms, Series
-from ..result.table import Result
+from ..result.table import LogResult
 
 _BAND = "tab:blue"
 
 
-def draw(result: Result, series: Series, path: Path) -> None:
+def draw(result: LogResult, series: Series, path: Path) -> None:
     """Three pictures on one time axis. PlanError without matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -53,14 +53,14 @@ def draw(result: Result, series: Series, path: Path) -> None:
     figure.savefig(path, dpi=100)
 
 
-def _over_span(result: Result, series: Series) -> Floats:
+def _over_span(result: LogResult, series: Series) -> Floats:
     """Percentiles in us of every interval of the span; NaN where it is empty."""
     values = np.full((len(result.span), len(series.percentiles)), np.nan)
     values[series.quanta - result.span.start] = series.statistics.values / 1000
     return values
 
 
-def _heat_map(axes, result: Result, histograms: Histograms, begin: Floats) -> None:  # type: ignore[no-untyped-def]
+def _heat_map(axes, result: LogResult, histograms: Histograms, begin: Floats) -> None:  # type: ignore[no-untyped-def]
     from matplotlib.colors import LogNorm
 
     cells = np.zeros((len(result.span), histograms.cells.shape[1]))

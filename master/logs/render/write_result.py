@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Any, Final, TextIO
 
-from ..result.table import WHOLE, Result, Row, columns, latency_text, rows
+from ..result.table import WHOLE, LogResult, Row, columns, latency_text, rows
 
 _FORMAT_VERSION: Final = 1
 _COUNT_DIGITS: Final = 6  # rows that an interval cuts leave fractions of I/Os
@@ -24,7 +24,7 @@ def number(value: float | None, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def write_csv(result: Result, out: TextIO) -> None:
+def write_csv(result: LogResult, out: TextIO) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns(result.percentiles))
     for series in result.series:
@@ -32,7 +32,7 @@ def write_csv(result: Result, out: TextIO) -> None:
             writer.writerow(_cells(result, row))
 
 
-def _cells(result: Result, row: Row) -> list[str]:
+def _cells(result: LogResult, row: Row) -> list[str]:
     instance = row.series.instance
     return [
         instance.rollup_type,
@@ -59,7 +59,7 @@ def _latency(us: float | None, at_least: bool) -> str:
     return (">=" if at_least else "") + number(us)
 
 
-def write_json(result: Result, out: TextIO) -> None:
+def write_json(result: LogResult, out: TextIO) -> None:
     document = {
         "format_version": _FORMAT_VERSION,
         "settings": result.settings,
@@ -109,7 +109,7 @@ def _iops(iops: float | None) -> str:
     return f"{iops:,.0f}" if iops >= 10 else number(iops, 2)
 
 
-def write_table(result: Result, out: TextIO) -> None:
+def write_table(result: LogResult, out: TextIO) -> None:
     percentiles = [f"p{p:g}" for p in result.percentiles]
     heads = ["start s", "end s", "logs", "count", "iops", "min", "mean", *percentiles, "max", ""]
     for series in result.series:
@@ -146,14 +146,14 @@ def _write_aligned(lines: list[list[str]], out: TextIO) -> None:
         out.write(("  ".join(cells) + f"  {line[-1]}").rstrip() + "\n")
 
 
-WRITERS: Final[dict[str, Callable[[Result, TextIO], None]]] = {
+WRITERS: Final[dict[str, Callable[[LogResult, TextIO], None]]] = {
     "csv": write_csv,
     "json": write_json,
     "table": write_table,
 }
 
 
-def text_of(result: Result, output_format: str) -> str:
+def text_of(result: LogResult, output_format: str) -> str:
     out = StringIO()
     WRITERS[output_format](result, out)
     return out.getvalue()

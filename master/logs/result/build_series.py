@@ -22,7 +22,7 @@ from ..readers.records import Records, Samples
 from ..readers.source import Format, Source
 from ..readers.text_rows import Reading
 from ..timeline.accumulate import Accumulator, Weighting, on_grid
-from ..timeline.rollups import Instance, Share, shares_of
+from ..timeline.rollups import Slice, SliceShare, shares_of
 from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
 from .exact import ExactSamples
 from .percentile import Interpolation
@@ -44,7 +44,7 @@ _READERS: Final[dict[Format, Callable[[Reading], Iterator[Batch]]]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SeriesRequest:
     """What is to be known."""
 
     length_ns: int
@@ -83,12 +83,12 @@ class _Live:
 class Analysis:
     """One pass over the logs. `layouts`: what each kind of histogram log is merged in."""
 
-    def __init__(self, sources: Iterable[Source], layouts: dict[Kind, Layout], question: Question) -> None:
+    def __init__(self, sources: Iterable[Source], layouts: dict[Kind, Layout], question: SeriesRequest) -> None:
         self.question, self.layouts = question, layouts
         self.sources = sorted(sources, key=lambda s: (s.kind, s.host, s.job, s.name))
         self._shares = {s: shares_of(s, question.by) for s in self.sources}
         self._lock = Lock()
-        self._live: dict[Instance, _Live] = {}
+        self._live: dict[Slice, _Live] = {}
         self._series: list[Series] = []
         self._spans: dict[Source, tuple[int, int]] = {}
         self._readings: list[Reading] = []
@@ -98,7 +98,7 @@ class Analysis:
             for share in shares:
                 self._expect(source, share)
 
-    def _expect(self, source: Source, share: Share) -> None:
+    def _expect(self, source: Source, share: SliceShare) -> None:
         live = self._live.get(share.instance)
         if live is None:
             live = self._live[share.instance] = _Live(self._new(source), 0)
@@ -163,7 +163,7 @@ class Analysis:
 
     def _close(self, source: Source, reading: Reading, span: tuple[int, int] | None) -> None:
         """A log has been read: finish the instances for which it was the last."""
-        ended: list[tuple[Instance, _Live]] = []
+        ended: list[tuple[Slice, _Live]] = []
         with self._lock:
             self._readings.append(reading)
             if span is not None and source is not self._tail_source:
@@ -181,7 +181,7 @@ class Analysis:
                 with self._lock:
                     self._series.append(series)
 
-    def _finish(self, instance: Instance, live: _Live) -> Series:
+    def _finish(self, instance: Slice, live: _Live) -> Series:
         question = self.question
         if isinstance(live.accumulator, ExactSamples):
             return live.accumulator.finish(instance, question.percentiles, live.spans)

@@ -12,7 +12,7 @@ import numpy as np
 from ...stats.histograms import fewest_ios
 from ..readers.records import Floats, Ints, Samples
 from ..timeline.accumulate import EVERY
-from ..timeline.rollups import Instance
+from ..timeline.rollups import Slice
 from .percentile import Statistics
 from .series import Series, Splits
 
@@ -33,7 +33,7 @@ class ExactSamples:
             self._quanta.append(quanta)
             self._values.append(values)
 
-    def finish(self, instance: Instance, percentiles: Sequence[float], spans: Sequence[tuple[int, int]]) -> Series:
+    def finish(self, instance: Slice, percentiles: Sequence[float], spans: Sequence[tuple[int, int]]) -> Series:
         quanta = np.concatenate([np.empty(0, np.int64), *self._quanta])
         values = np.concatenate([np.empty(0, np.int64), *self._values])
         order = np.lexsort((values, quanta))

@@ -13,7 +13,7 @@ import numpy as np
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
 from ..timeline.accumulate import BLOCK, Accumulator
-from ..timeline.rollups import Instance
+from ..timeline.rollups import Slice
 from .percentile import ExactMoments, Interpolation, Statistics, statistics_of
 
 _UNKNOWN_LOW: Final = np.iinfo(np.int64).max
@@ -44,7 +44,7 @@ class Splits:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    instance: Instance
+    instance: Slice
     length_ns: int
     percentiles: tuple[float, ...]
     quanta: Ints  # those that hold something, ascending
@@ -83,7 +83,7 @@ class Series:
 
 
 def finish(
-    instance: Instance,
+    instance: Slice,
     accumulator: Accumulator,
     percentiles: Sequence[float],
     how: Interpolation,

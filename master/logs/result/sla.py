@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...text.units import parse_duration
-from .table import Percentile, Result, Row, latency_text, percentile_name, rows
+from .table import LogResult, Percentile, Row, latency_text, percentile_name, rows
 
 _PROMISE: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
 
@@ -79,7 +79,7 @@ class Outcome:
         )
 
 
-def judge(result: Result, promises: Iterable[Promise]) -> list[Outcome]:
+def check_promises(result: LogResult, promises: Iterable[Promise]) -> list[Outcome]:
     outcomes = []
     for promise in promises:
         for series in result.series:

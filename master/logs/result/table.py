@@ -17,7 +17,7 @@ from ...stats.histograms import NS_PER_US
 from ..readers.records import NS_PER_S
 from ..readers.source import Format
 from ..timeline.accumulate import tolerance_ns
-from ..timeline.rollups import Instance
+from ..timeline.rollups import Slice
 from .percentile import Statistics
 from .series import Series
 
@@ -131,7 +131,7 @@ def _percent(share: float) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LogResult:
     """What was found out, for the outputs."""
 
     series: tuple[Series, ...]
@@ -141,7 +141,7 @@ class Result:
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
     zero_ns: int | None = None  # where quantum 0 begins, from 1970; None: at the jobs' own start
-    apart_ns: dict[Instance, int] = field(default_factory=dict)  # the same of each series, where they are runs apart
+    apart_ns: dict[Slice, int] = field(default_factory=dict)  # the same of each series, where they are runs apart
 
     @property
     def span(self) -> range:
@@ -160,7 +160,7 @@ class Result:
         return self.span.start * self.length_ns if self.zero_ns == 0 else 0
 
 
-def rows(result: Result, series: Series) -> Iterator[Row]:
+def rows(result: LogResult, series: Series) -> Iterator[Row]:
     """A row per interval of the result's span, empty ones included, then one of the whole."""
     where = {int(quantum): index for index, quantum in enumerate(series.quanta)}
     nothing = _Nothing(len(series.percentiles))
@@ -177,7 +177,7 @@ def rows(result: Result, series: Series) -> Iterator[Row]:
 
 
 def _row(
-    result: Result,
+    result: LogResult,
     series: Series,
     number: int | None,
     begin_ns: int,

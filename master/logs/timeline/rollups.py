@@ -15,7 +15,7 @@ ATTRIBUTES: Final = ("all", "run", "host", "job", "file", "direction")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Instance:
+class Slice:
     """One slice of what one kind of log says."""
 
     type_order: int
@@ -29,10 +29,10 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class SliceShare:
     """A source's share in an instance: the directions of `mask`."""
 
-    instance: Instance
+    instance: Slice
     mask: int
 
 
@@ -49,13 +49,13 @@ def parse_by(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(types)
 
 
-def shares_of(source: Source, types: Iterable[tuple[str, ...]]) -> list[Share]:
+def shares_of(source: Source, types: Iterable[tuple[str, ...]]) -> list[SliceShare]:
     """The instances that a source adds to; those of the directions that it turns out not to have stay empty."""
-    shares: list[Share] = []
+    shares: list[SliceShare] = []
     for order, attributes in enumerate(types):
         for mask, direction in _directions(source, attributes):
             value = "+".join(_value(source, attribute, direction) for attribute in attributes)
-            shares.append(Share(Instance(order, "+".join(attributes), value, *source.kind), mask))
+            shares.append(SliceShare(Slice(order, "+".join(attributes), value, *source.kind), mask))
     return shares
 
 
