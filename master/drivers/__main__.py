@@ -17,8 +17,8 @@ from ..hosts.login_throttle import LoginGate
 from ..hosts.pipe import Pipe
 from ..hosts.spec import HostSpec
 from .link import linked
-from .messages import Begin, Failed, FromController
-from .share import Opening, Share
+from .messages import Begin, FromController, ProcessFailed
+from .share import HostShare, Opening
 
 MOMENT_S: Final = 0.1
 LOGGED_EVERY_S: Final = 0.2
@@ -31,7 +31,7 @@ async def main(end: socket.socket, opening: Opening) -> None:
     loop = asyncio.get_running_loop()
     over: asyncio.Future[str] = loop.create_future()
     tasks: set[asyncio.Task[None]] = set()
-    heard_s, silence_s = loop.time(), float("inf")
+    last_message_s, silence_s = loop.time(), float("inf")
 
     def stop(why: str) -> None:
         if not over.done():
@@ -47,34 +47,34 @@ async def main(end: socket.socket, opening: Opening) -> None:
         tasks.add(task)
         task.add_done_callback(done)
 
-    def hear(message: FromController) -> None:
-        nonlocal heard_s, silence_s
-        heard_s = loop.time()
+    def receive(message: FromController) -> None:
+        nonlocal last_message_s, silence_s
+        last_message_s = loop.time()
         if isinstance(message, Begin):
             silence_s = message.silence_s
-        share.hear(message)
+        share.receive(message)
 
     async def write_logs() -> None:
         await asyncio.sleep(LOGGED_EVERY_S)
         await loop.run_in_executor(None, logs.flush)
 
-    async def listen_for_life() -> None:
-        while loop.time() - heard_s < silence_s:
+    async def watch_controller() -> None:
+        while loop.time() - last_message_s < silence_s:
             await asyncio.sleep(min(silence_s / 4, 1.0))
-            if loop.time() - heard_s >= silence_s:
-                await asyncio.sleep(MOMENT_S)  # it may be this process that stood still: what came is read first
-        stop(f"it heard nothing of the controller for {silence_s:g} s")
+            if loop.time() - last_message_s >= silence_s:
+                await asyncio.sleep(MOMENT_S)  # this process itself may have stalled: read first what arrived
+        stop(f"no message from the controller for {silence_s:g} s")
 
-    logs = HostLogs(lambda: spawn(write_logs()), lambda host, lines: None)  # a log says itself what it lacks
-    link = await linked(end, hear, lambda: stop(""))
-    share = Share(link.send, opening, logs.of, lambda: int(loop.time() * 1e9), spawn)
-    spawn(listen_for_life())
+    logs = HostLogs(lambda: spawn(write_logs()), lambda host, lines: None)  # a log itself records what it lacks
+    link = await linked(end, receive, lambda: stop(""))
+    share = HostShare(link.send, opening, logs.of, lambda: int(loop.time() * 1e9), spawn)
+    spawn(watch_controller())
     if why := await over:
-        link.send(Failed(why))
+        link.send(ProcessFailed(why))
     await share.close()
     for task in tasks:
         task.cancel()
-    with contextlib.suppress(TimeoutError, OutputError):  # the controller says it: its own files are there too
+    with contextlib.suppress(TimeoutError, OutputError):  # the controller reports the disk's faults
         await asyncio.wait_for(loop.run_in_executor(None, logs.close), LAST_LOGS_S)
     link.close()
     await asyncio.sleep(0)
@@ -91,12 +91,12 @@ def opener() -> Opening:
 
 
 def run(opening: Opening) -> None:
-    # Whoever ends the controller by a signal to all of its processes gets the end that the controller gives them.
+    # A signal to all of the controller's processes ends the controller, which then ends this one in order.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     loop = asyncio.new_event_loop()
     loop.run_until_complete(main(socket.socket(fileno=int(sys.argv[1])), opening))
-    os._exit(0)  # a thread that waits for a disk is not waited for
+    os._exit(0)  # do not wait for a thread that waits for a disk
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One end of the link between the controller and a driver process: messages over a socket, batched.
 
-Rule: what is sent in one turn of the loop is one pickle behind its length, so that a thousand small messages cost one
-system call. Order is kept. Both ends are processes of one installation: nothing from elsewhere is ever unpickled.
+Rule: what is sent in one turn of the loop goes out as one pickle after its length, so a thousand small messages cost
+one system call. Order is kept. Both ends are processes of one installation: nothing from elsewhere is ever unpickled.
 """
 
 import asyncio
@@ -14,23 +14,23 @@ LENGTH_BYTES: Final = 8
 
 
 class Link(asyncio.Protocol):
-    """`hear` gets each message; `gone` is called once, when the other end has closed."""
+    """`receive` gets each message; `gone` is called once, when the other end has closed."""
 
-    def __init__(self, hear: Callable[[Any], None], gone: Callable[[], None]) -> None:
-        self._hear = hear
+    def __init__(self, receive: Callable[[Any], None], gone: Callable[[], None]) -> None:
+        self._receive = receive
         self._gone = gone
         self._transport: asyncio.Transport | None = None
         self._batch: list[Any] = []
         self._received = bytearray()
 
     def send(self, message: Any) -> None:
-        """Goes out at the end of this turn of the loop; into nothing when the other end has gone."""
+        """Send at the end of this turn of the loop; dropped when the other end has closed."""
         if not self._batch:
             asyncio.get_running_loop().call_soon(self._flush)
         self._batch.append(message)
 
     def close(self) -> None:
-        """What was sent still goes out."""
+        """Close, after everything that was sent has gone out."""
         self._flush()
         if self._transport is not None:
             self._transport.close()
@@ -56,14 +56,14 @@ class Link(asyncio.Protocol):
             batch = pickle.loads(memoryview(self._received)[LENGTH_BYTES:end])
             del self._received[:end]
             for message in batch:
-                self._hear(message)
+                self._receive(message)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._transport = None
         self._gone()
 
 
-async def linked(end: socket.socket, hear: Callable[[Any], None], gone: Callable[[], None]) -> Link:
+async def linked(end: socket.socket, receive: Callable[[Any], None], gone: Callable[[], None]) -> Link:
     """The link over one end of a socket pair."""
-    _, link = await asyncio.get_running_loop().create_connection(lambda: Link(hear, gone), sock=end)
+    _, link = await asyncio.get_running_loop().create_connection(lambda: Link(receive, gone), sock=end)
     return link

@@ -1,8 +1,8 @@
-"""What the controller and its driver processes say to each other.
+"""The messages between the controller and its driver processes.
 
-Rule: plain data, pickled between two processes of one installation. A driver has the number that `Open` gave it, so
-that a host that is connected again is not taken for what it was before. All that is said of a driver is said in the
-order in which it happened, each with the state in which it then was.
+Rule: plain data, pickled between two processes of one installation. `OpenHost` gives each driver a number of its own,
+so a host that is connected again is not mistaken for its earlier connection. Messages about a driver are sent in the
+order of the events, each with the driver's state at that moment.
 """
 
 from dataclasses import dataclass
@@ -16,23 +16,23 @@ from ..hosts.driver import Event
 from ..hosts.spec import HostSpec
 from ..rollup.partial_merge import MergePlaces, PartialMerge
 
-# What the controller says.
+# From the controller.
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The first of all."""
+    """The first message."""
 
-    silence_s: float  # the controller has gone when nothing is heard of it for so long
-
-
-@dataclass(frozen=True, slots=True)
-class Alive:
-    """Whoever says it goes on, and has nothing else to say. The process says it to each of the controller's."""
+    silence_s: float  # without a message for so long, the process takes the controller for dead
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class SignOfLife:
+    """A sign of life without other content. The process answers each of the controller's with one."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenHost:
     """Connect to a host, and drive it."""
 
     driver: int
@@ -41,21 +41,21 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SendCommand:
     driver: int
     command: Command  # its id is the controller's
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
-    """Give a host up."""
+class GiveUpHost:
+    """Take a host for lost."""
 
     driver: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
+class CloseHost:
     """Close a host's pipe."""
 
     driver: int
@@ -63,39 +63,39 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class BeginStep:
-    """The places of the process's hosts in the step that is about to begin."""
+    """Where the results of the process's hosts are added in the step that is about to begin."""
 
     places: MergePlaces
 
 
 @dataclass(frozen=True, slots=True)
-class AddUp:
-    """Give the sum of exactly these hosts' results of a subinterval."""
+class SumResults:
+    """Send the sum of exactly these hosts' results of a subinterval."""
 
     subinterval: int
     hosts: frozenset[str]
 
 
-FromController = Begin | Alive | Open | Ask | Lose | Close | BeginStep | AddUp
+FromController = Begin | SignOfLife | OpenHost | SendCommand | GiveUpHost | CloseHost | BeginStep | SumResults
 
-# What a driver process says.
+# From a driver process.
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class HostOpened:
     driver: int
     fault: HostFault | None
 
 
 @dataclass(frozen=True, slots=True)
-class Greeted:
+class HostGreeted:
     driver: int
     state: State
     hello: Hello
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CommandAnswered:
     driver: int
     state: State
     id: int
@@ -103,8 +103,8 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class NotDone:
-    """The host refused a command, or its driver did."""
+class CommandFailed:
+    """The host, or its driver, refused a command."""
 
     driver: int
     state: State
@@ -113,40 +113,51 @@ class NotDone:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a driver puts into its inbox. A result comes without the arrays that only merging needs."""
+class DriverEvent:
+    """An event of a driver. A result comes without the arrays that only merging needs."""
 
     driver: int
     state: State
     event: Event
     misfit: str = ""  # why a result cannot be merged
-    may_drive_until_ns: int | None = None  # of a host that is lost, as its driver has it
+    may_drive_until_ns: int | None = None  # of a lost host, as its driver computed it
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """A beat was answered."""
+class ClockProbed:
+    """A host answered a beat."""
 
     driver: int
     stamps_ns: tuple[int, int, int, int]  # as OffsetEstimator.add takes them
-    round_trip_s: float  # as of late
+    round_trip_s: float  # recent
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class HostClosed:
     driver: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class SummedResults:
     part: PartialMerge
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The last of all: the process cannot go on."""
+class ProcessFailed:
+    """The last message: the process cannot go on."""
 
     why: str
 
 
-FromProcess = Alive | Opened | Greeted | Answered | NotDone | Said | Probed | Closed | Sum | Failed
+FromProcess = (
+    SignOfLife
+    | HostOpened
+    | HostGreeted
+    | CommandAnswered
+    | CommandFailed
+    | DriverEvent
+    | ClockProbed
+    | HostClosed
+    | SummedResults
+    | ProcessFailed
+)

@@ -1,8 +1,8 @@
 """A driver process, seen from the controller: its hosts have drivers like any other.
 
-Rule: a process that ends, or stands still for as long as a host may, costs its own hosts and nothing else: each of them
-is lost, for that reason. It is in a session of its own, so that what a terminal or a user sends reaches the controller
-alone; it ends with the link.
+Rule: a process that ends, or stalls for as long as a host may, costs its own hosts and nothing else: each of them is
+lost, for that reason. It runs in a session of its own, so signals from a terminal or a user reach the controller alone;
+it ends with the link.
 """
 
 import asyncio
@@ -26,31 +26,31 @@ from ..hosts.subprocess_pipe import ended
 from ..rollup.partial_merge import MergePlaces, PartialMerge
 from .link import linked
 from .messages import (
-    AddUp,
-    Alive,
-    Answered,
-    Ask,
     Begin,
     BeginStep,
-    Close,
-    Closed,
-    Failed,
+    ClockProbed,
+    CloseHost,
+    CommandAnswered,
+    CommandFailed,
+    DriverEvent,
     FromController,
     FromProcess,
-    Greeted,
-    Lose,
-    NotDone,
-    Open,
-    Opened,
-    Probed,
-    Said,
-    Sum,
+    GiveUpHost,
+    HostClosed,
+    HostGreeted,
+    HostOpened,
+    OpenHost,
+    ProcessFailed,
+    SendCommand,
+    SignOfLife,
+    SummedResults,
+    SumResults,
 )
 from .split import shares
 
 PROGRAM: Final = "ivypy.master.drivers"
 ALIVE_S: Final = 1.0  # between two signs of life to a process
-UNANSWERED: Final = 3  # at least, before a process is taken to stand still: it may be the controller that did
+UNANSWERED: Final = 3  # at least, before a process counts as stalled: it may have been the controller
 ENDING_S: Final = 10.0  # for a process to close its hosts' pipes and exit
 
 
@@ -59,7 +59,7 @@ class ProcessGone(Exception):
 
 
 class DriverProcess:
-    """Remembers its hosts' drivers, and who waits for what. `send` goes to the process."""
+    """A process's drivers, and who waits for what. `send` goes to the process."""
 
     def __init__(self, send: Callable[[FromController], None]) -> None:
         self.gone: str | None = None
@@ -69,7 +69,7 @@ class DriverProcess:
         self._closing: dict[int, asyncio.Future[None]] = {}
         self._last = 0  # the newest driver
         self._sum: asyncio.Future[PartialMerge] | None = None
-        self._unanswered_s: list[float] = []  # when signs of life were sent since anything was heard
+        self._unanswered_s: list[float] = []  # when signs of life were sent since the last message from the process
 
     async def open(self, spec: HostSpec, log: Path, inbox: Inbox, now_ns: Callable[[], int]) -> "RemoteDriver":
         """A driver of a host that is connected; the process writes its `log`. Raises HostUnusable."""
@@ -78,7 +78,7 @@ class DriverProcess:
         self._last = number = self._last + 1
         opened = self._opening[number] = asyncio.get_running_loop().create_future()
         driver = self._drivers[number] = RemoteDriver(spec.name, number, self, inbox, now_ns)
-        self._send(Open(number, spec, log))
+        self._send(OpenHost(number, spec, log))
         fault = await opened
         if fault is not None:
             del self._drivers[number]
@@ -89,55 +89,55 @@ class DriverProcess:
         self._send(BeginStep(places))
 
     async def sum(self, subinterval: int, hosts: frozenset[str]) -> PartialMerge:
-        """The sum of these hosts' results, all of which were said to have come. Raises ProcessGone."""
+        """The sum of these hosts' results, all of which were reported. Raises ProcessGone."""
         if self.gone is not None:
             raise ProcessGone(self.gone)
         self._sum = asyncio.get_running_loop().create_future()
-        self._send(AddUp(subinterval, hosts))
+        self._send(SumResults(subinterval, hosts))
         return await self._sum
 
     def ask(self, number: int, command: Command) -> None:
-        self._send(Ask(number, command))
+        self._send(SendCommand(number, command))
 
     def lose(self, number: int, reason: str) -> None:
-        self._send(Lose(number, reason))
+        self._send(GiveUpHost(number, reason))
 
     async def close(self, number: int) -> None:
         """Close a driver's pipe."""
         if self.gone is None:
             closed = self._closing.setdefault(number, asyncio.get_running_loop().create_future())
-            self._send(Close(number))
+            self._send(CloseHost(number))
             await asyncio.shield(closed)
 
     def live(self, now_s: float) -> None:
         """Send a sign of life, which is to be answered."""
         self._unanswered_s.append(now_s)
-        self._send(Alive())
+        self._send(SignOfLife())
 
     def silent_s(self, now_s: float) -> float:
-        """How long signs of life have gone unanswered; 0 while they are too few to tell."""
+        """How long signs of life have gone unanswered; 0 while too few were sent to know."""
         return now_s - self._unanswered_s[0] if len(self._unanswered_s) >= UNANSWERED else 0.0
 
-    def hear(self, message: FromProcess) -> None:
+    def receive(self, message: FromProcess) -> None:
         self._unanswered_s.clear()
         match message:
-            case Alive():
+            case SignOfLife():
                 pass
-            case Opened(number, fault):
+            case HostOpened(number, fault):
                 _give(self._opening.pop(number, None), fault)
-            case Closed(number):
+            case HostClosed(number):
                 self._drivers.pop(number, None)
                 _give(self._closing.pop(number, None), None)
-            case Sum(part):
+            case SummedResults(part):
                 _give(self._sum, part)
-            case Failed(why):
+            case ProcessFailed(why):
                 self.end(why)
             case _:
                 if (driver := self._drivers.get(message.driver)) is not None:
-                    driver.hear(message)
+                    driver.receive(message)
 
     def end(self, why: str) -> None:
-        """The process is no more; the first reason stands."""
+        """The process has ended; the first reason stays."""
         if self.gone is not None:
             return
         self.gone = f"its driver process ended: {why}"
@@ -150,7 +150,7 @@ class DriverProcess:
             driver.lose(self.gone)
         if self._sum is not None and not self._sum.done():
             self._sum.set_exception(ProcessGone(self.gone))
-            self._sum.exception()  # retrieved here, so that nobody's absence is a warning
+            self._sum.exception()  # retrieved here, so that asyncio does not warn if nobody awaits it
 
 
 class RemoteDriver(Driver):
@@ -184,39 +184,39 @@ class RemoteDriver(Driver):
     async def disconnect(self) -> None:
         await self.process.close(self._number)
 
-    def hear(self, message: FromProcess) -> None:
-        """What the process says of the host."""
+    def receive(self, message: FromProcess) -> None:
+        """A message about the host."""
         match message:
-            case Greeted(_, state, hello):
+            case HostGreeted(_, state, hello):
                 self.state = state
                 self.greet(hello)
-            case Probed(_, stamps_ns, round_trip_s):
+            case ClockProbed(_, stamps_ns, round_trip_s):
                 self._round_trip_s = round_trip_s
                 self.clock.add(*stamps_ns)
                 self.pulse.heard(stamps_ns[-1])
-            case Answered(_, state, number, sayings):
+            case CommandAnswered(_, state, number, sayings):
                 self.state = state
                 self._give_answer(number, list(sayings))
-            case NotDone(_, state, number, refusals):
+            case CommandFailed(_, state, number, refusals):
                 self.state = state
                 self._give_answer(number, [Refused(number, refusals)])
-            case Said():
+            case DriverEvent():
                 self._take_event(message)
 
     def _give_answer(self, number: int, sayings: list[HostMessage]) -> None:
         self.pulse.answered(number, self.now_ns())
-        if number in self.questions:  # else the host was given up meanwhile
+        if number in self.questions:  # else the host was lost meanwhile
             self.settle(number, sayings)
 
-    def _take_event(self, said: Said) -> None:
-        self.state = said.state
-        match said.event:
+    def _take_event(self, message: DriverEvent) -> None:
+        self.state = message.state
+        match message.event:
             case Lost(reason):
                 super().lose(reason)
-                self.may_drive_until_ns = said.may_drive_until_ns
+                self.may_drive_until_ns = message.may_drive_until_ns
             case event:
-                if isinstance(event, Delivered) and said.misfit:
-                    self._misfits[event.result.subinterval] = said.misfit
+                if isinstance(event, Delivered) and message.misfit:
+                    self._misfits[event.result.subinterval] = message.misfit
                 self.report(event)
 
     def check(self, result: Result) -> None:
@@ -226,21 +226,21 @@ class RemoteDriver(Driver):
 
 
 def _give(future: "asyncio.Future[Any] | None", value: Any) -> None:
-    if future is not None and not future.done():  # whoever waited may have given up
+    if future is not None and not future.done():  # the waiting task may have been cancelled
         future.set_result(value)
 
 
 @contextlib.asynccontextmanager
 async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncIterator[DriverProcess]:
-    """A process that drives hosts while the block runs. It ends when nothing is heard of the controller for
-    `silence_s`, and then its hosts halt."""
+    """A process that drives hosts while the block runs. Without a message from the controller for `silence_s` it ends,
+    and its hosts halt."""
     mine, its = socket.socketpair()
     words = [sys.executable, "-P", "-m", program, str(its.fileno())]
     with its:
         child = await asyncio.create_subprocess_exec(
             *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=[its.fileno()], start_new_session=True
         )
-    link = await linked(mine, lambda message: process.hear(message), lambda: None)
+    link = await linked(mine, lambda message: process.receive(message), lambda: None)
     process = DriverProcess(link.send)
     tasks = [asyncio.create_task(one) for one in (_watch(child, process), _live(child, process, silence_s))]
     link.send(Begin(silence_s))
@@ -261,7 +261,7 @@ async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncItera
 
 
 async def _live(child: Process, process: DriverProcess, silence_s: float) -> None:
-    """Signs of life, for as long as the controller's loop turns and the process answers them."""
+    """Send signs of life, as long as the controller's loop turns and the process answers them."""
     now_s, patience_s = asyncio.get_running_loop().time, max(silence_s / 2, UNANSWERED * ALIVE_S)
     while process.silent_s(now_s()) < patience_s:
         process.live(now_s())
@@ -272,7 +272,7 @@ async def _live(child: Process, process: DriverProcess, silence_s: float) -> Non
 
 
 async def _watch(child: Process, process: DriverProcess) -> None:
-    """Say how it ended, when it does."""
+    """Record how the process ended, when it does."""
     assert child.stderr is not None
     words: deque[str] = deque(maxlen=1)
     async for line in child.stderr:
@@ -284,7 +284,7 @@ async def _watch(child: Process, process: DriverProcess) -> None:
 async def driver_processes(
     specs: Sequence[HostSpec], processes: int, silence_s: float, program: str = PROGRAM
 ) -> AsyncIterator[Mapping[str, DriverProcess]]:
-    """So many of them while the block runs; which host is whose. Raises PlanError."""
+    """So many driver processes while the block runs, by host. Raises PlanError."""
     open_files.allow(specs)  # they inherit the limit
     async with contextlib.AsyncExitStack() as stack:
         found: dict[str, DriverProcess] = {}

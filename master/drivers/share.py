@@ -1,8 +1,8 @@
 """A driver process, inside: it holds the drivers of its hosts, and adds up what they deliver.
 
-Rule: drivers, launchers and merging are the controller's own; here is only who is told what. A result's large arrays
-are added here as they come and go no further, but for the compressed streams, which are stored. What the controller
-asks for is the sum of exactly the hosts that it names: a host that it calls late is not in it, whatever came here.
+Rule: drivers, launchers and merging are the controller's own modules; here is only what is forwarded where. A result's
+large arrays are added here on arrival and go no further, except for the compressed streams, which are stored. The
+controller names the hosts whose sum it requests: a host that it called late is not in it, even if its result is here.
 """
 
 import asyncio
@@ -22,53 +22,53 @@ from ..hosts.spec import HostSpec
 from ..rollup.decode_result import light, whole
 from ..rollup.partial_merge import MergePlaces, PartialMerge, PartialMerger
 from .messages import (
-    AddUp,
-    Alive,
-    Answered,
-    Ask,
     BeginStep,
-    Close,
-    Closed,
+    ClockProbed,
+    CloseHost,
+    CommandAnswered,
+    CommandFailed,
+    DriverEvent,
     FromController,
     FromProcess,
-    Greeted,
-    Lose,
-    NotDone,
-    Open,
-    Opened,
-    Probed,
-    Said,
-    Sum,
+    GiveUpHost,
+    HostClosed,
+    HostGreeted,
+    HostOpened,
+    OpenHost,
+    SendCommand,
+    SignOfLife,
+    SummedResults,
+    SumResults,
 )
 
 Opening = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 
 
-class Sums:
-    """Remembers one step's results until the controller has asked for their sum."""
+class ResultSums:
+    """Keeps one step's results until the controller requests their sum."""
 
     def __init__(self, places: MergePlaces) -> None:
         self._hosts = frozenset(places.numbers)
         self._adder = PartialMerger(places)
-        self._expected = self._hosts  # those that are added as they come
-        self._next = 0  # the subinterval that is asked for next
+        self._expected = self._hosts  # whose results are added on arrival
+        self._next = 0  # the subinterval that is requested next
         self._kept: dict[int, dict[str, Result]] = {}  # by subinterval: results, without their data
         self._adder.open(0)
 
     def take(self, host: str, result: Result, short: Result) -> None:
-        """A result came; `short` is it without what only merging needs. Raises ProtocolError if it does not fit."""
+        """Take a result; `short` is it without what only merging needs. Raises ProtocolError if it does not fit."""
         if host not in self._hosts or result.subinterval < self._next:
             return
         unpacked = self._adder.check(host, result)
         kept = self._kept.setdefault(result.subinterval, {})
         if host in kept:
-            return  # out of turn, as the controller will say
+            return  # out of turn, which the controller reports
         kept[host] = short
         if result.subinterval == self._adder.subinterval and host in self._expected:
             self._adder.add(host, result, unpacked)
 
     def sum(self, subinterval: int, hosts: frozenset[str]) -> PartialMerge:
-        """The sum of these hosts' results, which have come."""
+        """The sum of these hosts' results, all of which have arrived."""
         if self._adder.subinterval != subinterval or not self._adder.hosts <= hosts:
             self._adder.open(subinterval)
         self._add(subinterval, hosts - self._adder.hosts)
@@ -85,8 +85,8 @@ class Sums:
             self._adder.add(host, result, self._adder.check(host, result))
 
 
-class Share:
-    """The drivers of one process. `hear` what the controller says; `send` goes to it."""
+class HostShare:
+    """The drivers of one process. `receive` takes the controller's messages; `send` goes to it."""
 
     def __init__(
         self,
@@ -96,32 +96,32 @@ class Share:
         now_ns: Callable[[], int],
         spawn: Callable[[Coroutine[Any, Any, None]], Any],
     ) -> None:
-        """`log`: a host, and the file of its log. `spawn` runs a coroutine beside all else, until the process ends."""
+        """`log`: a host, and the file of its log. `spawn` runs a coroutine in the background."""
         self._send = send
         self._opening = opening
         self._log = log
         self._now_ns = now_ns
         self._spawn = spawn
         self._drivers: dict[int, Driver] = {}
-        self._sums: Sums | None = None
+        self._sums: ResultSums | None = None
 
-    def hear(self, message: FromController) -> None:
+    def receive(self, message: FromController) -> None:
         match message:
-            case Open(number, spec, path):
+            case OpenHost(number, spec, path):
                 self._spawn(self._open(number, spec, self._log(spec.name, path)))
-            case Ask(number, command) if number in self._drivers:
+            case SendCommand(number, command) if number in self._drivers:
                 self._spawn(self._ask(number, self._drivers[number], command))
-            case Lose(number, reason) if number in self._drivers:
+            case GiveUpHost(number, reason) if number in self._drivers:
                 self._drivers[number].lose(reason)
-            case Close(number):
+            case CloseHost(number):
                 self._spawn(self._close(number))
             case BeginStep(places):
-                self._sums = Sums(places)
-            case Alive():
-                self._send(Alive())
-            case AddUp(subinterval, hosts):
+                self._sums = ResultSums(places)
+            case SignOfLife():
+                self._send(SignOfLife())
+            case SumResults(subinterval, hosts):
                 assert self._sums is not None
-                self._send(Sum(self._sums.sum(subinterval, hosts)))
+                self._send(SummedResults(self._sums.sum(subinterval, hosts)))
 
     async def close(self) -> None:
         """Close every pipe, which halts every host."""
@@ -137,62 +137,64 @@ class Share:
             except ProtocolError as error:
                 misfit = str(error)
             event = Delivered(short, event.arrived_ns)
-        said = Said(number, driver.state, event, misfit, driver.may_drive_until_ns)
-        # An answer reaches `_ask` in the loop's next turn: what was said after it may not overtake it.
-        asyncio.get_running_loop().call_soon(self._send, said)
+        message = DriverEvent(number, driver.state, event, misfit, driver.may_drive_until_ns)
+        # An answer reaches `_ask` in the loop's next turn: no later event may overtake it.
+        asyncio.get_running_loop().call_soon(self._send, message)
 
     async def _open(self, number: int, spec: HostSpec, log: Callable[[str], None]) -> None:
         try:
             pipe = await self._opening(spec, log)
         except HostUnusable as error:
-            self._send(Opened(number, error.fault))
+            self._send(HostOpened(number, error.fault))
             return
-        inbox = _Passing(lambda driver, event: self._pass_on(number, driver, event))
+        inbox = _ForwardingInbox(lambda driver, event: self._pass_on(number, driver, event))
         driver = self._drivers[number] = PipeDriver(spec.name, pipe, inbox, self._now_ns, log)
-        driver.clock = _Told(lambda *stamps_ns: self._send(Probed(number, stamps_ns, driver.round_trip_s)))
-        self._send(Opened(number, None))
+        driver.clock = _ForwardingEstimator(
+            lambda *stamps_ns: self._send(ClockProbed(number, stamps_ns, driver.round_trip_s))
+        )
+        self._send(HostOpened(number, None))
         self._spawn(driver.drive())
         self._spawn(driver.probe())
         await driver.greeted()
         if driver.hello is not None:
-            self._send(Greeted(number, driver.state, driver.hello))
+            self._send(HostGreeted(number, driver.state, driver.hello))
 
     async def _ask(self, number: int, driver: Driver, command: Command) -> None:
-        said = {one.name: getattr(command, one.name) for one in fields(command) if one.name != "id"}
+        arguments = {one.name: getattr(command, one.name) for one in fields(command) if one.name != "id"}
         try:
-            answer = await driver.ask(type(command), **said)
+            answer = await driver.ask(type(command), **arguments)
         except CommandRefused as refused:
-            self._send(NotDone(number, driver.state, command.id, refused.refusals))
+            self._send(CommandFailed(number, driver.state, command.id, refused.refusals))
         except HostLost:
-            pass  # which its Lost has said
+            pass  # its Lost event has reported that
         else:
-            self._send(Answered(number, driver.state, command.id, tuple(answer)))
+            self._send(CommandAnswered(number, driver.state, command.id, tuple(answer)))
 
     async def _close(self, number: int) -> None:
         driver = self._drivers.pop(number, None)
         if driver is not None:
             await driver.close()
-        self._send(Closed(number))
+        self._send(HostClosed(number))
 
 
-class _Passing(asyncio.Queue[tuple[Driver, Event]]):
-    """An inbox that keeps nothing: what is put into it is passed on."""
+class _ForwardingInbox(asyncio.Queue[tuple[Driver, Event]]):
+    """An inbox that forwards each event and keeps none."""
 
-    def __init__(self, tell: Callable[[Driver, Event], None]) -> None:
+    def __init__(self, forward: Callable[[Driver, Event], None]) -> None:
         super().__init__()
-        self._tell = tell
+        self._forward = forward
 
-    def put_nowait(self, told: tuple[Driver, Event]) -> None:
-        self._tell(*told)
+    def put_nowait(self, event: tuple[Driver, Event]) -> None:
+        self._forward(*event)
 
 
-class _Told(OffsetEstimator):
-    """The estimate is the controller's to make; here its probes are passed on."""
+class _ForwardingEstimator(OffsetEstimator):
+    """Forwards each probe: the controller makes the estimate."""
 
-    def __init__(self, tell: Callable[[int, int, int, int], None]) -> None:
+    def __init__(self, forward: Callable[[int, int, int, int], None]) -> None:
         super().__init__()
-        self._tell = tell
+        self._forward = forward
 
     def add(self, sent_ns: int, received_ns: int, replied_ns: int, arrived_ns: int) -> None:
         super().add(sent_ns, received_ns, replied_ns, arrived_ns)
-        self._tell(sent_ns, received_ns, replied_ns, arrived_ns)
+        self._forward(sent_ns, received_ns, replied_ns, arrived_ns)

@@ -1,6 +1,6 @@
 """How many driver processes a run has, and which hosts each of them holds.
 
-Rule: pure. Few hosts are driven by the controller itself: a process more is a thing more that can fail.
+Rule: pure. The controller drives few hosts itself: each process more is one more thing that can fail.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ivypy.master.drivers.share import Sums
+from ivypy.master.drivers.share import ResultSums
 from ivypy.master.drivers.split import processes_for, shares
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
@@ -164,7 +164,7 @@ def test_a_sum_is_of_exactly_the_hosts_that_are_named(
 ) -> None:
     """Results come in any order, early and late; subinterval k is asked for after so many more of them."""
     places = merger_of(ROLLUPS).layout.places(list(HOSTS))
-    sums, came = Sums(places), set[tuple[int, str]]()
+    sums, came = ResultSums(places), set[tuple[int, str]]()
     waiting = iter(arrivals)
     for k, (more, hosts) in enumerate(asked):
         for number, host in islice(waiting, more):

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from ivypy.master.drivers.process import DriverProcess
-from ivypy.master.drivers.share import Share
+from ivypy.master.drivers.share import HostShare
 from ivypy.master.run.fleet import Opener
 
 
@@ -15,7 +15,7 @@ class Cut:
     """A link in memory, one way; it may be cut."""
 
     def __init__(self) -> None:
-        self.hear: Callable[[Any], None] = lambda message: None
+        self.receive: Callable[[Any], None] = lambda message: None
         self.is_cut = False
 
     def send(self, message: Any) -> None:
@@ -23,7 +23,7 @@ class Cut:
 
     def _arrive(self, data: bytes) -> None:
         if not self.is_cut:
-            self.hear(pickle.loads(data))
+            self.receive(pickle.loads(data))
 
 
 class Staged:
@@ -38,10 +38,10 @@ class Staged:
             self._tasks.append(loop.create_task(work))
 
         self.process = DriverProcess(self._to.send)
-        self._share = Share(
+        self._share = HostShare(
             self._back.send, opener, lambda host, path: lambda text: None, lambda: int(loop.time() * 1e9), spawn
         )
-        self._to.hear, self._back.hear = self._share.hear, self.process.hear
+        self._to.receive, self._back.receive = self._share.receive, self.process.receive
 
     def die(self) -> None:
         """As if killed: its pipes are closed by the kernel, and it says nothing more."""
