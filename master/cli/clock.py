@@ -17,8 +17,7 @@ from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
 from ..hosts.login_throttle import LoginGate
 from ..hosts.spec import HostSpec, Launcher
-from ..run.fleet import Fleet, connected
-from ..run.open import opener
+from ..run.fleet import Fleet, connected, opener
 from ..text.units import parse_duration
 from ..verdicts import ExitCode
 

@@ -12,8 +12,7 @@ from ..hosts.login_throttle import LoginGate
 from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
 from ..run.discovery import Discovered, discover, prepare
-from ..run.fleet import Fleet, connected
-from ..run.open import opener
+from ..run.fleet import Fleet, connected, opener
 from ..run.placement import PlacedLun
 
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others

@@ -22,12 +22,15 @@ from ...protocol.messages import (
     Luns,
     Role,
 )
-from ...protocol.payload import Lun
+from ...protocol.payload import Lun, Notice
 from ..drivers.process import DriverProcess
 from ..errors import HostFault, HostsError
 from ..hosts import open_files
+from ..hosts.bundle import Bundle
 from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
 from ..hosts.errors import HostUnusable
+from ..hosts.launch import open_pipe
+from ..hosts.login_throttle import LoginGate
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
@@ -41,6 +44,15 @@ ANSWER_S: Final = 30.0
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
+
+
+def opener(bundle: Bundle, throttle: LoginGate) -> Opener:
+    """Opens hosts with one bundle, and as many logins at once to each address as `throttle` lets through."""
+
+    async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
+        return await open_pipe(host, bundle, throttle, log)
+
+    return opening
 
 
 class Fleet:
@@ -95,6 +107,34 @@ class Fleet:
 
     def hellos(self) -> Mapping[str, Hello]:
         return {name: driver.hello for name, driver in self.drivers.items() if driver.hello is not None}
+
+    @asynccontextmanager
+    async def notices_to(self, report: Callable[[str, str], None]) -> AsyncIterator[None]:
+        """While the block runs, `report` gets the host and the text of each notice when it comes: how much of the files
+        is created, for instance. Everything else waits in the inbox, in its order, for the step that follows.
+        """
+        waiting: list[tuple[Driver, Event]] = []
+
+        def take(driver: Driver, event: Event) -> None:
+            if isinstance(event, Notice):
+                report(driver.name, event.text)
+            else:
+                waiting.append((driver, event))
+
+        async def pass_on() -> None:
+            while True:
+                take(*await self.inbox.get())
+
+        passing_on = asyncio.create_task(pass_on())
+        try:
+            yield
+        finally:
+            passing_on.cancel()
+            await asyncio.gather(passing_on, return_exceptions=True)
+            while not self.inbox.empty():
+                take(*self.inbox.get_nowait())
+            for one in waiting:
+                self.inbox.put_nowait(one)
 
     async def ask_all(
         self, asks: Mapping[Driver, Callable[[Driver], Awaitable[Any]]], within_s: float = ANSWER_S

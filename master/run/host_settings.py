@@ -6,20 +6,21 @@ parameters in order to change them holds `changing` meanwhile: two changes at on
 """
 
 import asyncio
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, ReinspectLuns
-from ...protocol.parameters import LIVE, Parameters
+from ...protocol.parameters import LIVE, PARAMETERS, Parameters
 from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key
 from .discovery import Discovered
 from .fleet import Fleet, ask_in_parts
-from .seeds import on_host
 
+MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1
 TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
 
 
@@ -132,6 +133,18 @@ class Told:
             self.begun = True
             self.parameters, self.blocksizes = dict(wanted), blocksizes
             self._unsure.clear()
+
+
+def on_host(parameters: Parameters, host: str) -> Parameters:
+    """The parameters of a workload as a host gets them: with a seed of its own, so that equal workloads on two hosts do
+    not do the same I/Os at the same instants.
+
+    The seed is a hash of the plan's seed and the host's name in the plan: the same plan gives the same addresses and
+    gaps in every run, whatever other hosts take part. On a host, the engine tells its instances apart by their numbers,
+    and steps by theirs. Rows and files have the plan's own seed.
+    """
+    digest = hashlib.sha256(f"{parameters.seed}\n{host}".encode()).digest()
+    return replace(parameters, seed=int.from_bytes(digest[:8], "little") & MOST_SEED)
 
 
 def _by_host(keys: Iterable[Key]) -> dict[str, list[Key]]:

@@ -28,9 +28,7 @@ from ..verdicts import ExitCode
 from . import consent
 from .control_api import Desk
 from .discovery import Discovered, create, discover, prepare
-from .fleet import GOODBYE, Fleet, Opener, connected
-from .host_notices import notices_passed_on
-from .open import opener
+from .fleet import GOODBYE, Fleet, Opener, connected, opener
 from .placement import to_create
 from .run_recorder import Clock, RunRecorder
 from .signals import Presses
@@ -180,7 +178,7 @@ class Run:
         files = sum(file.count for file in plan.luns.create)
         self._creating = True
         self.recorder.event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        async with notices_passed_on(fleet, lambda host, text: self.recorder.event("notice", text, host)):
+        async with fleet.notices_to(lambda host, text: self.recorder.event("notice", text, host)):
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed

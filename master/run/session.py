@@ -26,8 +26,7 @@ from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
 from .edit_parser import is_relative
-from .fleet import Opener
-from .open import opener
+from .fleet import Opener, opener
 from .program_steps import PROBE, opened
 from .resolve_settings import NotMeasured
 from .run import Options, Run
