@@ -13,11 +13,12 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode
-from tests.run.test_run import Lab, Outcome, Watching
 from tests.support.real_runs import names_of
 from tests.support.simulated.hostile import HostileSlave
 from tests.support.simulated.loop import simulate
+from tests.support.simulated.runs import Eyes
 from tests.support.simulated.slave import SimulatedSlave, lun_of, steady
+from tests.support.simulated.whole_runs import Outcome, SimulatedHosts
 
 PLAN = """\
 name: sim
@@ -50,7 +51,7 @@ def hostile(seed: int) -> HostileSlave:
 LUNS = tuple(lun_of(f"/x/{i}", model="SSD") for i in range(2))
 
 
-def shown(watching: Watching) -> list[str]:
+def shown(watching: Eyes) -> list[str]:
     """What stood on the console."""
     found: list[str] = []
     for report in watching.seen:
@@ -65,8 +66,8 @@ def shown(watching: Watching) -> list[str]:
 def judge(tmp_path: Path, seed: int) -> str:
     """Run it, and see that the law holds; in a word, what it cost."""
     bad = hostile(seed)
-    lab = Lab(good=SimulatedSlave("good", luns=LUNS, plant=steady(1000.0)), bad=bad)
-    watching = Watching()
+    lab = SimulatedHosts(good=SimulatedSlave("good", luns=LUNS, plant=steady(1000.0)), bad=bad)
+    watching = Eyes()
 
     async def main() -> ExitCode:
         options = Options(tmp_path, None, ("ivypy",))

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.verdicts import ExitCode
-from tests.run.test_run import Lab, Outcome, run
 from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave, steady
+from tests.support.simulated.whole_runs import Outcome, SimulatedHosts, run
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ steps:
 """
     names = hosts.split(", ")
     slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
-    return run(tmp_path, text, Lab(**slaves))
+    return run(tmp_path, text, SimulatedHosts(**slaves))
 
 
 def table(outcome: Outcome, name: str, step: int = 0) -> list[dict[str, str]]:

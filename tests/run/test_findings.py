@@ -10,9 +10,9 @@ import pytest
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
-from tests.run.test_run import Lab, run
 from tests.support.real_runs import names_of
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave
+from tests.support.simulated.whole_runs import SimulatedHosts, run
 
 pytestmark = pytest.mark.slow
 
@@ -75,7 +75,9 @@ def test_no_row_is_valid_that_the_truth_contradicts(tmp_path: Path, seed: int) -
         for host in HOSTS
     }
     background = chance.choice(("max", "500"))
-    lab = Lab(**{host: SimulatedSlave(host, plant=plant(shares[host]), faults=staged[host][0]) for host in HOSTS})
+    lab = SimulatedHosts(
+        **{host: SimulatedSlave(host, plant=plant(shares[host]), faults=staged[host][0]) for host in HOSTS}
+    )
     text = TEXT.format(background=background, measure=measure, control=chance.choice(CONTROLS))
     outcome = run(tmp_path, text, lab)
     names = {row["instance"]: (row["host"], int(row["number"])) for row in outcome.rows("workloads.csv")}

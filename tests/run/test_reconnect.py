@@ -12,8 +12,8 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
-from tests.run.test_run import PLAN, Lab, Outcome, run, slaves
 from tests.support.simulated.slave import Faults, SimulatedSlave
+from tests.support.simulated.whole_runs import PLAN, Outcome, SimulatedHosts, run, slaves
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +29,7 @@ steps: [ go: one, go: two, go: three ]
 
 def lost_and_back(tmp_path: Path, *again: SimulatedSlave | None, text: str = THREE, **faults: Faults) -> Outcome:
     """Host b dies in the first step; `again` are its next slaves."""
-    lab = Lab(**slaves(b=Faults(die_at=1), **faults))
+    lab = SimulatedHosts(**slaves(b=Faults(die_at=1), **faults))
     lab.again["b"] = list(again)
     return run(tmp_path, text, lab)
 
@@ -89,7 +89,7 @@ def test_a_host_that_says_rubbish_whenever_it_comes_back_costs_itself(tmp_path: 
 
 
 def test_a_run_of_one_host_goes_on_when_it_is_back(tmp_path: Path) -> None:
-    lab = Lab(b=SimulatedSlave("b", faults=Faults(die_at=2)))
+    lab = SimulatedHosts(b=SimulatedSlave("b", faults=Faults(die_at=2)))
     lab.again["b"] = [SimulatedSlave("b")]
     outcome = run(tmp_path, THREE.replace("[a, b, c]", "[b]"), lab)
     assert who(outcome)["two"] == who(outcome)["three"] == "1/1"
@@ -99,7 +99,7 @@ MAY_MISS = THREE.replace("backend:", "may_miss: 1\nbackend:")
 
 
 def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) -> None:
-    lab = Lab(**{name: slave for name, slave in slaves().items() if name != "c"})
+    lab = SimulatedHosts(**{name: slave for name, slave in slaves().items() if name != "c"})
     outcome = run(tmp_path, MAY_MISS, lab)
     assert outcome.code is ExitCode.PARTIAL
     assert events(outcome, "missed") == [("c", "the run goes on without it: there is no way to it; go there")]
@@ -127,7 +127,7 @@ def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) ->
     ],
 )
 def test_a_host_may_be_missed_until_the_first_step(tmp_path: Path, faults: Faults) -> None:
-    outcome = run(tmp_path, MAY_MISS, Lab(**slaves(c=faults)))
+    outcome = run(tmp_path, MAY_MISS, SimulatedHosts(**slaves(c=faults)))
     assert outcome.code is ExitCode.PARTIAL
     assert {row["verdict"] for row in outcome.rows("summary.all.csv")} == {"partial"}
     mine = [row for row in outcome.rows("summary.host.csv") if row["host"] in "ab"]
@@ -136,7 +136,7 @@ def test_a_host_may_be_missed_until_the_first_step(tmp_path: Path, faults: Fault
 
 def test_more_than_may_be_missed_end_the_run_with_all_faults_named(tmp_path: Path) -> None:
     with pytest.raises(HostsError) as error:
-        run(tmp_path, MAY_MISS, Lab(**slaves(b=Faults(refuse={"prepare": "not here"}))).without("c"))
+        run(tmp_path, MAY_MISS, SimulatedHosts(**slaves(b=Faults(refuse={"prepare": "not here"}))).without("c"))
     assert str(error.value) == "c: there is no way to it; go there\nb: prepare: not here"
 
 
@@ -147,7 +147,7 @@ def test_not_all_hosts_may_be_missed() -> None:
 
 @pytest.mark.parametrize("never", ["prepare", "list_luns", "inspect_luns", "create_files", "create_workloads"])
 def test_a_host_that_lives_and_does_not_answer_costs_itself_in_minutes(tmp_path: Path, never: str) -> None:
-    outcome = run(tmp_path, MAY_MISS, Lab(**slaves(c=Faults(mute={never}))))
+    outcome = run(tmp_path, MAY_MISS, SimulatedHosts(**slaves(c=Faults(mute={never}))))
     assert outcome.code is ExitCode.PARTIAL
     told = json.loads((outcome.folder / "run.json").read_text())
     took = datetime.fromisoformat(told["end_utc"]) - datetime.fromisoformat(told["start_utc"])
@@ -161,7 +161,7 @@ def test_a_host_that_lives_and_does_not_answer_costs_itself_in_minutes(tmp_path:
 def test_a_host_that_comes_back_and_does_not_answer_is_waited_for_a_minute_or_until_a_press(
     tmp_path: Path, mute: str, press_after_s: float | None
 ) -> None:
-    lab = Lab(**slaves(b=Faults(die_at=1)))
+    lab = SimulatedHosts(**slaves(b=Faults(die_at=1)))
     lab.again["b"] = [SimulatedSlave("b", faults=Faults(mute={mute}))]
     outcome = run(tmp_path, THREE, lab, press_after=press_after_s)
     told = json.loads((outcome.folder / "run.json").read_text())

@@ -1,133 +1,26 @@
 """Whole runs on simulated hosts: what the folder says must be what the hosts did."""
 
-import asyncio
 import csv
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from ivypy.master.errors import HostFault, HostsError, RefusedError
-from ivypy.master.hosts.errors import HostUnusable
-from ivypy.master.hosts.spec import HostSpec
-from ivypy.master.live.reports import Nobody, Report, RunEnds, StepEnds
-from ivypy.master.plan.load import read
+from ivypy.master.errors import HostsError, RefusedError
+from ivypy.master.live.reports import RunEnds
 from ivypy.master.run.consent import Target, token
-from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Identity, Lun
 from tests.support.real_runs import presence
-from tests.support.simulated.loop import simulate
-from tests.support.simulated.slave import Faults, MemoryPipe, SimulatedSlave, known, lun_of, steady
+from tests.support.simulated.slave import Faults, SimulatedSlave, known, lun_of, steady
+from tests.support.simulated.whole_runs import PLAN, SimulatedHosts, run, slaves
 
 pytestmark = pytest.mark.slow
-
-PLAN = """\
-name: sim
-hosts: [a, b, c]
-backend: "null"
-luns:
-  create: { path: "/x/{}", size: 1GiB, count: 2 }
-attributes:
-  - { match: { path: /x/0 }, set: { port: 1A } }
-  - { match: { path: /x/1 }, set: { port: 2A } }
-workloads:
-  oltp: { iosequencer: random_steady, blocksize: 8KiB, fraction_read: 75%, maxtags: 4, iops: max }
-rollups: [ host, { by: [port], quantity: 2 } ]
-defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
-steps:
-  - go: { name: max }
-  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
-  - go: { name: half, cooldown: 5s }
-"""
-
-
-class Watching(Nobody):
-    def __init__(self) -> None:
-        self.seen: list[Report] = []
-
-    def show(self, report: Report) -> None:
-        self.seen.append(report)
-
-    def steps(self) -> dict[str, StepEnds]:
-        return {report.name: report for report in self.seen if isinstance(report, StepEnds)}
-
-
-class Lab:
-    """Simulated hosts, opened by name. A host has the slaves of `again` when it is connected again; None: it fails."""
-
-    def __init__(self, **slaves: SimulatedSlave) -> None:
-        self.slaves = slaves
-        self.again: dict[str, list[SimulatedSlave | None]] = {}
-        self.serving: list[asyncio.Task[None]] = []
-        self._opened: set[str] = set()
-
-    def without(self, name: str) -> "Lab":
-        """The same, but that there is no such host."""
-        del self.slaves[name]
-        return self
-
-    async def open(self, spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
-        slave: SimulatedSlave | None = self.slaves.get(spec.name)
-        if spec.name in self._opened:
-            later = self.again.get(spec.name, [])
-            slave = later.pop(0) if later else None
-        self._opened.add(spec.name)
-        if slave is None:
-            raise HostUnusable(HostFault(spec.name, "there is no way to it", "go there"))
-        self.serving.append(asyncio.get_running_loop().create_task(slave.serve()))
-        return slave.pipe
-
-
-def slaves(**faults: Faults) -> Mapping[str, SimulatedSlave]:
-    return {
-        name: SimulatedSlave(
-            name,
-            plant=steady(1000.0 * (i + 1)),
-            clock_offset_s=100.0 * i,
-            faults=faults.get(name),
-        )
-        for i, name in enumerate("abc")
-    }
-
-
-class Outcome:
-    def __init__(self, code: ExitCode, folder: Path, watching: Watching, lab: Lab) -> None:
-        self.code, self.folder, self.watching, self.lab = code, folder, watching, lab
-
-    def rows(self, name: str) -> list[dict[str, str]]:
-        with open(self.folder / name, newline="") as file:
-            return list(csv.DictReader(file))
-
-
-def run(
-    tmp_path: Path,
-    text: str = PLAN,
-    lab: Lab | None = None,
-    press_after: float | None = None,
-    destroy: str | None = None,
-    **faults: Faults,
-) -> Outcome:
-    lab = lab or Lab(**slaves(**faults))
-    watching = Watching()
-
-    async def main() -> ExitCode:
-        presses = Presses()
-        going = Run(read(text, "sim.yaml", {}), Options(tmp_path, destroy, ("ivypy",)), watching, presses, lab.open)
-        if press_after is not None:
-            asyncio.get_running_loop().call_later(press_after, presses.press)
-        return await going.run()
-
-    code = simulate(main())
-    (folder,) = tmp_path.iterdir()
-    return Outcome(code, folder, watching, lab)
 
 
 def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
@@ -148,7 +41,7 @@ def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
 
 
 def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_told(tmp_path: Path) -> None:
-    lab = Lab(**slaves(b=Faults(mute={"die"})))
+    lab = SimulatedHosts(**slaves(b=Faults(mute={"die"})))
     lab.slaves["c"].last_words = "goodbye; files that it made may be left"
     outcome = run(tmp_path, lab=lab)
     assert outcome.code is ExitCode.OK
@@ -204,7 +97,7 @@ def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
 
 def test_a_lost_host_makes_the_rest_partial(tmp_path: Path) -> None:
     outcome = run(tmp_path, b=Faults(die_at=4))
-    steps = outcome.watching.steps()
+    steps = outcome.eyes.steps()
     assert outcome.code is ExitCode.PARTIAL, steps
     assert steps["max"].verdict is Verdict.PARTIAL
     assert "host_lost[partial] (b: it closed the connection)" in [str(finding) for finding in steps["max"].findings]
@@ -251,7 +144,7 @@ def test_a_tread_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path:
 def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
     """b does all but nothing, and goes with all that it owes; of what then falls due for a 7 % is not done."""
     text = PLAN.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
-    lab = Lab(
+    lab = SimulatedHosts(
         a=SimulatedSlave("a", plant=steady(932.0)),
         b=SimulatedSlave("b", plant=steady(10.0), faults=Faults(die_at=3)),
     )
@@ -360,7 +253,7 @@ def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_
     assert (lost["host"], lost["step"], lost["text"]) == (
         "b", "1", "delete_workloads: /x/0: there is nothing to drive: check the path",
     )  # fmt: skip
-    ends = outcome.watching.seen[-1]
+    ends = outcome.eyes.seen[-1]
     assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max", "larger", "smaller"]
 
 
@@ -385,14 +278,14 @@ def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -
     assert [events[0], *sorted(events[1:-1]), events[-1]] == [
         ("creating", ""), *(("lost", host) for host in "abc"), ("stopped", ""),
     ]  # fmt: skip
-    ends = outcome.watching.seen[-1]
+    ends = outcome.eyes.seen[-1]
     assert isinstance(ends, RunEnds) and [step.name for step in ends.steps] == ["max"]
     assert (ends.folder, ends.exit_code) == (str(outcome.folder), ExitCode.PARTIAL)
 
 
 def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp_path: Path) -> None:
     text = THREE.replace("blocksize: 64KiB", "blocksize: 1KiB").replace("75%", "100%")
-    lab = Lab(**slaves())
+    lab = SimulatedHosts(**slaves())
     lab.slaves["b"].luns = (replace(lun_of("/x/0"), block=4096),)
     with pytest.raises(HostsError) as error:
         run(tmp_path, text.replace("luns:\n", "luns:\n  files: /x/0\n"), lab)
@@ -416,7 +309,7 @@ steps: [ go: one ]
 
 def test_a_device_that_a_path_names_and_a_host_has_not_is_that_hosts_fault(tmp_path: Path) -> None:
     have = {"a": ("/dev/sdb", "/dev/sdc"), "b": ("/dev/sdb",), "c": ()}
-    lab = Lab(**{h: SimulatedSlave(h, luns=tuple(lun_of(p, kind="block") for p in have[h])) for h in "abc"})
+    lab = SimulatedHosts(**{h: SimulatedSlave(h, luns=tuple(lun_of(p, kind="block") for p in have[h])) for h in "abc"})
     with pytest.raises(HostsError) as error:
         run(tmp_path, DISKS, lab)
     assert sorted(str(error.value).splitlines()) == [
@@ -429,7 +322,7 @@ SHARED = Identity("whichever", 1 << 30, (("wwn", "0x1"),))
 
 
 def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) -> None:
-    lab = Lab(
+    lab = SimulatedHosts(
         **{
             h: SimulatedSlave(
                 h, luns=(replace(lun_of("/dev/sdb", kind="block"), identity=SHARED), lun_of("/dev/sdc", kind="block"))
@@ -447,7 +340,7 @@ def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) ->
 def test_a_device_may_be_named_by_any_path_that_leads_to_it(tmp_path: Path) -> None:
     disk = replace(lun_of("/dev/dm-3", kind="block"), named=("/dev/disk/by-id/x",))
     other = lun_of("/dev/sdb", kind="block")
-    lab = Lab(**{h: SimulatedSlave(h, luns=(disk, other, lun_of("/dev/sdc", kind="block"))) for h in "abc"})
+    lab = SimulatedHosts(**{h: SimulatedSlave(h, luns=(disk, other, lun_of("/dev/sdc", kind="block"))) for h in "abc"})
     outcome = run(tmp_path, DISKS.replace('"/dev/sdc"', "/dev/disk/by-id/x"), lab)
     assert outcome.code is ExitCode.OK
     assert {row["path"] for row in outcome.rows("luns.csv")} == {"/dev/dm-3", "/dev/sdb"}
@@ -475,10 +368,10 @@ steps:
   - go: { name: s, loop: { seed: [1, 2, 3] } }
 """
     )
-    lab = Lab(**slaves(**{name: Faults(stall={during: 1.2}) for name in "abc"}))
+    lab = SimulatedHosts(**slaves(**{name: Faults(stall={during: 1.2}) for name in "abc"}))
     outcome = run(tmp_path, text, lab)
     assert outcome.code is code
-    steps = list(outcome.watching.steps().values())
+    steps = list(outcome.eyes.steps().values())
     assert [step.verdict for step in steps[1:]] == [Verdict.VALID] * 2, steps
     first = [str(finding) for finding in steps[0].findings]
     assert [f"host_late[partial] ({name}: no result of subinterval {during} by barrier 1)" for name in "abc"] == first[
@@ -502,7 +395,7 @@ def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None
     text = PLAN.replace("quantity: 2", "quantity: 3").replace("all=all", "'port={1A,2A}'")
     outcome = run(tmp_path, text)
     assert outcome.code is ExitCode.INVALID
-    half = outcome.watching.steps()["half"]
+    half = outcome.eyes.steps()["half"]
     assert half.verdict is Verdict.INVALID and "baseline_step" in str(half.findings[0])
     assert len(outcome.rows("summary.all.csv")) == 2
 
@@ -523,7 +416,7 @@ def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
     assert (window["first_subinterval"], window["last_subinterval"]) == ("1", "3")
     assert window["why"] == "shortened[partial] (3 of 6 subintervals)"
     assert outcome.rows("step0000.max/all/all.histogram.csv")
-    ends = outcome.watching.seen[-1]
+    ends = outcome.eyes.seen[-1]
     assert isinstance(ends, RunEnds) and ends.exit_code == 130
 
 
@@ -551,13 +444,13 @@ def test_io_errors_are_counted_or_end_the_run(tmp_path: Path, on_io_error: str, 
 
 def test_run_json_says_what_the_command_exits_with(tmp_path: Path) -> None:
     with pytest.raises(HostsError):
-        run(tmp_path, lab=Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=b""))}))
+        run(tmp_path, lab=SimulatedHosts(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=b""))}))
     (folder,) = tmp_path.iterdir()
     assert json.loads((folder / "run.json").read_text())["exit_code"] == ExitCode.HOSTS
 
 
 def test_all_hosts_faults_are_told_together(tmp_path: Path) -> None:
-    lab = Lab(
+    lab = SimulatedHosts(
         a=SimulatedSlave("a", faults=Faults(hello=b"")),
         b=SimulatedSlave("b", faults=Faults(hello=b"bash: python3: not found\n")),
         c=SimulatedSlave("c"),
@@ -578,7 +471,7 @@ def test_a_host_of_another_version_is_refused(tmp_path: Path, protocol: int, ver
     old = m.Hello(
         m.Role.SLAVE, protocol, version, "", "a", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536,
     )  # fmt: skip
-    lab = Lab(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=encode_line(old)))})
+    lab = SimulatedHosts(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=encode_line(old)))})
     with pytest.raises(HostsError, match=says):
         run(tmp_path, lab=lab)
 
@@ -588,7 +481,7 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
         "name: sim\n", "name: sim\ndestroy: true\n"
     )
     disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
-    lab = Lab(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
+    lab = SimulatedHosts(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
     with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
         run(tmp_path, text, lab)
     assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
@@ -597,7 +490,7 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
 def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
     """Not its path alone, which may be another disk's by then."""
     disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
-    lab = Lab(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
+    lab = SimulatedHosts(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
     text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
         "name: sim\n", "name: sim\ndestroy: true\n"
     )
@@ -609,7 +502,7 @@ def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
 
 def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same_in_every_run(tmp_path: Path) -> None:
     def seeds(root: Path, text: str = PLAN) -> dict[str, set[int]]:
-        lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})
+        lab = SimulatedHosts(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})
         run(root, text, lab)
         made = {
             name: [h for h in slave.heard if isinstance(h, m.CreateWorkloads)] for name, slave in lab.slaves.items()
@@ -628,7 +521,7 @@ def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same
 
 def test_nothing_is_created_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
     """How many there will be is said with the wish, and asked before anything is made."""
-    lab = Lab(**{name: SimulatedSlave(name, plant=steady()) for name in "ab"})
+    lab = SimulatedHosts(**{name: SimulatedSlave(name, plant=steady()) for name in "ab"})
     run(tmp_path, PLAN.replace("[a, b, c]", "[a, b]"), lab)
     for slave in lab.slaves.values():
         (create,) = (heard for heard in slave.heard if isinstance(heard, m.CreateFiles))
@@ -656,7 +549,7 @@ def test_an_instance_that_falls_behind_hides_in_no_sum(tmp_path: Path) -> None:
             return 100_000.0, 50_000
         return (min(offered, 1600.0) if next(asked) % 3 == 2 else min(offered, 5000.0)), 500_000
 
-    outcome = run(tmp_path, TWO_LOADS, Lab(a=SimulatedSlave("a", plant=plant)))
+    outcome = run(tmp_path, TWO_LOADS, SimulatedHosts(a=SimulatedSlave("a", plant=plant)))
     assert outcome.code is ExitCode.INVALID
     said = "load_not_sustained[invalid] (what is owed by a+/x/2+fg grew by 9,600 of 48,000 due)"
     rows = [row for kind in ("all", "workload", "lun") for row in outcome.rows(f"summary.{kind}.csv")]

@@ -49,6 +49,10 @@ class Eyes(Nobody):
     def said(self) -> list[str]:
         return [text for report in self.seen if isinstance(report, Subinterval) for text in report.says]
 
+    def steps(self) -> dict[str, StepEnds]:
+        """Each step's end, by its name."""
+        return {report.name: report for report in self.seen if isinstance(report, StepEnds)}
+
     def phases(self) -> list[str]:
         return [str(report.phase) for report in self.seen if isinstance(report, Subinterval)]
 
