@@ -7,6 +7,11 @@ from setuptools import Extension, setup
 
 ROOMS = ("master", "slave", "protocol")
 
+# tests/bench/parts/instructions.py builds with these, too. Link-time optimisation: the loop calls small functions of other
+# files for each I/O, and takes up to a tenth fewer instructions with it.
+C_FLAGS = ["-std=c11", "-Wall", "-Wextra"]
+ENGINE_FLAGS = ["-O3", "-flto=auto", "-fvisibility=hidden", "-pthread"]
+
 
 def packages() -> list[str]:
     """The root of the repository is the package ivypy; below it, every folder that has an __init__.py."""
@@ -18,21 +23,22 @@ def extension(name: str, folder: str, flags: list[str], **more: list[str]) -> Ex
     """An extension module of all C files below `folder`, for every Python from 3.11 on."""
     sources = sorted(glob(f"{folder}/**/*.c", recursive=True))
     headers = sorted(glob(f"{folder}/**/*.h", recursive=True))
-    flags = ["-std=c11", "-Wall", "-Wextra", *flags]
+    flags = [*C_FLAGS, *flags]
     return Extension(name, sources, [folder], depends=headers, extra_compile_args=flags, py_limited_api=True, **more)
 
 
-setup(
-    packages=packages(),
-    package_dir={"ivypy": "."},
-    package_data={"": ["*.pyi", "py.typed"], "ivypy.master.logs.render": ["page.html"]},
-    include_package_data=False,
-    ext_modules=[
-        extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),
-        # The engine's .so lies beside its C files, which stay out of the wheel.
-        extension(
-            "ivypy.slave.engine._engine", "slave/engine", ["-O2", "-fvisibility=hidden", "-pthread"],
-            extra_link_args=["-pthread"], libraries=["m"],
-        ),
-    ],
-)  # fmt: skip
+if __name__ == "__main__":
+    setup(
+        packages=packages(),
+        package_dir={"ivypy": "."},
+        package_data={"": ["*.pyi", "py.typed"], "ivypy.master.logs.render": ["page.html"]},
+        include_package_data=False,
+        ext_modules=[
+            extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),
+            # The engine's .so lies beside its C files, which stay out of the wheel.
+            extension(
+                "ivypy.slave.engine._engine", "slave/engine", ENGINE_FLAGS,
+                extra_link_args=ENGINE_FLAGS, libraries=["m"],
+            ),
+        ],
+    )  # fmt: skip
