@@ -38,7 +38,7 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     async with connected(fleet, [host_of(host)], opening, lambda name: lambda text: None, __version__):
 
         async def ask(driver: Driver) -> ClockReport:
-            (report,) = await driver.ask(MeasureClock, duration_ns=round(seconds * 1e9))
+            (report,) = await driver.request(MeasureClock, duration_ns=round(seconds * 1e9))
             assert isinstance(report, ClockReport)  # check_answer lets nothing else through
             return report
 

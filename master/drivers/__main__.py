@@ -16,7 +16,7 @@ from ..hosts.log import HostLogs
 from ..hosts.login_throttle import LoginGate
 from ..hosts.pipe import Pipe
 from ..hosts.spec import HostSpec
-from .link import linked
+from .link import open_link
 from .messages import Begin, FromController, ProcessFailed
 from .share import HostShare, Opening
 
@@ -66,7 +66,7 @@ async def main(end: socket.socket, opening: Opening) -> None:
         stop(f"no message from the controller for {silence_s:g} s")
 
     logs = HostLogs(lambda: spawn(write_logs()), lambda host, lines: None)  # a log itself records what it lacks
-    link = await linked(end, receive, lambda: stop(""))
+    link = await open_link(end, receive, lambda: stop(""))
     share = HostShare(link.send, opening, logs.of, lambda: int(loop.time() * 1e9), spawn)
     spawn(watch_controller())
     if why := await over:

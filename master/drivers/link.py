@@ -13,7 +13,7 @@ from typing import Any, Final
 LENGTH_BYTES: Final = 8
 
 
-class Link(asyncio.Protocol):
+class ProcessLink(asyncio.Protocol):
     """`receive` gets each message; `gone` is called once, when the other end has closed."""
 
     def __init__(self, receive: Callable[[Any], None], gone: Callable[[], None]) -> None:
@@ -63,7 +63,7 @@ class Link(asyncio.Protocol):
         self._gone()
 
 
-async def linked(end: socket.socket, receive: Callable[[Any], None], gone: Callable[[], None]) -> Link:
+async def open_link(end: socket.socket, receive: Callable[[Any], None], gone: Callable[[], None]) -> ProcessLink:
     """The link over one end of a socket pair."""
-    _, link = await asyncio.get_running_loop().create_connection(lambda: Link(receive, gone), sock=end)
+    _, link = await asyncio.get_running_loop().create_connection(lambda: ProcessLink(receive, gone), sock=end)
     return link

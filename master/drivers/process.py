@@ -24,7 +24,7 @@ from ..hosts.errors import HostUnusable
 from ..hosts.spec import HostSpec
 from ..hosts.subprocess_pipe import ended
 from ..rollup.partial_merge import MergePlaces, PartialMerge
-from .link import linked
+from .link import open_link
 from .messages import (
     Begin,
     BeginStep,
@@ -46,7 +46,7 @@ from .messages import (
     SummedResults,
     SumResults,
 )
-from .split import shares
+from .split import even_shares
 
 PROGRAM: Final = "ivypy.master.drivers"
 ALIVE_S: Final = 1.0  # between two signs of life to a process
@@ -193,7 +193,7 @@ class RemoteDriver(Driver):
             case ClockProbed(_, stamps_ns, round_trip_s):
                 self._round_trip_s = round_trip_s
                 self.clock.add(*stamps_ns)
-                self.pulse.heard(stamps_ns[-1])
+                self.pulse.received(stamps_ns[-1])
             case CommandAnswered(_, state, number, sayings):
                 self.state = state
                 self._give_answer(number, list(sayings))
@@ -205,7 +205,7 @@ class RemoteDriver(Driver):
 
     def _give_answer(self, number: int, sayings: list[HostMessage]) -> None:
         self.pulse.answered(number, self.now_ns())
-        if number in self.questions:  # else the host was lost meanwhile
+        if number in self.pending:  # else the host was lost meanwhile
             self.settle(number, sayings)
 
     def _take_event(self, message: DriverEvent) -> None:
@@ -240,7 +240,7 @@ async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncItera
         child = await asyncio.create_subprocess_exec(
             *words, stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=[its.fileno()], start_new_session=True
         )
-    link = await linked(mine, lambda message: process.receive(message), lambda: None)
+    link = await open_link(mine, lambda message: process.receive(message), lambda: None)
     process = DriverProcess(link.send)
     tasks = [asyncio.create_task(one) for one in (_watch(child, process), _live(child, process, silence_s))]
     link.send(Begin(silence_s))
@@ -288,7 +288,7 @@ async def driver_processes(
     open_files.allow(specs)  # they inherit the limit
     async with contextlib.AsyncExitStack() as stack:
         found: dict[str, DriverProcess] = {}
-        for mine in shares(specs, processes) if processes else ():
+        for mine in even_shares(specs, processes) if processes else ():
             process = await stack.enter_async_context(driver_process(silence_s, program))
             found.update((spec.name, process) for spec in mine)
         yield found

@@ -155,14 +155,14 @@ class HostShare:
         self._send(HostOpened(number, None))
         self._spawn(driver.drive())
         self._spawn(driver.probe())
-        await driver.greeted()
+        await driver.wait_hello()
         if driver.hello is not None:
             self._send(HostGreeted(number, driver.state, driver.hello))
 
     async def _ask(self, number: int, driver: Driver, command: Command) -> None:
         arguments = {one.name: getattr(command, one.name) for one in fields(command) if one.name != "id"}
         try:
-            answer = await driver.ask(type(command), **arguments)
+            answer = await driver.request(type(command), **arguments)
         except CommandRefused as refused:
             self._send(CommandFailed(number, driver.state, command.id, refused.refusals))
         except HostLost:

@@ -19,7 +19,7 @@ def processes_for(hosts: int, cores: int) -> int:
     return min(cores, -(-hosts // ALONE))
 
 
-def shares(hosts: Sequence[Host], processes: int) -> list[list[Host]]:
+def even_shares(hosts: Sequence[Host], processes: int) -> list[list[Host]]:
     """The hosts of each process: neighbours together, and of sizes that differ by at most one."""
     size, more = divmod(len(hosts), processes)
     ends = [size * number + min(number, more) for number in range(processes + 1)]

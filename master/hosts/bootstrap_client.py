@@ -74,7 +74,7 @@ async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], 
     try:
         while True:
             async with asyncio.timeout(host.connect_timeout_s):
-                word, *arguments = await bootstrap.said()
+                word, *arguments = await bootstrap.next_line()
                 match word:
                     case "note":
                         pass  # for the log
@@ -87,9 +87,9 @@ async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], 
                     case "damaged":
                         raise Damaged
                     case _:
-                        raise HostUnusable(HostFault(host.name, *lacking(word, arguments, bundle)))
+                        raise HostUnusable(HostFault(host.name, *bootstrap_fault(word, arguments, bundle)))
     except PipeLost as error:
-        what, remedy = broken_off(error) if bootstrap.heard else unstarted(host, error)
+        what, remedy = interrupted_fault(error) if bootstrap.heard else not_started_fault(host, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
     except TimeoutError:
         what = f"nothing was heard from its Python for {host.connect_timeout_s:g} s"
@@ -108,7 +108,7 @@ class _Bootstrap:
         self._words: deque[list[str]] = deque()
         self.heard = False
 
-    async def said(self) -> list[str]:
+    async def next_line(self) -> list[str]:
         """The next line: its word, then the arguments. Raises PipeLost.
 
         After `send` and `run` the bootstrap waits for us, so nothing stays in the reader that is the slave's.
@@ -119,14 +119,14 @@ class _Bootstrap:
                 raise PipeLost("it exited with status 0", 0)
             try:
                 for line in self._reader.feed(data):
-                    self._hear(line.decode("utf-8", "backslashreplace").rstrip("\r"))
+                    self._receive(line.decode("utf-8", "backslashreplace").rstrip("\r"))
             except ProtocolError:
                 self._noise = MOST_NOISE
             if self._noise >= MOST_NOISE:
                 raise PipeLost(f"it said {MOST_NOISE} bytes that make no sense, and not what a bootstrap says")
         return self._words.popleft()
 
-    def _hear(self, text: str) -> None:
+    def _receive(self, text: str) -> None:
         if text.startswith(MARK):
             self._log(f"<- {text}")
             self._words.append(text.removeprefix(MARK).split("\t"))
@@ -136,7 +136,7 @@ class _Bootstrap:
             self._noise += len(text)
 
 
-def lacking(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
+def bootstrap_fault(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
     """What the bootstrap's last word means, and the remedy."""
     match word, arguments:
         case "old", [version]:
@@ -156,11 +156,11 @@ def lacking(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
         case "os-error", [path, reason]:
             return f"the cache {path} cannot be used ({reason})", ANOTHER_CACHE
         case "native", [path, libc, reason]:
-            return native(path, libc, reason)
+            return native_fault(path, libc, reason)
     return f"its bootstrap says {word!r}, which is unknown here", "report this to the makers of ivypy"
 
 
-def native(path: str, libc: str, reason: str) -> tuple[str, str]:
+def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:
     """Why a compiled file does not load; `reason` is the dynamic loader's."""
     name = path.rsplit("/", 1)[-1]
     if needed := re.search(r"version `GLIBC_([0-9.]+)' not found", reason):
@@ -213,11 +213,11 @@ _SYMPTOMS: Final = (
 )
 
 
-def broken_off(error: PipeLost) -> tuple[str, str]:
+def interrupted_fault(error: PipeLost) -> tuple[str, str]:
     return f"the first contact broke off: {error}", "see whether it stays up, and try again"
 
 
-def unstarted(host: HostSpec, error: PipeLost) -> tuple[str, str]:
+def not_started_fault(host: HostSpec, error: PipeLost) -> tuple[str, str]:
     """Why the pipe ended before the bootstrap said a word, and the remedy."""
     python = " ".join(host.python)
     for line in reversed(error.words):
@@ -229,5 +229,5 @@ def unstarted(host: HostSpec, error: PipeLost) -> tuple[str, str]:
     if error.status == 127:  # what a shell gives for a command that it does not find
         return f'there is no "{python}" there (exit status 127)', ANOTHER_PYTHON
     if error.status is None:
-        return broken_off(error)
+        return interrupted_fault(error)
     return f"its Python did not start: {error}", f'see what "{python} -I -c pass" says there'

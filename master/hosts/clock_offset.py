@@ -24,7 +24,7 @@ QUARTERS: Final = 8  # two minutes of them
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class OffsetSample:
     at_ns: int  # controller's clock, the middle of the round trip
     offset_ns: float  # host's clock minus the controller's
     half_trip_ns: float
@@ -53,7 +53,7 @@ class OffsetEstimator:
 
     def __init__(self) -> None:
         self.jump: Jump | None = None  # the newest
-        self._best: deque[Sample] = deque(maxlen=QUARTERS)  # of each quarter, ascending
+        self._best: deque[OffsetSample] = deque(maxlen=QUARTERS)  # of each quarter, ascending
         self._at_ns = 0  # the newest probe
         self._low = self._high = 0.0  # the true offset at that instant lies between them
         self._line = (0, 0.0, 0.0)  # instant, offset, rate: where the estimate comes from
@@ -67,9 +67,9 @@ class OffsetEstimator:
         # The path alone bounds the offset; the time that the host held the probe lets the clocks drift apart.
         half_trip += FASTEST * (replied_ns - received_ns + 2 * half_trip) + 1
         offset = ((received_ns - sent_ns) + (replied_ns - arrived_ns)) / 2
-        self._narrow(Sample((sent_ns + arrived_ns) // 2, offset, half_trip), arrived_ns)
+        self._narrow(OffsetSample((sent_ns + arrived_ns) // 2, offset, half_trip), arrived_ns)
 
-    def _narrow(self, probe: Sample, noticed_ns: int) -> None:
+    def _narrow(self, probe: OffsetSample, noticed_ns: int) -> None:
         low, high = probe.offset_ns - probe.half_trip_ns, probe.offset_ns + probe.half_trip_ns
         if self._best:
             drift = FASTEST * abs(probe.at_ns - self._at_ns)

@@ -68,19 +68,19 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Overdue:
+class LateAnswer:
     """An event: an answer that nobody waited for any more. It may have been `ready`."""
 
     answer: HostMessage
 
 
-Event = Delivered | Stopped | DyingWords | Notice | Overdue | Lost
+Event = Delivered | Stopped | DyingWords | Notice | LateAnswer | Lost
 
 Inbox = asyncio.Queue["tuple[Driver, Event]"]
 
 
 @dataclass(slots=True)
-class Question:
+class PendingRequest:
     """A command whose answer is not complete."""
 
     command: Command
@@ -103,7 +103,7 @@ class Driver(ABC):
         self.pulse = Pulse(now_ns())
         self.now_ns = now_ns
         self.log = log
-        self.questions: dict[int, Question] = {}
+        self.pending: dict[int, PendingRequest] = {}
         self.newest_stamp_ns = 0  # the newest stamp of the host's clock that was read
         self._inbox = inbox
         self._last_id = 0
@@ -132,7 +132,7 @@ class Driver(ABC):
     async def disconnect(self) -> None:
         """Close the way to the host."""
 
-    async def greeted(self) -> None:
+    async def wait_hello(self) -> None:
         """Wait for `hello`, or for the host to be lost."""
         await self._greeted.wait()
 
@@ -140,7 +140,7 @@ class Driver(ABC):
         """Wait for the host to be lost."""
         await self._gone.wait()
 
-    async def ask(self, kind: type[Command], **fields: Any) -> list[HostMessage]:
+    async def request(self, kind: type[Command], **fields: Any) -> list[HostMessage]:
         """Send a command and wait for all that it is answered with (for all but list_luns that is one saying).
 
         Raises HostLost, or CommandRefused with the host's reasons.
@@ -152,10 +152,10 @@ class Driver(ABC):
         command = kind(id=self.new_id(), **fields)
         if not may_command(self.state, command):
             raise CommandRefused((Refusal(wire_name(kind), f"the host is {self.state}"),))
-        question = Question(command, asyncio.get_running_loop().create_future())
-        self.questions[command.id] = question
+        question = PendingRequest(command, asyncio.get_running_loop().create_future())
+        self.pending[command.id] = question
         if isinstance(command, Prepare):
-            self.pulse.agree(command.lease_ns)
+            self.pulse.set_lease(command.lease_ns)
         if isinstance(command, Continue):
             self.pulse.beat(command.id, self.now_ns())
         try:
@@ -167,34 +167,34 @@ class Driver(ABC):
         finally:
             # Whoever gave up waiting leaves the question: its answer may still come, and is then not out of turn.
             if question.answer.done() and not question.answer.cancelled():
-                self.questions.pop(command.id, None)
+                self.pending.pop(command.id, None)
         if isinstance(answer[-1], Refused):
             raise CommandRefused(answer[-1].refusals)
         return answer
 
-    def unanswered(self, kind: type[Command]) -> bool:
+    def has_pending(self, kind: type[Command]) -> bool:
         """Whether such a command is still to be answered, even where nobody waits any more."""
-        return any(isinstance(question.command, kind) for question in self.questions.values())
+        return any(isinstance(question.command, kind) for question in self.pending.values())
 
     def lose(self, reason: str, ended: bool = False) -> None:
         """Give the host up; the first reason stands. `ended`: its process is known to be gone."""
         if self.lost is not None:
             return
         self.lost = reason = printable(reason)
-        if not ended and (self.state in DRIVING or self.unanswered(Go)):
-            self.may_drive_until_ns = self.pulse.heard_ns + self.pulse.lease_ns
+        if not ended and (self.state in DRIVING or self.has_pending(Go)):
+            self.may_drive_until_ns = self.pulse.received_ns + self.pulse.lease_ns
         self.log(f"lost: {reason}")
         self._greeted.set()
         self._gone.set()
-        for question in self.questions.values():
+        for question in self.pending.values():
             if not question.answer.done():
                 question.answer.set_exception(HostLost(reason))
                 question.answer.exception()  # retrieved here, so that nobody's absence is a warning
-        self.questions.clear()
+        self.pending.clear()
         self.report(Lost(reason))
         self._close_pipe()
 
-    def blame(self, error: Exception) -> None:
+    def lose_for_bug(self, error: Exception) -> None:
         """Give the host up for what came of something that it said; its log says where that was."""
         for text in "".join(traceback.format_exception(error)).splitlines():
             self.log(f"   {text}")
@@ -226,10 +226,10 @@ class Driver(ABC):
 
     def settle(self, number: int, said: list[HostMessage]) -> None:
         """A question is answered; where nobody waits any more, its answer is an event."""
-        question = self.questions[number]
+        question = self.pending[number]
         if question.answer.done():
-            del self.questions[number]
-            self.report(Overdue(said[-1]))
+            del self.pending[number]
+            self.report(LateAnswer(said[-1]))
         else:
             question.answer.set_result(said)
 
@@ -268,7 +268,7 @@ async def barrier(
         except OutputError:
             raise
         except Exception as error:
-            host.blame(error)
+            host.lose_for_bug(error)
             failed[host] = host.lost or str(error)
 
     def expire() -> None:

@@ -34,12 +34,12 @@ class Pulse:
         self._beat_ns = now_ns - FIRST_NS  # when the last one was sent
         self._unanswered: dict[int, int] = {}  # id -> sent
         self._silent: list[int] = []  # when beats were sent since anything was heard
-        self.heard_ns = now_ns  # when it last said something
+        self.received_ns = now_ns  # when it last said something
         self._stale = True  # what the last beat said that had been heard was old: it may not have renewed the lease
         self._trips_ns: deque[int] = deque(maxlen=TRIPS_KEPT)
         self.lease_ns = USUAL_LEASE_NS
 
-    def agree(self, lease_ns: int) -> None:
+    def set_lease(self, lease_ns: int) -> None:
         """The host stops when it has heard nothing for so long."""
         self.lease_ns = max(lease_ns, SHORTEST_LEASE_NS)
 
@@ -55,13 +55,13 @@ class Pulse:
 
     def beat(self, number: int, now_ns: int) -> None:
         """One was sent."""
-        self._stale = not self._trips_ns or now_ns - self.heard_ns > self.lease_ns // 2
+        self._stale = not self._trips_ns or now_ns - self.received_ns > self.lease_ns // 2
         self._unanswered[number] = self._beat_ns = now_ns
         self._silent.append(now_ns)
 
-    def heard(self, now_ns: int) -> None:
+    def received(self, now_ns: int) -> None:
         """The host said something, whatever it was."""
-        self.heard_ns = now_ns
+        self.received_ns = now_ns
         self._silent.clear()
 
     def answered(self, number: int, now_ns: int) -> int | None:
@@ -83,24 +83,24 @@ class Pulse:
         return self._silent[0] + self.patience_ns if len(self._silent) >= BEATS_LOST else None
 
 
-class Progress:
+class CommandProgress:
     """Remembers since when the host's worker thread has done nothing more."""
 
     def __init__(self) -> None:
         self._done = 0
         self._since_ns: int | None = None  # None: nothing that may take long is asked
 
-    def asked(self, now_ns: int) -> None:
+    def started(self, now_ns: int) -> None:
         """Something that may take long was asked."""
         self._since_ns = now_ns
 
-    def said(self, done: int, now_ns: int) -> None:
+    def reported(self, done: int, now_ns: int) -> None:
         """The host says how much it has done."""
         if done > self._done:
             self._done = done
             self._since_ns = now_ns if self._since_ns is not None else None
 
-    def answered(self) -> None:
+    def finished(self) -> None:
         """Nothing that may take long is left to answer."""
         self._since_ns = None
 

@@ -18,7 +18,7 @@ MOST_LUNS: Final = 100_000  # of a host
 MOST_LISTED: Final = 128 << 20  # bytes in which a host lists its LUNs, in all of a run
 
 
-class Results:
+class ResultChecks:
     """Looks at the results of one step of a host. Remembers how many there were, and the newest."""
 
     def __init__(self, go: Go, cores: int, sent_ns: int) -> None:
@@ -46,7 +46,7 @@ class Results:
 
 
 @dataclass(slots=True)
-class Chatter:
+class EventLimit:
     """How much a host may say unasked: as a bucket that empties at a steady rate. Remembers when it is empty."""
 
     empty_ns: int = 0

@@ -30,8 +30,8 @@ from ...protocol.messages import (
 from ...protocol.payload import Notice
 from ...protocol.states import State, check_answer, state_after
 from .driver import Delivered, Driver, Inbox
-from .heartbeat import STUCK_NS, Progress
-from .message_checks import MOST_LISTED, MOST_LUNS, Chatter, Results
+from .heartbeat import STUCK_NS, CommandProgress
+from .message_checks import MOST_LISTED, MOST_LUNS, EventLimit, ResultChecks
 from .pipe import Pipe, PipeLost
 
 SENDING_S: Final = 1.0  # for a probe into a pipe that is full
@@ -53,10 +53,10 @@ class PipeDriver(Driver):
     ) -> None:
         super().__init__(name, inbox, now_ns, log)
         self._pipe = pipe
-        self._progress = Progress()
-        self._chatter = Chatter()
+        self._progress = CommandProgress()
+        self._chatter = EventLimit()
         self._listed = 0  # bytes
-        self._results: Results | None = None  # of the step that the host was told to go last
+        self._results: ResultChecks | None = None  # of the step that the host was told to go last
 
     async def drive(self) -> None:
         """Read what the host says until it is lost. Cancel to give the host up."""
@@ -73,7 +73,7 @@ class PipeDriver(Driver):
                     self.lose(how, ended=True)
                 for found in reader.feed(data):
                     self.log(f"<- {shortened(found)}")
-                    self._take(found, arrived_ns)
+                    self._read_line(found, arrived_ns)
                     if self.lost is not None:
                         return
         except PipeLost as error:
@@ -83,7 +83,7 @@ class PipeDriver(Driver):
 
     async def probe(self) -> None:
         """Whatever the state: heartbeat, lease renewal and clock offset in one, when nothing else serves as such."""
-        await self.greeted()
+        await self.wait_hello()
         while self.lost is None and self.state is not State.GONE:
             now_ns = self.now_ns()
             lost_ns = self.pulse.lost_ns()
@@ -101,9 +101,9 @@ class PipeDriver(Driver):
 
     def _is_stuck(self, now_ns: int) -> bool:
         """Whether what may take long is not got on with; the host is lost then."""
-        at_work = [wire_name(type(one.command)) for one in self.questions.values() if isinstance(one.command, LONG)]
+        at_work = [wire_name(type(one.command)) for one in self.pending.values() if isinstance(one.command, LONG)]
         if not at_work:
-            self._progress.answered()
+            self._progress.finished()
         stuck_ns = self._progress.stuck_ns()
         if stuck_ns is None or now_ns < stuck_ns:
             return False
@@ -124,9 +124,9 @@ class PipeDriver(Driver):
     async def send(self, command: Command) -> None:
         """Raises PipeLost."""
         if isinstance(command, LONG):
-            self._progress.asked(self.now_ns())
+            self._progress.started(self.now_ns())
         if isinstance(command, Go):
-            self._results = Results(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
+            self._results = ResultChecks(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
         data = encode_line(command)
         self.log(f"-> {shortened(data)}")
         await self._pipe.write(data)
@@ -134,7 +134,7 @@ class PipeDriver(Driver):
     async def disconnect(self) -> None:
         await self._pipe.close()
 
-    def _take(self, data: bytes, arrived_ns: int) -> None:
+    def _read_line(self, data: bytes, arrived_ns: int) -> None:
         """One line of the host's. Raises ProtocolError."""
         try:
             heard = decode_line(data, self._results.room if self._results else 0)
@@ -142,17 +142,17 @@ class PipeDriver(Driver):
                 self._listed += len(data)
                 if self._listed > MOST_LISTED:
                     raise ProtocolError(f"it lists LUNs in more than {MOST_LISTED >> 20} MiB")
-            self._hear(heard, arrived_ns)
+            self._receive(heard, arrived_ns)
         except ProtocolError:
             raise
         except Exception as error:
-            self.blame(error)
+            self.lose_for_bug(error)
 
-    def _hear(self, heard: Message, arrived_ns: int) -> None:
+    def _receive(self, heard: Message, arrived_ns: int) -> None:
         if isinstance(heard, Command):
             raise ProtocolError(f"the host sent a command, {wire_name(type(heard))!r}")
         self.state = state_after(self.state, heard)
-        self.pulse.heard(arrived_ns)
+        self.pulse.received(arrived_ns)
         match heard:
             case Hello():
                 self.greet(heard)
@@ -161,7 +161,7 @@ class PipeDriver(Driver):
                 if sent_ns is None:
                     raise ProtocolError(f"'clock_reading' answers {heard.re}, which was not asked")
                 self.newest_stamp_ns = heard.sent_ns
-                self._progress.said(heard.done, arrived_ns)
+                self._progress.reported(heard.done, arrived_ns)
                 self.clock.add(sent_ns, heard.received_ns, heard.sent_ns, arrived_ns)
             case Result():
                 if self._results is not None:
@@ -181,7 +181,7 @@ class PipeDriver(Driver):
         if sent_ns is not None and isinstance(saying, Ok):  # of a `continue`: said the moment it was heard
             self.newest_stamp_ns = saying.effective_ns
             self.clock.add(sent_ns, saying.effective_ns, saying.effective_ns, arrived_ns)
-        question = self.questions.get(saying.re)
+        question = self.pending.get(saying.re)
         if question is None:
             raise ProtocolError(f"{wire_name(type(saying))!r} answers {saying.re}, which was not asked")
         question.said.append(saying)

@@ -58,7 +58,7 @@ async def prepare(plan: Plan, fleet: Fleet) -> None:
 
 
 async def _prepare(plan: Plan, driver: Driver) -> None:
-    await driver.ask(
+    await driver.request(
         Prepare,
         backend=plan.backend,
         threads=plan.threads,

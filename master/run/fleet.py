@@ -159,7 +159,7 @@ async def ask_in_parts(
     """A command whose list `name` may be longer than one message holds. Returns the last answer."""
     answer: list[HostMessage] = []
     for start in range(0, len(items), MOST_IN_A_LIST):
-        answer = await driver.ask(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
+        answer = await driver.request(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
     return answer
 
 
@@ -170,7 +170,7 @@ async def luns_of(
     found: list[Lun] = []
     for start in range(0, max(len(items), 1), MOST_IN_A_LIST):
         part = {name: tuple(items[start : start + MOST_IN_A_LIST])} if name else {}
-        answer = await driver.ask(kind, **part, **fields)
+        answer = await driver.request(kind, **part, **fields)
         found += [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
     return found
 
@@ -256,13 +256,13 @@ async def _greeted(drivers: Iterable[Driver], version: str) -> list[HostFault]:
     """Wait for every hello, and check that each is a slave of our own version. Returns what is wrong."""
     drivers = list(drivers)
 
-    async def greeted(driver: Driver) -> None:
-        await driver.greeted()
+    async def wait_hello(driver: Driver) -> None:
+        await driver.wait_hello()
         if driver.lost is not None:
             raise HostLost(driver.lost)
 
     deadline = asyncio.get_running_loop().time() + HELLO_S
-    _, failed = await barrier(drivers, greeted, deadline)
+    _, failed = await barrier(drivers, wait_hello, deadline)
     faults = [
         HostFault(driver.name, reason, f"its log says more: log/{driver.name}.log") for driver, reason in failed.items()
     ]
@@ -284,7 +284,7 @@ async def _close(fleet: Fleet, parted: Callable[[str, str | None], None]) -> Non
         words: str | None = None
         try:
             async with asyncio.timeout(GOODBYE_S):
-                answer = await driver.ask(Die)
+                answer = await driver.request(Die)
                 words = next((said.words for said in answer if isinstance(said, DyingWords)), None)
         except (HostLost, CommandRefused, TimeoutError):
             pass

@@ -74,7 +74,7 @@ class Told:
             by_host.setdefault(host, []).append(Setting(instance, on_host(parameters, host)))
 
         async def one(driver: Driver) -> int:
-            patience_s = mute_s if driver.unanswered(EditWorkloads) else None
+            patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
                 answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
             return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
@@ -122,7 +122,7 @@ class Told:
                 changed = [Setting(key[1], on_host(wanted[key], driver.name)) for key in edited_on.get(driver.name, [])]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
-                    await driver.ask(ReinspectLuns)
+                    await driver.request(ReinspectLuns)
 
             deadline = asyncio.get_running_loop().time() + TELLING_S
             _, failed = await barrier(self._fleet.alive, one, deadline)

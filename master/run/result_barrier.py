@@ -174,7 +174,7 @@ class ResultBarrier:
             driver.lose(f"protocol error: {error}")
             return
         except Exception as error:
-            driver.blame(error)
+            driver.lose_for_bug(error)
             return
         arrived[driver] = at_ns
         hosts.awaited.discard(driver)

@@ -235,7 +235,7 @@ class StepSequence:
 
     def _busy(self) -> list[Driver]:
         """The hosts that drive, or may yet: a `go` that was not answered in time can still be answered `ready`."""
-        return [driver for driver in self._fleet.alive if driver.state in DRIVING or driver.unanswered(Go)]
+        return [driver for driver in self._fleet.alive if driver.state in DRIVING or driver.has_pending(Go)]
 
 
 def _because(cause: str, measured: Measured) -> Measured:

@@ -68,7 +68,7 @@ class StepCommands:
             classes = self._rollups.classes(driver.name)
             local_ns = driver.clock.to_local(start_ns)
             self._boundaries.begin(driver, local_ns)
-            await driver.ask(
+            await driver.request(
                 Go, start_ns=local_ns, length_ns=self._length_ns,
                 order=_u32(classes.order), classes=_u32(classes.of),
             )  # fmt: skip
@@ -109,13 +109,13 @@ class StepCommands:
     async def _command(self, k: int, start_ns: int, done: bool, left_s: float) -> dict[Driver, int]:
         async def command(driver: Driver) -> int:
             if done and self._cooldown:
-                await driver.ask(Cooldown, subinterval=k + 2)
+                await driver.request(Cooldown, subinterval=k + 2)
             if done:
-                await driver.ask(Stop, last=self._progress.last)
+                await driver.request(Stop, last=self._progress.last)
             elif self._boundaries.has(driver):
                 end_ns = driver.clock.to_local(start_ns + (k + 3) * self._length_ns)  # by the newest offset
                 boundary_ns = self._boundaries.place(driver, k + 2, end_ns)
-                await driver.ask(Continue, subinterval=k + 2, boundary_ns=boundary_ns)
+                await driver.request(Continue, subinterval=k + 2, boundary_ns=boundary_ns)
             return self._fleet.now_ns()
 
         if done:
@@ -157,7 +157,7 @@ async def send_halt(hosts: Iterable[Driver]) -> dict[Driver, str]:
     """Halt those that drive, all at once. Returns who has not answered in time, and why."""
     driving = [driver for driver in hosts if driver.state in DRIVING]
     deadline = asyncio.get_running_loop().time() + HALTING_S
-    _, failed = await barrier(driving, lambda driver: driver.ask(Halt), deadline)
+    _, failed = await barrier(driving, lambda driver: driver.request(Halt), deadline)
     return failed
 
 

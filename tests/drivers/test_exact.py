@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.drivers.share import ResultSums
-from ivypy.master.drivers.split import processes_for, shares
+from ivypy.master.drivers.split import even_shares, processes_for
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
 from ivypy.master.rollup.partial_merge import PartialMerger
@@ -193,7 +193,7 @@ def test_few_hosts_and_a_single_core_need_no_process() -> None:
 
 @given(st.integers(1, 50), st.integers(1, 60))
 def test_every_host_is_in_one_share_and_no_share_is_much_larger(processes: int, hosts: int) -> None:
-    found = shares(range(hosts), processes)
+    found = even_shares(range(hosts), processes)
     assert [host for share in found for host in share] == list(range(hosts))
     sizes = [len(share) for share in found]
     assert len(found) == processes and max(sizes) - min(sizes) <= 1

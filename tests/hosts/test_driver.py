@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost, Lost, Overdue, barrier
+from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost, LateAnswer, Lost, barrier
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.protocol import messages as m
@@ -26,7 +26,7 @@ async def connected(slave: SimulatedSlave) -> AsyncIterator[PipeDriver]:
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
     driver = PipeDriver(slave.name, slave.pipe, inbox, lambda: int(loop.time() * 1e9))
     tasks = [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
-    await driver.greeted()
+    await driver.wait_hello()
     try:
         yield driver
     finally:
@@ -49,14 +49,14 @@ async def event(driver: Driver) -> Event:
 
 
 async def prepared(driver: Driver) -> None:
-    await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+    await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
 
 
 def test_a_host_is_greeted_and_asked() -> None:
     async def test(driver: PipeDriver) -> None:
         assert driver.hello is not None and driver.hello.hostname == "h1"
         await prepared(driver)
-        answer = await driver.ask(m.ListLuns, blocks=True, globs=())
+        answer = await driver.request(m.ListLuns, blocks=True, globs=())
         assert [type(saying) for saying in answer] == [m.Luns, m.End]
 
     with_host(test, luns=(lun_of("/dev/a"),))
@@ -85,7 +85,7 @@ def test_a_refusal_costs_nothing() -> None:
 def test_a_command_out_of_turn_is_not_even_sent() -> None:
     async def test(driver: PipeDriver) -> None:
         with pytest.raises(CommandRefused, match="stop: the host is idle"):
-            await driver.ask(m.Stop, last=1)
+            await driver.request(m.Stop, last=1)
 
     with_host(test)
 
@@ -137,7 +137,7 @@ def test_a_host_that_falls_silent_is_lost_when_half_its_lease_has_passed() -> No
 def test_a_gap_of_a_third_of_the_lease_costs_nothing() -> None:
     async def test(driver: PipeDriver) -> None:
         pipe = driver._pipe
-        await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=60 * 10**9)
+        await driver.request(m.Prepare, backend="null", threads=1, lease_ns=60 * 10**9)
         for _ in range(20):
             await asyncio.sleep(7.3)
             pipe.delay_s = 20  # type: ignore[attr-defined]
@@ -200,10 +200,10 @@ def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
     async def test(driver: PipeDriver) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(prepared(driver), 1)
-        assert driver.unanswered(m.Prepare) and not driver.unanswered(m.Go)
-        (asked,) = driver.questions
+        assert driver.has_pending(m.Prepare) and not driver.has_pending(m.Go)
+        (asked,) = driver.pending
         driver._pipe.say(encode_line(m.Ok(asked, 0)))  # type: ignore[attr-defined]
-        assert await event(driver) == Overdue(m.Ok(asked, 0)) and not driver.unanswered(m.Prepare)
+        assert await event(driver) == LateAnswer(m.Ok(asked, 0)) and not driver.has_pending(m.Prepare)
         assert driver.lost is None
 
     with_host(test, faults=Faults(mute={"prepare"}))
@@ -230,7 +230,7 @@ def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
             loop = asyncio.get_running_loop()
             before = loop.time()
             answers, failed = await barrier(
-                [a, b, c], lambda d: d.ask(m.Prepare, backend="null", threads=1, lease_ns=1), before + 2
+                [a, b, c], lambda d: d.request(m.Prepare, backend="null", threads=1, lease_ns=1), before + 2
             )
             assert list(answers) == [a] and failed == {b: "no answer within 2.0 s", c: "prepare: not here"}
             assert loop.time() == pytest.approx(before + 2)
@@ -259,7 +259,7 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
 def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result], said: str) -> None:
     async def test(driver: PipeDriver) -> None:
         none = Array(ArrayType.U32, b"")
-        await driver.ask(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
+        await driver.request(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
         await asyncio.sleep(1.5)
         for result in results:
             driver._pipe.say(encode_line(result))  # type: ignore[attr-defined]
@@ -284,9 +284,9 @@ def test_a_host_that_chatters_is_lost() -> None:
 @pytest.mark.slow
 def test_a_host_that_lists_luns_without_end_is_lost() -> None:
     async def test(driver: PipeDriver) -> None:
-        question = asyncio.create_task(driver.ask(m.ListLuns, blocks=True, globs=()))
+        question = asyncio.create_task(driver.request(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
-        (asked,) = driver.questions
+        (asked,) = driver.pending
         many = encode_line(m.Luns(asked, (lun_of("/dev/a"),) * 20_000))
         for _ in range(6):
             driver._pipe.say(many)  # type: ignore[attr-defined]
@@ -298,9 +298,9 @@ def test_a_host_that_lists_luns_without_end_is_lost() -> None:
 
 def test_a_host_that_lists_luns_at_great_length_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(driver: PipeDriver) -> None:
-        question = asyncio.create_task(driver.ask(m.ListLuns, blocks=True, globs=()))
+        question = asyncio.create_task(driver.request(m.ListLuns, blocks=True, globs=()))
         await asyncio.sleep(0.01)
-        (asked,) = driver.questions
+        (asked,) = driver.pending
         lun = replace(lun_of("/dev/a"), attributes={str(i): "x" * 30_000 for i in range(100)})
         for _ in range(50):
             driver._pipe.say(encode_line(m.Luns(asked, (lun,))))  # type: ignore[attr-defined]
@@ -379,12 +379,12 @@ def test_work_that_goes_on_is_waited_for_and_work_that_hangs_is_not(works_s: flo
             await prepared(driver)
             begun_s = asyncio.get_running_loop().time()
             if not lost:
-                await driver.ask(m.CreateFiles, files=(), used=(), tags=0)
+                await driver.request(m.CreateFiles, files=(), used=(), tags=0)
                 await asyncio.sleep(1000)
                 assert driver.lost is None
                 return
             with pytest.raises(HostLost, match="it answers probes, but has got no further with 'create_files' for 120"):
-                await driver.ask(m.CreateFiles, files=(), used=(), tags=0)
+                await driver.request(m.CreateFiles, files=(), used=(), tags=0)
             assert works_s + 60 <= asyncio.get_running_loop().time() - begun_s <= works_s + 130
 
     simulate(main())

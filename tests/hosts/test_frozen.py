@@ -47,14 +47,14 @@ async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, ps
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
     driver = PipeDriver("h1", pipe, inbox, time.monotonic_ns)
     driver.tasks = [asyncio.create_task(driver.drive()), asyncio.create_task(driver.probe())]  # type: ignore[attr-defined]
-    await driver.greeted()
+    await driver.wait_hello()
     assert driver.hello is not None
-    await driver.ask(m.Prepare, backend="libaio", threads=1, lease_ns=round(LEASE_S * 1e9))
+    await driver.request(m.Prepare, backend="libaio", threads=1, lease_ns=round(LEASE_S * 1e9))
     workload = WorkloadToCreate(0, "h1+lun+w", str(lun), None, Parameters(iops=float(IOPS)), 4, 4096)
-    await driver.ask(m.CreateWorkloads, workloads=(workload,))
+    await driver.request(m.CreateWorkloads, workloads=(workload,))
     assert driver.clock
     start_ns = driver.clock.to_local(time.monotonic_ns() + 200_000_000)
-    await driver.ask(m.Go, start_ns=start_ns, length_ns=10**9, order=u32(0), classes=u32(0))
+    await driver.request(m.Go, start_ns=start_ns, length_ns=10**9, order=u32(0), classes=u32(0))
     return driver, psutil.Process(driver.hello.pid)
 
 

@@ -31,7 +31,7 @@ class Talk:
 
     def run(self, until_ns: int) -> "Talk":
         pulse = Pulse(0)
-        pulse.agree(self.lease_ns)
+        pulse.set_lease(self.lease_ns)
         coming: list[tuple[int, int]] = [(at, -1) for at in self.others]  # when, and which beat is answered
         heapq.heapify(coming)
         now = number = heard = 0
@@ -63,7 +63,7 @@ class Talk:
                     beat()
                 else:
                     pulse.answered(which, now)
-                    pulse.heard(now)
+                    pulse.received(now)
                     heard = now
             now = max(now, wakes)
         return self
@@ -72,7 +72,7 @@ class Talk:
 @given(leases, st.data())
 def test_a_host_that_answers_within_the_patience_is_never_lost(lease: int, data: st.DataObject) -> None:
     patience = Pulse(0)
-    patience.agree(lease)
+    patience.set_lease(lease)
     trips = data.draw(st.lists(st.integers(0, patience.patience_ns - 1), min_size=1, max_size=20))
     draws = cycle(trips)
     assert Talk(lease, lambda sent: sent + next(draws)).run(10 * lease).lost_ns is None
@@ -101,7 +101,7 @@ def test_a_controller_that_stood_still_asks_again_before_it_blames() -> None:
     assert pulse.lost_ns() is None and pulse.due_ns(now) <= now
     pulse.beat(2, now)
     assert pulse.lost_ns() is None
-    pulse.heard(now + 1)
+    pulse.received(now + 1)
     assert pulse.lost_ns() is None
 
 

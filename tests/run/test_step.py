@@ -87,10 +87,10 @@ async def a_step(
             for task in tasks:
                 stack.callback(task.cancel)
         for driver in fleet.drivers.values():
-            await driver.greeted()
-            await driver.ask(m.Prepare, backend="null", threads=1, lease_ns=10**10)
+            await driver.wait_hello()
+            await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
             created = WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
-            await driver.ask(m.CreateWorkloads, workloads=(created,))
+            await driver.request(m.CreateWorkloads, workloads=(created,))
         await asyncio.sleep(2.0)  # a few probes
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
         book = Notebook()
