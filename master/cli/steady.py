@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..control.choices import CRITERIA
+from ..control.choices import CRITERIA, LIMIT_PERCENT, WINDOW_S
 from ..errors import PlanError
 from ..verdicts import ExitCode
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from ..logs.readers.metric_series import NamedSeries
 
 _PATH = click.Path(path_type=Path)
-_LIMIT = "2%"
-_WINDOW_S = 30.0
+_LIMIT = f"{LIMIT_PERCENT:g}%"
 
 
 @click.command()
@@ -115,7 +114,7 @@ def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", flo
     from statistics import median
 
     length_s = median(named.series.lengths_s)
-    window_s = question.window_s or (named.asked.window_s if named.asked else _WINDOW_S)
+    window_s = question.window_s or (named.asked.window_s if named.asked else WINDOW_S)
     fitted = replace(question.criterion_for(named.asked), window=math.ceil(round(window_s / length_s, 3)))
     if found := "; ".join(text for _, text in fitted.faults()):
         raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")

@@ -38,8 +38,8 @@ class SearchBounds:
     """What bounds a search."""
 
     capacity: float  # IOPS at max
-    resolution: float = 0.02
-    most: int = 12  # probes, the runs at max included
+    resolution: float
+    most: int  # probes, the runs at max included
     maxima: int = 1  # runs at max, so far
     lowest: float = 0.0  # IOPS below which no probe could answer; _LOWEST of the capacity, if that is more
 

@@ -6,6 +6,7 @@ Rule: loads that refer to earlier steps become numbers here. What the plan alone
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ..rollup.instances import ALL
 from ..text.relative import OfStep
 from .autopid import AutoPid
 from .check import blank_fault, stairs
@@ -16,7 +17,7 @@ from .pid import Pid, PidRules, Range, pid
 from .search import Find
 from .slo import Watched
 from .spec import Calibration, ControlSpec, FindSpec, FixedSpec, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
-from .staircase import ALL, Staircase
+from .staircase import Staircase
 from .steady import Steady
 from .steer import Steered
 

@@ -27,6 +27,8 @@ FIO: Final = {
 }
 CRITERIA: Final = (*FIO, Rule.SNIA.value, Rule.T.value)
 LATENCIES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99")  # of the latency criteria
+LIMIT_PERCENT: Final = 2.0
+WINDOW_S: Final = 30.0
 USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
 
 

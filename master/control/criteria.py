@@ -15,7 +15,7 @@ from ..stats.confidence import autocorrelation_time, t_quantile
 from ..stats.histograms import Floats
 from ..stats.trend import line
 from ..text.metric_amounts import amount_in_words
-from .choices import FIO, Rule
+from .choices import FIO, LIMIT_PERCENT, Rule
 from .focus import Focus
 from .observe import focus_on
 
@@ -37,7 +37,7 @@ class Criterion:
     rule: Rule
     focus: Focus
     window: int  # subintervals, at least 2; for snia a multiple of 5
-    limit: float = 2.0
+    limit: float = LIMIT_PERCENT
     relative: bool = True
     no_drift: bool = False  # the trend of the last three windows must stay in the limit for one more, too
 
@@ -96,7 +96,12 @@ class Score:
 
 
 def criterion_named(
-    name: str, window: int, limit: float = 2.0, relative: bool = True, rollup: str = "all", latency: str = "mean"
+    name: str,
+    window: int,
+    limit: float = LIMIT_PERCENT,
+    relative: bool = True,
+    rollup: str = "all",
+    latency: str = "mean",
 ) -> Criterion:
     """One of fio's six by its name; `latency` is mean, p50 ... p99_9, of the service time as in fio."""
     rule, metric = FIO[name]

@@ -7,6 +7,7 @@ subinterval in which a level's load takes effect belongs to no measurement.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ..rollup.instances import ALL
 from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, why_not_sustained
 from ..verdicts import Finding, Reason
 from .decide import MeasurementState
@@ -14,7 +15,6 @@ from .decision import ControlRow, Decision, LoadEdit, Measured
 from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
 
-ALL = "all"
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last level
 
 

@@ -12,10 +12,11 @@ from ..control.criteria import Criterion
 from ..control.focus import Focus
 from ..control.spec import ControlSpec, FindSpec, Level, MeasureSpec, PidSpec, SloSpec, StaircaseSpec, SteadySpec
 from ..hosts.spec import HostSpec, Launcher
+from ..rollup.instances import ALL, RollupSpec
 from ..text.metric_amounts import format_amount
 from ..text.relative import OfStep, PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction, format_iops
-from .model import ALL, Edit, Live, LunSelection, Plan, RollupSpec, Step, Workload
+from .model import Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written
 
 MOST_HOSTS = 8  # lines for hosts; of more, the middle is left out

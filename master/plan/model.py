@@ -15,11 +15,11 @@ from typing import Final
 from ...protocol.payload import Attribute, FileToCreate
 from ..control.spec import ControlSpec
 from ..hosts.spec import HostSpec
+from ..rollup.instances import RollupSpec
 from ..text.relative import PlanParameters, Span, Value
 from .read.yaml_positions import Place, PlanFault, PlanFaults
 from .select.selection import Select
 
-ALL: Final = "all"  # the rollup type that always is, and its only instance
 TOTAL_IOPS: Final = (
     "total_iops"  # an edit's change beside the workload parameters: shared equally over the LUNs it selects
 )
@@ -51,21 +51,6 @@ class Workload:
     select: Select | None  # of the plan's LUNs; None: all of them
     parameters: PlanParameters
     place: Place
-
-
-@dataclass(frozen=True, slots=True)
-class RollupSpec:
-    """A rollup type. `all` is always the first of a plan."""
-
-    by: tuple[str, ...]  # attribute names
-    quantity: int | None = None  # required number of instances
-    max_droop: float | None = None  # 1 - slowest/fastest instance's IOPS must stay below this
-    csv: bool = True
-    place: Place | None = None  # None: the built-in `all`
-
-    @property
-    def name(self) -> str:
-        return "+".join(self.by)
 
 
 @dataclass(frozen=True, slots=True)

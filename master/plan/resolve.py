@@ -10,6 +10,7 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from ...protocol.payload import FileToCreate
+from ..rollup.instances import ALL, RollupSpec
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
@@ -24,13 +25,13 @@ from .checks.cross_section import (
 )
 from .checks.metrics import check_kinds, check_paced
 from .hosts import hosts_of
-from .model import ALL, AttributeRule, Live, LunSelection, Plan, RollupSpec, Workload
+from .model import AttributeRule, Live, LunSelection, Plan, Workload
 from .read.schema import TIMES, CreateDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
 from .select.host_ranges import expand
-from .steps import given, schedule_of
+from .steps import Schedule, given, schedule_of
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
 _ATTRIBUTE_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -46,48 +47,17 @@ def resolved(
     """The plan, or None where `faults` has any. `removed`: entries that were removed for faults of their own."""
     own = _own_attributes(doc, faults)
     hosts = hosts_of(doc, faults)
-    luns = _luns(doc, own, faults)
-    rules = tuple(_rule(doc, i, own, faults) for i in range(len(doc.attributes)))
-    workloads = tuple(_workload(doc, name, own, faults) for name in doc.workloads)
-    rollups = _rollups(doc, own, faults)
+    rules = [_rule(doc, i, own, faults) for i in range(len(doc.attributes))]
     schedule = schedule_of(doc, faults)
-    lost = _lost(removed, faults)
-    names = [host.name for host in hosts]
-    known = KnownNames(
-        hosts=None if "hosts" in lost else names,
-        workloads=None if "workloads" in lost else doc.workloads.keys(),
-        rollups=None if "rollups" in lost else [rollup.name for rollup in rollups],
-        attributes=[*ATTRIBUTES, *own],
-    )
-    check_presence(doc, lost, faults)
-    _check_backend(doc, faults)
-    if "hosts" not in lost and doc.may_miss >= len(names):
-        faults.add(("may_miss",), f"may_miss: {doc.may_miss} of {len(names)} hosts leaves none; name fewer")
-    check_names(schedule, faults)
-    check_control(doc, schedule, known, faults)
-    check_fits(workloads, luns, faults)
-    check_paced(doc, workloads, schedule, faults)
-    if not {gone[0] for gone in removed} & {
-        "workloads",
-        "steps",
-        "live",
-    }:  # a removed entry might have such I/O
-        check_kinds(doc, workloads, schedule, names, faults)
-    check_edits(schedule, known, faults)
-    check_references(doc, schedule, "steps" not in lost, faults)
-    check_mixes(workloads, schedule, luns, doc.destroy, names, faults)
-    name = _name(doc, faults)
-    if faults.found:
-        return None
-    return Plan(
-        name=name,
+    plan = Plan(
+        name=_name(doc, faults),
         text=faults.document.text,
         path=path,
         hosts=hosts,
-        luns=luns,
+        luns=_luns(doc, own, faults),
         attributes=tuple(rule for rule in rules if rule),
-        workloads=workloads,
-        rollups=rollups,
+        workloads=tuple(_workload(doc, name, own, faults) for name in doc.workloads),
+        rollups=_rollups(doc, own, faults),
         steps=tuple(step for _, step in schedule.steps()),
         destroy=doc.destroy,
         lease_s=doc.lease,
@@ -104,6 +74,36 @@ def resolved(
         live=Live(**given(doc.live)) if doc.live else Live(),
         parameters=values,
     )
+    _check(plan, doc, schedule, own, removed, faults)
+    return None if faults.found else plan
+
+
+def _check(
+    plan: Plan, doc: PlanDoc, schedule: Schedule, own: Collection[str], removed: Collection[Path], faults: Faults
+) -> None:
+    """Faults between sections."""
+    lost = _lost(removed, faults)
+    names = [host.name for host in plan.hosts]
+    known = KnownNames(
+        hosts=None if "hosts" in lost else names,
+        workloads=None if "workloads" in lost else doc.workloads.keys(),
+        rollups=None if "rollups" in lost else [rollup.name for rollup in plan.rollups],
+        attributes=[*ATTRIBUTES, *own],
+    )
+    check_presence(doc, lost, faults)
+    _check_backend(doc, faults)
+    if "hosts" not in lost and doc.may_miss >= len(names):
+        faults.add(("may_miss",), f"may_miss: {doc.may_miss} of {len(names)} hosts leaves none; name fewer")
+    check_names(schedule, faults)
+    check_control(doc, schedule, known, faults)
+    check_fits(plan.workloads, plan.luns, faults)
+    check_paced(doc, plan.workloads, schedule, faults)
+    # A removed entry of these sections might have such I/O.
+    if not {gone[0] for gone in removed} & {"workloads", "steps", "live"}:
+        check_kinds(doc, plan.workloads, schedule, names, faults)
+    check_edits(schedule, known, faults)
+    check_references(doc, schedule, "steps" not in lost, faults)
+    check_mixes(plan.workloads, schedule, plan.luns, plan.destroy, names, faults)
 
 
 def _lost(removed: Collection[Path], faults: Faults) -> set[str]:
@@ -202,7 +202,7 @@ def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[Rollup
                 faults.add(path, f"LUNs have no attribute {attribute!r}{suggestion(attribute, known)}")
             elif attribute in entry.by[:j]:
                 faults.add(path, f"duplicate attribute {attribute!r} in the rollup")
-        spec = RollupSpec(entry.by, entry.quantity, entry.max_droop, entry.csv, faults.document.place(("rollups", i)))
+        spec = RollupSpec(entry.by, entry.quantity, entry.max_droop, entry.csv)
         if spec.name in named:
             line = faults.document.place(("rollups", named[spec.name])).line
             faults.add(("rollups", i), f"duplicate rollup {spec.name!r} (first in line {line})")

@@ -10,7 +10,7 @@ ever needs them apart, so the host merges them before it sends.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from ...protocol.payload import Attribute
 
@@ -18,30 +18,18 @@ ABSENT: Final = "none"
 ALL: Final = "all"
 
 
-class RollupSpec(Protocol):
+@dataclass(frozen=True, slots=True)
+class RollupSpec:
     """What a plan says of a rollup type."""
 
-    @property
-    def by(self) -> tuple[str, ...]: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def quantity(self) -> int | None: ...
-    @property
-    def max_droop(self) -> float | None: ...
-    @property
-    def csv(self) -> bool: ...
+    by: tuple[str, ...]  # attribute names
+    quantity: int | None = None  # required number of instances
+    max_droop: float | None = None  # 1 - slowest/fastest instance's IOPS must stay below this
+    csv: bool = True  # its instances have files in every step's folder
 
-
-@dataclass(frozen=True, slots=True)
-class _All:
-    """The type that a plan need not name."""
-
-    by: tuple[str, ...] = (ALL,)
-    name: str = ALL
-    quantity: int | None = None
-    max_droop: float | None = None
-    csv: bool = True
+    @property
+    def name(self) -> str:
+        return "+".join(self.by)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +124,7 @@ class Rollups:
     def build(cls, instances: Sequence[WorkloadInstance], specs: Iterable[RollupSpec]) -> "Rollups":
         """Slice `instances` by each of `specs`, and by `all`. Rollup instances keep the order of first appearance."""
         given = list(specs)
-        first = [spec for spec in given if spec.name == ALL][:1] or [_All()]
+        first = [spec for spec in given if spec.name == ALL][:1] or [RollupSpec((ALL,))]
         types: list[RollupType] = []
         rows: list[RollupInstance] = []
         rows_of: dict[tuple[str, int], list[int]] = {(i.host, i.number): [] for i in instances}

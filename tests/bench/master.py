@@ -10,7 +10,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import numpy as np
 from ivypy.master.output.folder import RunFolder
 from ivypy.master.output.records import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.figures import Figures
-from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.instances import Rollups, RollupSpec, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.settings import Settings
@@ -39,18 +39,6 @@ POOL = 24  # different results that the hosts take turns to send
 QUARTER_S = LENGTH_S / 4
 
 EDGES = np.array(lower_edges()[1:-1], np.float64)
-
-
-@dataclass(frozen=True)
-class Spec:
-    by: tuple[str, ...]
-    quantity: int | None = None
-    max_droop: float | None = None
-    csv: bool = True
-
-    @property
-    def name(self) -> str:
-        return "+".join(self.by)
 
 
 def packed(values: np.ndarray, kind: ArrayType) -> Array:
@@ -111,7 +99,7 @@ class Bench:
         random = np.random.default_rng(seed)
         self.hosts = [f"lab{h:04d}" for h in range(hosts)]
         instances = [WorkloadInstance(i, host, f"/dev/sd{i}", "oltp") for host in self.hosts for i in range(INSTANCES)]
-        rollups = Rollups.build(instances, [Spec((name,)) for name in by])
+        rollups = Rollups.build(instances, [RollupSpec((name,)) for name in by])
         self.merger = Merger(rollups, {host: rollups.order(host) for host in self.hosts})
         self.classes = len(rollups.classes(self.hosts[0]).rows)
         self.lines = [encode_line(result(random, self.classes)) for _ in range(min(POOL, hosts))]

@@ -28,7 +28,7 @@ from tests.support.control_plants import (
 )
 
 CAPACITY = 1000.0
-LIMITS = SearchBounds(CAPACITY)
+LIMITS = SearchBounds(CAPACITY, 0.02, 12)
 M = mmc(1, 1000)
 
 
@@ -324,7 +324,7 @@ def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
         probe(628, "pass", 8454.0), replace(probe(697, "unclear", 60_000.0), half_width=98_000.0),
         probe(829, "fail", 19_000.0),
     ]  # fmt: skip
-    load = next_load(probes, 10_000, SearchBounds(985, 0.05))
+    load = next_load(probes, 10_000, SearchBounds(985, 0.05, 12))
     assert load == pytest.approx((697 * 829) ** 0.5)
 
 

@@ -140,10 +140,11 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
 
 
 def test_a_fault_found_later_is_told_like_any_other() -> None:
-    plan = read(completed("rollups: [ host ]"), "p.yaml")
-    error = plan.fault(plan.rollups[1].place, "there is no host with LUNs")
+    line = "attributes: [ { match: { host: a }, set: { x: 1 } } ]"
+    plan = read(completed(line), "p.yaml")
+    error = plan.fault(plan.attributes[0].place, "there is no host with LUNs")
     assert isinstance(error, PlanError)
-    assert str(error) == "p.yaml:1:12: there is no host with LUNs\n    rollups: [ host ]\n               ^"
+    assert str(error) == f"p.yaml:1:15: there is no host with LUNs\n    {line}\n    {' ' * 14}^"
     both = plan.faults([(plan.workloads[0].place, "b"), (None, "a")])
     assert [str(fault.place) for fault in both.faults] == ["p.yaml:1:1", "p.yaml:3:14"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.validity import Judgement, Outside, judge, older_by_chance
 from ivypy.master.rollup.window import Window
@@ -16,7 +16,7 @@ from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import ArrayType
-from tests.support.rollup import Spec, instance, merger_of
+from tests.support.rollup import instance, merger_of
 from tests.support.rollup_results import HostData, fault, packed, result
 
 MS = 10**6
@@ -46,7 +46,7 @@ def judged(
     h1: Plant = GOOD,
     h2: Plant | None = GOOD,
     outside: tuple[Outside, ...] = (),
-    specs: tuple[Spec, ...] = (Spec(("host",)),),
+    specs: tuple[RollupSpec, ...] = (RollupSpec(("host",)),),
     subintervals: int = SUBINTERVALS,
 ) -> dict[str, list[str]]:
     """Row: its findings in words, but for what the usual SUBINTERVALS are too few for."""
@@ -58,7 +58,11 @@ def judged(
 
 
 def judgement_of(
-    h1: Plant, h2: Plant | None, outside: tuple[Outside, ...], specs: tuple[Spec, ...], subintervals: int = SUBINTERVALS
+    h1: Plant,
+    h2: Plant | None,
+    outside: tuple[Outside, ...],
+    specs: tuple[RollupSpec, ...],
+    subintervals: int = SUBINTERVALS,
 ) -> tuple[Rollups, Judgement]:
     plants = {"h1": h1, "h2": h2}
     rollups = Rollups.build([instance(0, host) for host in plants], specs)
@@ -100,7 +104,7 @@ def _grown(at_end: tuple[int, ...], k: int) -> int:
 
 
 def test_nothing_speaks_against_a_good_measurement() -> None:
-    _, judgement = judgement_of(GOOD, GOOD, (), (Spec(("host",)),))
+    _, judgement = judgement_of(GOOD, GOOD, (), (RollupSpec(("host",)),))
     assert judged() == {"all=all": [], "host=h1": [], "host=h2": []}
     assert judgement.worst() is Verdict.VALID
     assert judgement.reached.all()
@@ -239,7 +243,7 @@ def test_a_stall_of_everything() -> None:
 
 
 def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> None:
-    _, judgement = judgement_of(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (Spec(("host",)),))
+    _, judgement = judgement_of(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (RollupSpec(("host",)),))
     assert judgement.reached.tolist() == [False, False, True]  # all, h1, h2
     assert [judgement.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
     assert judgement.worst() is Verdict.INVALID
@@ -248,19 +252,19 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
 @pytest.mark.parametrize(
     ("spec", "h2", "says"),
     [
-        (Spec(("host",), quantity=2), GOOD, None),
-        (Spec(("host",), quantity=3), GOOD, "quantity[invalid] (2 instances, not 3)"),
-        (Spec(("host",), quantity=2), None, "quantity[invalid] (1 instances, not 2)"),  # h2 was lost
-        (Spec(("host",), max_droop=0.2), Plant(done=41), None),
+        (RollupSpec(("host",), quantity=2), GOOD, None),
+        (RollupSpec(("host",), quantity=3), GOOD, "quantity[invalid] (2 instances, not 3)"),
+        (RollupSpec(("host",), quantity=2), None, "quantity[invalid] (1 instances, not 2)"),  # h2 was lost
+        (RollupSpec(("host",), max_droop=0.2), Plant(done=41), None),
         (
-            Spec(("host",), max_droop=0.2),
+            RollupSpec(("host",), max_droop=0.2),
             Plant(done=39),
             "max_droop[invalid] (h2 is 22.0% below the fastest, not 20.0%)",
         ),
-        (Spec(("host",), max_droop=0.0), GOOD, None),
+        (RollupSpec(("host",), max_droop=0.0), GOOD, None),
     ],
 )
-def test_checks_of_a_type_stand_on_all_its_rows(spec: Spec, h2: Plant | None, says: str | None) -> None:
+def test_checks_of_a_type_stand_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
     found = judged(GOOD, h2, specs=(spec,))
     rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
     assert [says in found[row] for row in rows] == [bool(says)] * len(rows)

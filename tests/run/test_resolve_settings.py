@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.spec import HostSpec, Launcher
-from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, RollupSpec, Step, Workload
+from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
-from ivypy.master.rollup.instances import RollupInstance, Rollups
+from ivypy.master.rollup.instances import RollupInstance, Rollups, RollupSpec
 from ivypy.master.run.baseline_step import Measured, Reference, References
 from ivypy.master.run.limits import limits_of, union
 from ivypy.master.run.placement import Placement, place

@@ -1,26 +1,10 @@
 """Workload instances, specs and results for tests of rollups and output."""
 
-from dataclasses import dataclass
-
-from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.rollup.instances import Rollups, RollupSpec, WorkloadInstance
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.protocol.payload import Attribute
 
 from .rollup_results import HostData, result
-
-
-@dataclass(frozen=True)
-class Spec:
-    """A rollup type as a plan gives it."""
-
-    by: tuple[str, ...]
-    quantity: int | None = None
-    max_droop: float | None = None
-    csv: bool = True
-
-    @property
-    def name(self) -> str:
-        return "+".join(self.by)
 
 
 def instance(number: int, host: str, workload: str = "w", **attributes: Attribute) -> WorkloadInstance:
@@ -29,7 +13,7 @@ def instance(number: int, host: str, workload: str = "w", **attributes: Attribut
 
 def rollups_by(instances: list[WorkloadInstance], *by: str) -> Rollups:
     """Rollups by `all` and each of `by`: "host", "host+port" ..."""
-    return Rollups.build(instances, [Spec(tuple(one.split("+"))) for one in by])
+    return Rollups.build(instances, [RollupSpec(tuple(one.split("+"))) for one in by])
 
 
 def merger_of(rollups: Rollups) -> Merger:

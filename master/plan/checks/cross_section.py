@@ -11,10 +11,11 @@ from typing import Final
 from ....protocol.geometry import geometry_faults
 from ....protocol.parameters import MAX
 from ...control.check import faults as control_faults
+from ...rollup.instances import ALL
 from ...text.relative import NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
-from ..model import ALL, LunSelection, Step, Workload
+from ..model import LunSelection, Step, Workload
 from ..read.field_types import LEAST_BLOCK
 from ..read.schema import GoDoc, PlanDoc
 from ..read.yaml_positions import Faults, Path

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ....protocol.parameters import Iosequencer
-from ..model import ALL, Edit, Step, Workload
+from ...rollup.instances import ALL
+from ..model import Edit, Step, Workload
 from ..steps import Schedule
 
 HOST, WORKLOAD = "host", "workload"

@@ -8,7 +8,8 @@ from typing import Final
 
 from ....protocol.parameters import MAX, Iosequencer
 from ...control.spec import RESPONSE
-from ..model import ALL, TOTAL_IOPS, Edit, Workload
+from ...rollup.instances import ALL
+from ..model import TOTAL_IOPS, Edit, Workload
 from ..read.schema import PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, OnLeave, Rule, WindowChoice
+from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, WINDOW_S, OnLeave, Rule, WindowChoice
 from ...control.criteria import Criterion
 from ...control.observe import focus_on
 from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
+from ...rollup.instances import ALL
 from ...stats.estimate import Correction
 from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
-from ..model import ALL
 from .field_types import (
     FLAG,
     IOPS_SCHEMA,
@@ -39,7 +39,6 @@ _STEADY: Final = SteadySpec(Criterion(Rule.DEVIATION, _MEASURE.focus, 2))
 _PID: Final = PidSpec(_MEASURE.focus, math.nan)
 _FIND: Final = FindSpec(_MEASURE.focus, math.nan)
 _SLO: Final = SloSpec(_MEASURE.focus, math.nan)
-_STEADY_WINDOW_S: Final = 30.0
 
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
 _LOAD: Final = Expected("a load", "write a number, or 50% of step NAME")
@@ -120,7 +119,7 @@ class SteadyDoc(Section):
         f"{_STEADY.criterion.limit:g}%",
     )
     window: Annotated[float, duration_field()] = about(
-        "Length of the window that the criterion is applied to; at least two subintervals.", _STEADY_WINDOW_S
+        "Length of the window that the criterion is applied to; at least two subintervals.", WINDOW_S
     )
     ramp: Annotated[float | None, duration_field()] = about(
         "Time at the beginning that is left out (the step's warmup)."
