@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.verdicts import ExitCode
-from tests.run.test_control import controlled
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.slave import steady
+from tests.support.simulated.whole_runs import controlled
 
 FIO = Path(__file__).parents[1] / "control" / "fio"
 

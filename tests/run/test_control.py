@@ -1,7 +1,6 @@
 """Whole runs under control on simulated hosts: when they end, what they load, what their folder and exit code say."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,40 +8,12 @@ import pytest
 from ivypy.master.verdicts import ExitCode
 from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
-from tests.support.simulated.slave import Faults, Service, SimulatedSlave, steady
-from tests.support.simulated.whole_runs import Outcome, SimulatedHosts, run
+from tests.support.simulated.slave import Faults, steady
+from tests.support.simulated.whole_runs import Outcome, controlled
 
 pytestmark = pytest.mark.slow
 
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
-
-
-def controlled(
-    tmp_path: Path,
-    go: str,
-    plant: Service,
-    more: str = "",
-    iops: str = "max",
-    hosts: str = "a",
-    faults: Mapping[str, Faults] | None = None,
-    end: str = "",
-) -> Outcome:
-    """One step on hosts that each have one LUN behind a plant of its own kind."""
-    text = f"""\
-name: sim
-hosts: [{hosts}]
-backend: "null"
-luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
-workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
-rollups: [ host ]
-defaults: {{ subinterval: 5s, warmup: 5s, measure: 30s }}
-steps:
-{more}  - go: {{ name: it, {go} }}
-{end}
-"""
-    names = hosts.split(", ")
-    slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
-    return run(tmp_path, text, SimulatedHosts(**slaves))
 
 
 def table(outcome: Outcome, name: str, step: int = 0) -> list[dict[str, str]]:

@@ -16,6 +16,7 @@ from ivypy.slave.discovery import inspect_luns, list_luns
 from ivypy.slave.lun_target import LunTarget, find_target
 from ivypy.slave.write_gate import Surroundings
 from tests.support.loop_devices import found_files, loop_device, need, needs_loops, partitioned, run
+from tests.support.sysfs_tree import QUEUE, SysfsTree
 
 # lsblk's name for what we call otherwise, and how its value compares.
 SAME = {"size": "size", "log-sec": "logical_block_size", "phy-sec": "physical_block_size", "rq-size": "nr_requests"}
@@ -65,47 +66,11 @@ def test_loop_devices_and_their_partitions(shm: Path) -> None:
     assert loop not in {lun.path for lun in list_luns(True, ())[0]}, "a loop device without a backing file is no LUN"
 
 
-class Tree:
-    """A root folder with the small files of devices that this machine does not have."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        (root / "sys/block").mkdir(parents=True)
-        (root / "dev").mkdir()
-
-    def disk(self, device: str, name: str, number: str, **files: str) -> Path:
-        """A disk below the sysfs folder of its `device`, which is in sys/devices."""
-        folder = self.root / "sys/devices" / device / "block" / name
-        self.write(folder, size="2048", dev=number, **files)
-        (folder / "device").symlink_to("../..")
-        (self.root / "sys/block" / name).symlink_to(folder)
-        (self.root / "dev" / name).touch()
-        return folder
-
-    def write(self, folder: Path, **files: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            place = folder / name.replace("__", "/")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text + "\n")
-
-    def attributes(self) -> dict[str, dict[str, int | float | str]]:
-        return {d.name: d.attributes for d in block_devices.all_devices(self.root)}
-
-
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
+def tree(tmp_path: Path) -> SysfsTree:
+    return SysfsTree(tmp_path)
 
 
-QUEUE = {
-    "queue__logical_block_size": "512",
-    "queue__physical_block_size": "4096",
-    "queue__rotational": "0",
-    "queue__scheduler": "none [mq-deadline] kyber",
-    "queue__nr_requests": "256",
-    "ro": "0",
-}
 DRIVEN = {
     "kind": "block",
     "size": 1 << 20,
@@ -118,7 +83,7 @@ DRIVEN = {
 }
 
 
-def test_a_san_lun_by_sysfs_alone(tree: Tree) -> None:
+def test_a_san_lun_by_sysfs_alone(tree: SysfsTree) -> None:
     target = "pci0000:3a/0000:3b:00.0/host2/rport-2:0-1/target2:0:0/2:0:0:7"
     tree.disk(target, "sdq", "65:0", **QUEUE)
     device = tree.root / "sys/devices" / target
@@ -137,7 +102,7 @@ def test_a_san_lun_by_sysfs_alone(tree: Tree) -> None:
     }
 
 
-def test_udev_knows_better_than_sysfs(tree: Tree) -> None:
+def test_udev_knows_better_than_sysfs(tree: SysfsTree) -> None:
     tree.disk("pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0", "sda", "8:0", **QUEUE)
     device = tree.root / "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0"
     tree.write(device, vendor="ATA", model="Samsung SSD 860 ")
@@ -163,7 +128,7 @@ def test_udev_knows_better_than_sysfs(tree: Tree) -> None:
     assert "numa_node" not in found
 
 
-def test_nvme_with_its_hidden_path_and_fabrics(tree: Tree) -> None:
+def test_nvme_with_its_hidden_path_and_fabrics(tree: SysfsTree) -> None:
     local = "pci0000:00/0000:5e:00.0/nvme/nvme0"
     tree.disk(local, "nvme0n1", "259:0", wwid="eui.0025385b21404321", **QUEUE)
     tree.write(
@@ -186,7 +151,7 @@ def test_nvme_with_its_hidden_path_and_fabrics(tree: Tree) -> None:
     assert "numa_node" not in found["nvme1n1"]
 
 
-def test_a_multipath_map_has_its_own_name_and_its_paths_have_a_holder(tree: Tree) -> None:
+def test_a_multipath_map_has_its_own_name_and_its_paths_have_a_holder(tree: SysfsTree) -> None:
     folder = tree.root / "sys/devices/virtual/block/dm-3"
     tree.write(folder, size="2048", dev="253:3", dm__name="mpatha", dm__uuid="mpath-360060e8007c31d", **QUEUE)
     (tree.root / "sys/block/dm-3").symlink_to(folder)
@@ -201,7 +166,7 @@ def test_a_multipath_map_has_its_own_name_and_its_paths_have_a_holder(tree: Tree
     assert found["sdb"].attributes["transport"] == "iscsi"
 
 
-def test_a_partition_has_the_queue_but_not_the_identity_of_its_disk(tree: Tree) -> None:
+def test_a_partition_has_the_queue_but_not_the_identity_of_its_disk(tree: SysfsTree) -> None:
     folder = tree.disk("pci0000:00/usb2/2-1/host9/target9:0:0/9:0:0:0", "sdc", "8:32", **QUEUE)
     tree.write(tree.root / "sys/devices/pci0000:00/usb2/2-1/host9/target9:0:0/9:0:0:0", vendor="Stick")
     tree.write(folder / "sdc1", size="1024", dev="8:33", partition="1", ro="0")
@@ -211,7 +176,7 @@ def test_a_partition_has_the_queue_but_not_the_identity_of_its_disk(tree: Tree) 
     assert found["sdc1"] == DRIVEN | {"path": "/dev/sdc1", "name": "sdc1", "size": 512 << 10, "partition_of": "sdc"}
 
 
-def test_stable_names_are_found_in_dev_where_udevs_database_is_missing(tree: Tree) -> None:
+def test_stable_names_are_found_in_dev_where_udevs_database_is_missing(tree: SysfsTree) -> None:
     tree.disk("pci0000:00/virtio1", "vda", "254:0", serial="disk-7", **QUEUE)
     links = tree.root / "dev/disk/by-id"
     links.mkdir(parents=True)
@@ -221,7 +186,7 @@ def test_stable_names_are_found_in_dev_where_udevs_database_is_missing(tree: Tre
     assert (found["by_id"], found["serial"], found["transport"]) == ("virtio-disk-7", "disk-7", "virtio")
 
 
-def test_what_has_no_node_or_no_size_is_no_lun(tree: Tree) -> None:
+def test_what_has_no_node_or_no_size_is_no_lun(tree: SysfsTree) -> None:
     tree.disk("virtual/a", "loop0", "7:0", **QUEUE)
     (tree.root / "dev/loop0").unlink()
     zram = tree.disk("virtual/b", "zram0", "252:0", **QUEUE)

@@ -16,11 +16,11 @@ from ivypy.slave.lun_identity import _device, identity_of, machine
 from ivypy.slave.lun_target import find_target
 from ivypy.slave.workloads import Workloads
 from ivypy.slave.write_gate import Surroundings
-from tests.slave.test_discovery import QUEUE, Tree
-from tests.slave.test_workloads import WRITE, on
 from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned
+from tests.support.sysfs_tree import QUEUE, SysfsTree
+from tests.support.workloads import WRITE, workloads_on
 
 
 def facts(path: str) -> dict[str, str]:
@@ -35,7 +35,7 @@ def of_tree(root: Path, name: str) -> tuple[tuple[str, str], ...]:
 
 def a_machine(root: Path, *, first: str, second: str, boot: str = "e1") -> Path:
     """Two disks with a partition each: one with a serial number, the other with nothing; `first` comes first."""
-    tree = Tree(root)
+    tree = SysfsTree(root)
     for i, kind in enumerate((first, second)):
         name, minor = f"vd{'ab'[i]}", 16 * i
         more = {"serial": "S1"} if kind == "named" else {"diskseq": str(i + 3)}
@@ -66,7 +66,7 @@ def test_what_has_no_name_is_the_same_until_the_machine_starts_anew(tmp_path: Pa
 
 
 def test_volumes_are_known_by_their_managers_names(tmp_path: Path) -> None:
-    tree = Tree(tmp_path)
+    tree = SysfsTree(tmp_path)
     for name, more in (("dm-0", {"dm__uuid": "LVM-abc", "dm__name": "v"}), ("md0", {"md__uuid": "1:2:3:4"})):
         folder = tree.root / "sys/devices/virtual/block" / name
         tree.write(folder, size="2048", dev=f"253:{len(name)}", diskseq="9", **more, **QUEUE)
@@ -79,9 +79,9 @@ def test_volumes_are_known_by_their_managers_names(tmp_path: Path) -> None:
 def test_a_machine_is_known_by_its_number_and_its_boards(tmp_path: Path) -> None:
     def one(name: str, number: str, board: str) -> str:
         root = tmp_path / name
-        Tree(root).write(root / "etc", **{"machine-id": number})
+        SysfsTree(root).write(root / "etc", **{"machine-id": number})
         if board:
-            Tree.write(Tree.__new__(Tree), root / "sys/class/dmi/id", product_uuid=board)
+            SysfsTree.write(SysfsTree.__new__(SysfsTree), root / "sys/class/dmi/id", product_uuid=board)
         return machine(root)
 
     a, clone, board = one("a", "n1", "b1"), one("b", "n1", "b2"), one("c", "n1", "b1")
@@ -210,7 +210,7 @@ class TestKnownByItsContentsAlone:
     @needs_loops
     def test_what_we_wrote_ourselves_does_not_make_it_another_and_what_others_do(self, loop: str) -> None:
         workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
-        asked = on(loop, WRITE, consent=True)
+        asked = workloads_on(loop, WRITE, consent=True)
         assert facts(loop).keys() == {FINGERPRINT}
         for step in range(3):
             assert workloads.create(asked) == [], step
@@ -231,7 +231,7 @@ def scribble(path: str, at: int, data: bytes) -> None:
 def test_consent_to_nothing_known_is_none(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(os.urandom(1 << 20))
     workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
-    (asked,) = on(str(tmp_path / "f"), Parameters(), consent=True)
+    (asked,) = workloads_on(str(tmp_path / "f"), Parameters(), consent=True)
     assert asked.consent is not None
     empty = Consent(Identity(asked.consent.identity.machine, 1 << 20, ()), asked.consent.extents)
     (refusal,) = workloads.create([replace(asked, consent=empty)])

@@ -14,7 +14,7 @@ import pytest
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
-from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting, WorkloadToCreate
+from ivypy.protocol.payload import Consent, Identity, Notice, NoticeKind, Refusal, Setting
 from ivypy.slave import open_luns, validation
 from ivypy.slave import workloads as workloads_module
 from ivypy.slave.block_devices import ROOT
@@ -27,8 +27,7 @@ from tests.support.devices import losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 from tests.support.slave_client import u32
-
-WRITE = Parameters(fraction_read=0.5)
+from tests.support.workloads import WRITE, workloads_on
 
 
 @pytest.fixture
@@ -53,24 +52,14 @@ def loop(shm: Path) -> Iterator[str]:
         yield path
 
 
-def on(
-    lun: str, *parameters: Parameters, consent: bool = False, first: int = 0, ceiling: int = 8
-) -> list[WorkloadToCreate]:
-    given = agreed(lun) if consent else None
-    return [
-        WorkloadToCreate(first + i, f"h+{lun}+w{first + i}", lun, given, p, ceiling, p.blocksize)
-        for i, p in enumerate(parameters)
-    ]
-
-
 def test_a_lun_is_opened_once_per_consent_and_closed_with_its_last_instance(
     engine: FakeEngine, workloads: Workloads, file: str, tmp_path: Path
 ) -> None:
     (tmp_path / "link").symlink_to("lun")
-    reads, writes = on(file, Parameters(), Parameters()), on(file, WRITE, consent=True, first=5)
+    reads, writes = workloads_on(file, Parameters(), Parameters()), workloads_on(file, WRITE, consent=True, first=5)
     assert workloads.create(reads) == []
     assert workloads.create(writes) == []
-    assert workloads.create(on(str(tmp_path / "link"), Parameters(), first=9)) == []
+    assert workloads.create(workloads_on(str(tmp_path / "link"), Parameters(), first=9)) == []
     assert [word for word in engine.did if word.startswith("open")] == [f"open_lun {file} ro", f"open_lun {file} rw"]
     assert workloads.delete([0, 1]) == []
     assert "close_lun 0" not in engine.did
@@ -81,8 +70,8 @@ def test_a_lun_is_opened_once_per_consent_and_closed_with_its_last_instance(
 def test_instances_are_dealt_evenly_over_threads_and_messages(
     engine: FakeEngine, workloads: Workloads, file: str
 ) -> None:
-    workloads.create(on(file, Parameters(), Parameters(), Parameters()))
-    workloads.create(on(file, Parameters(), first=3))
+    workloads.create(workloads_on(file, Parameters(), Parameters(), Parameters()))
+    workloads.create(workloads_on(file, Parameters(), first=3))
     assert [word for word in engine.did if word.startswith("create")] == [
         "create 0 on 0 by 0",
         "create 1 on 0 by 1",
@@ -94,21 +83,21 @@ def test_instances_are_dealt_evenly_over_threads_and_messages(
 def test_every_refusal_is_said_at_once_and_nothing_is_created(
     engine: FakeEngine, workloads: Workloads, file: str, tmp_path: Path
 ) -> None:
-    workloads.create(on(file, Parameters()))
+    workloads.create(workloads_on(file, Parameters()))
     before = list(engine.did)
     missing, folder = str(tmp_path / "missing"), str(tmp_path)
     refused = workloads.create(
         [
-            *on(file, Parameters()),
-            *on(missing, Parameters(), first=1),
-            *on(folder, Parameters(), first=2),
-            *on("/dev/null", Parameters(), first=3),
-            *on(file, replace(WRITE, maxtags=9), first=4),
-            *on(file, Parameters(blocksize=1000), first=5),
-            *on(file, Parameters(blocksize=2 << 20), first=6),
-            *on(file, Parameters(range=(0, 1 << 30)), first=7),
-            *on(file, Parameters(), first=8),
-            *on(file, Parameters(), first=8),
+            *workloads_on(file, Parameters()),
+            *workloads_on(missing, Parameters(), first=1),
+            *workloads_on(folder, Parameters(), first=2),
+            *workloads_on("/dev/null", Parameters(), first=3),
+            *workloads_on(file, replace(WRITE, maxtags=9), first=4),
+            *workloads_on(file, Parameters(blocksize=1000), first=5),
+            *workloads_on(file, Parameters(blocksize=2 << 20), first=6),
+            *workloads_on(file, Parameters(range=(0, 1 << 30)), first=7),
+            *workloads_on(file, Parameters(), first=8),
+            *workloads_on(file, Parameters(), first=8),
         ]
     )
     eight = Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
@@ -150,20 +139,20 @@ def test_more_tags_than_the_kernel_has_room_for_are_refused(
     limited = Workloads(engine, "libaio", [None, None])  # type: ignore[arg-type]
     left = 100
     monkeypatch.setattr(workloads_module, "aio_left", lambda: left)
-    assert limited.create(on(file, *[Parameters()] * 13)) == [
+    assert limited.create(workloads_on(file, *[Parameters()] * 13)) == [
         Refusal(
             "13 workload instances",
             "they need room for 106 more I/Os in flight, and fs.aio-max-nr leaves 100:"
             " raise it (sysctl -w fs.aio-max-nr=1048576), or lower maxtags",
         )
     ]
-    assert limited.create(on(file, *[Parameters()] * 12)) == []  # 96, and one for each thread
+    assert limited.create(workloads_on(file, *[Parameters()] * 12)) == []  # 96, and one for each thread
     limited.note_started()  # a step: now the kernel holds room for these
     left = 8
-    assert limited.create(on(file, Parameters(), first=20)) == []
-    assert len(limited.create(on(file, Parameters(), first=21))) == 1
+    assert limited.create(workloads_on(file, Parameters(), first=20)) == []
+    assert len(limited.create(workloads_on(file, Parameters(), first=21))) == 1
     assert limited.delete([20]) == []
-    assert limited.create(on(file, Parameters(), first=21)) == []
+    assert limited.create(workloads_on(file, Parameters(), first=21)) == []
 
 
 def test_tags_are_counted_before_there_is_anything_to_drive(
@@ -180,7 +169,7 @@ def test_tags_are_counted_before_there_is_anything_to_drive(
 
 def test_another_backend_is_not_limited(file: str, workloads: Workloads, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads_module, "aio_left", lambda: 0)
-    assert workloads.create(on(file, Parameters())) == []
+    assert workloads.create(workloads_on(file, Parameters())) == []
 
 
 def edit(number: int, parameters: Parameters) -> m.EditWorkloads:
@@ -188,7 +177,7 @@ def edit(number: int, parameters: Parameters) -> m.EditWorkloads:
 
 
 def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: str) -> None:
-    workloads.create(on(file, Parameters(iops=10.0)))
+    workloads.create(workloads_on(file, Parameters(iops=10.0)))
     faster = edit(0, Parameters(iops=20.0))
     assert workloads.check_edit(faster) == []
     workloads.note_edited(faster)
@@ -207,7 +196,7 @@ def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: 
 
 
 def test_what_does_not_exist_or_is_held_is_not_deleted(engine: FakeEngine, workloads: Workloads, file: str) -> None:
-    workloads.create(on(file, Parameters(), Parameters()))
+    workloads.create(workloads_on(file, Parameters(), Parameters()))
     assert workloads.delete([0, 5]) == [Refusal("workload instance number 5", "there is no such instance")]
     engine.faults["delete 0"] = OSError(errno.EBUSY, "3 I/Os of the instance have not come back")
     assert workloads.delete([0, 1]) == [
@@ -221,7 +210,7 @@ def test_too_many_open_files_are_told_once(engine: FakeEngine, workloads: Worklo
     for name in "abc":
         (tmp_path / name).write_bytes(bytes(1 << 20))
     engine.faults[f"open_lun {tmp_path}/b"] = OSError(errno.EMFILE, "Too many open files")
-    wanted = [one for n, name in enumerate("abc") for one in on(str(tmp_path / name), Parameters(), first=n)]
+    wanted = [one for n, name in enumerate("abc") for one in workloads_on(str(tmp_path / name), Parameters(), first=n)]
     ((what, why),) = [(refusal.what, refusal.reason) for refusal in workloads.create(wanted)]
     assert what == "3 LUNs"
     assert re.fullmatch(r"this process may have [\d,]+ files open at once: raise that limit \(.*\)", why)
@@ -299,7 +288,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
             os.symlink(another, file)
 
         between(monkeypatch, swap)
-        assert real.create(on(file, WRITE, consent=True)) == []
+        assert real.create(workloads_on(file, WRITE, consent=True)) == []
         assert opened(another) == []
         assert opened(file + ".old") == [HELD, WRITTEN]
         assert real.delete([0]) == []
@@ -308,7 +297,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
     def test_a_file_whose_path_becomes_anothers_before_it_is_looked_at(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        asked = on(file, WRITE, consent=True)
+        asked = workloads_on(file, WRITE, consent=True)
         before_the_look(monkeypatch, lambda: os.replace(another, file))
         assert real.create(asked) == [
             Refusal(
@@ -327,7 +316,9 @@ class TestWhatIsWrittenIsWhatWasJudged:
                 there.write(b"XFSB")
 
         between(monkeypatch, sign)
-        ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(on(file, WRITE, consent=True))]
+        ((what, why),) = [
+            (refusal.what, refusal.reason) for refusal in real.create(workloads_on(file, WRITE, consent=True))
+        ]
         assert what == file
         assert why.startswith(f"{file} must not be written: it has the signature of xfs")
         assert opened(file) == []
@@ -342,7 +333,9 @@ class TestWhatIsWrittenIsWhatWasJudged:
             to, by = opener.stdin, opener.stdout
             assert to is not None and by is not None
             between(monkeypatch, lambda: (to.write(b"\n"), by.readline()))
-            ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(on(lun, WRITE, consent=True))]
+            ((what, why),) = [
+                (refusal.what, refusal.reason) for refusal in real.create(workloads_on(lun, WRITE, consent=True))
+            ]
         assert what == lun
         assert why.startswith(f"{lun} must not be written: it is open for writing by process {opener.pid} (bash)")
         assert opened(lun) == []
@@ -354,7 +347,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         made: list[str] = []
         between(monkeypatch, lambda: made.append(losetup("-f", "--show", "-o", "1048576", loop)))
         try:
-            (refusal,) = real.create(on(loop, WRITE, consent=True))
+            (refusal,) = real.create(workloads_on(loop, WRITE, consent=True))
             assert (
                 refusal.reason == f"{loop} must not be written: it is what {made[0]} is made of: losetup -d {made[0]}"
             )
@@ -370,12 +363,12 @@ class TestWhatIsWrittenIsWhatWasJudged:
         made = []
         make = ["mkfs.ext4", "-q", loop]
         between(monkeypatch, lambda: made.append(subprocess.run(make, capture_output=True, check=False).returncode))
-        assert real.create(on(loop, WRITE, consent=True)) == []
+        assert real.create(workloads_on(loop, WRITE, consent=True)) == []
         assert made
         assert made[0] != 0
         assert real.delete([0]) == []
         run(*make)
-        assert len(real.create(on(loop, WRITE, consent=True))) == 1
+        assert len(real.create(workloads_on(loop, WRITE, consent=True))) == 1
 
     @needs_loops
     def test_a_link_that_becomes_another_devices(
@@ -386,7 +379,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
             link.symlink_to(loop)
             new.symlink_to(other)
             between(monkeypatch, lambda: new.replace(link))
-            assert real.create(on(str(link), WRITE, consent=True)) == []
+            assert real.create(workloads_on(str(link), WRITE, consent=True)) == []
             assert opened(other) == []
             assert opened(loop) == [HELD, WRITTEN]
             assert real.delete([0]) == [], "though its path is another's by now"
@@ -401,14 +394,14 @@ class TestWhatIsWrittenIsWhatWasJudged:
             os.symlink(loop, file)
 
         between(monkeypatch, swap)
-        assert real.create(on(file, WRITE, consent=True)) == []
+        assert real.create(workloads_on(file, WRITE, consent=True)) == []
         assert opened(loop) == []
         assert real.delete([0]) == []
 
     def test_what_is_no_lun_is_not_even_opened(self, real: Workloads, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe")  # to open it for reading is to wait for a writer
         given = Consent(Identity("m", 1, ()), ())
-        asked = [replace(one, consent=given) for one in on(str(tmp_path / "pipe"), WRITE)]
+        asked = [replace(one, consent=given) for one in workloads_on(str(tmp_path / "pipe"), WRITE)]
         assert real.create(asked) == [
             Refusal(f"h+{tmp_path}/pipe+w0", f"{tmp_path}/pipe: it is neither a block device nor a file")
         ]
@@ -422,7 +415,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         monkeypatch.setattr(validation, "edit_faults", lambda before, after, workload, lun: [])
         outside, inside = (replace(WRITE, range=span) for span in ((0, 16384), (16384, 32768)))
         ((refusal,), done) = (
-            real.create([replace(one, consent=given) for one in on(file, parameters)])
+            real.create([replace(one, consent=given) for one in workloads_on(file, parameters)])
             for parameters in (outside, inside)
         )
         assert "the range does not lie within what was agreed to" in refusal.reason
@@ -435,7 +428,10 @@ class TestWhatIsWrittenIsWhatWasJudged:
 
     def test_two_names_of_a_file_are_held_once(self, real: Workloads, file: str, tmp_path: Path) -> None:
         (tmp_path / "link").symlink_to("lun")
-        both = [*on(file, WRITE, consent=True), *on(str(tmp_path / "link"), WRITE, consent=True, first=1)]
+        both = [
+            *workloads_on(file, WRITE, consent=True),
+            *workloads_on(str(tmp_path / "link"), WRITE, consent=True, first=1),
+        ]
         assert real.create(both) == []
         assert opened(file) == [HELD, WRITTEN]
         assert real.delete([0, 1]) == []
@@ -448,7 +444,9 @@ def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_othe
     for name in ("fine", "hung"):
         (tmp_path / name).write_bytes(os.urandom(1 << 20))
     asked = [
-        one for i, name in enumerate(("fine", "hung")) for one in on(f"{tmp_path}/{name}", WRITE, consent=True, first=i)
+        one
+        for i, name in enumerate(("fine", "hung"))
+        for one in workloads_on(f"{tmp_path}/{name}", WRITE, consent=True, first=i)
     ]
     answer = threading.Event()
 
@@ -478,7 +476,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     workloads: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was judged when it was opened, and is held since then."""
-    assert workloads.create(on(file, WRITE, consent=True)) == []
+    assert workloads.create(workloads_on(file, WRITE, consent=True)) == []
     answer = threading.Event()
     monkeypatch.setattr(open_luns, "ANSWER_S", 0.5)
     try:
@@ -510,8 +508,8 @@ class TestConsent:
         need("mkfs.ext4")
         run("mkfs.ext4", "-q", loop)
         with mounted(loop, shm / "p"):
-            assert real.create(on(loop, Parameters())) == []
-            refused = real.create(on(loop, WRITE, Parameters(), consent=True, first=1))
+            assert real.create(workloads_on(loop, Parameters())) == []
+            refused = real.create(workloads_on(loop, WRITE, Parameters(), consent=True, first=1))
             reasons = [
                 f"{loop} must not be written: it is mounted at {shm}/p: umount {shm}/p",
                 f"{loop} must not be written: it has the signature of ext2, ext3 or ext4: wipefs -a {loop},"
@@ -523,30 +521,30 @@ class TestConsent:
     def test_a_lun_that_is_written_is_claimed_until_its_last_instance_goes(
         self, real: Workloads, loop: str, shm: Path
     ) -> None:
-        assert real.create(on(loop, WRITE, consent=True)) == []
-        assert real.create(on(loop, WRITE, consent=True, first=1)) == []
+        assert real.create(workloads_on(loop, WRITE, consent=True)) == []
+        assert real.create(workloads_on(loop, WRITE, consent=True, first=1)) == []
         other = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
-        assert other.create(on(loop, WRITE, consent=True)) == [
+        assert other.create(workloads_on(loop, WRITE, consent=True)) == [
             Refusal(
                 f"h+{loop}+w0",
                 f"{loop} must not be written: another program has opened it exclusively:"
                 f" find it with fuser -v {loop}, and end it",
             )
         ]
-        assert other.create(on(loop, Parameters())) == [], "reading takes no claim"
+        assert other.create(workloads_on(loop, Parameters())) == [], "reading takes no claim"
         assert real.delete([0]) == []
-        assert len(other.create(on(loop, WRITE, consent=True, first=1))) == 1
+        assert len(other.create(workloads_on(loop, WRITE, consent=True, first=1))) == 1
         assert real.delete([1]) == []
-        assert other.create(on(loop, WRITE, consent=True, first=1)) == []
+        assert other.create(workloads_on(loop, WRITE, consent=True, first=1)) == []
         assert other.delete([0, 1]) == []
 
     def test_the_kernel_itself_keeps_a_lun_without_consent_from_being_written(self, real: Workloads, loop: str) -> None:
-        assert real.create(on(loop, Parameters())) == []
+        assert real.create(workloads_on(loop, Parameters())) == []
         assert opened(loop) == [os.O_RDONLY | os.O_DIRECT]
         assert real.delete([0]) == []
 
     def test_a_device_that_is_another_by_now_is_not_written(self, real: Workloads, loop: str, shm: Path) -> None:
-        wanted = on(loop, WRITE, consent=True)
+        wanted = workloads_on(loop, WRITE, consent=True)
         assert real.create(wanted) == []
         assert real.delete([0]) == []
         (shm / "another").write_bytes(bytes(48 << 20))
@@ -566,7 +564,7 @@ class TestConsent:
         node = shm / "node"
         node.symlink_to(loops[0])
         try:
-            wanted = on(str(node), WRITE, consent=True)
+            wanted = workloads_on(str(node), WRITE, consent=True)
             match how:
                 case "another image" | "an offset":
                     for loop in loops:
@@ -593,7 +591,7 @@ class TestConsent:
 
     def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:
-            assert real.create(on(small, Parameters(blocksize=1 << 20))) == [
+            assert real.create(workloads_on(small, Parameters(blocksize=1 << 20))) == [
                 Refusal(
                     f"h+{small}+w0",
                     f"{small} has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"

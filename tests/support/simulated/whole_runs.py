@@ -14,7 +14,7 @@ from ivypy.master.run.signals import Presses
 from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import Eyes
-from tests.support.simulated.slave import Faults, MemoryPipe, SimulatedSlave, steady
+from tests.support.simulated.slave import Faults, MemoryPipe, Service, SimulatedSlave, steady
 
 PLAN = """\
 name: sim
@@ -104,3 +104,31 @@ def run(
     code = simulate(main())
     (folder,) = tmp_path.iterdir()
     return Outcome(code, folder, eyes, lab)
+
+
+def controlled(
+    tmp_path: Path,
+    go: str,
+    plant: Service,
+    more: str = "",
+    iops: str = "max",
+    hosts: str = "a",
+    faults: Mapping[str, Faults] | None = None,
+    end: str = "",
+) -> Outcome:
+    """One step on hosts that each have one LUN behind a plant of its own kind."""
+    text = f"""\
+name: sim
+hosts: [{hosts}]
+backend: "null"
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
+rollups: [ host ]
+defaults: {{ subinterval: 5s, warmup: 5s, measure: 30s }}
+steps:
+{more}  - go: {{ name: it, {go} }}
+{end}
+"""
+    names = hosts.split(", ")
+    slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
+    return run(tmp_path, text, SimulatedHosts(**slaves))
