@@ -1,6 +1,6 @@
 """The command `ivypy percentiles`: its options, and how they are read.
 
-Rule: only words are looked at here; everything heavy is imported when the command runs, so that --help is quick.
+Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """
 
 import sys
@@ -46,7 +46,7 @@ _T = TypeVar("_T")  # what an option is parsed to
               help="When each host's jobs began: host,start[,drift_ppm][,uncertainty_s].")  # fmt: skip
 @click.option("--json", "json_files", multiple=True, type=_FILE,
               help="fio's JSON (json+) of the same jobs: estimate the I/Os that its histogram logs lack.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Leave out what is faulty, say so, and exit 7.")
+@click.option("--keep-going", is_flag=True, help="Leave out what is faulty, list it, and exit 7.")
 @click.option("--check", is_flag=True,
               help="Compare histogram logs with logs of every I/O of the same run: PER_IO.log HIST.log.")  # fmt: skip
 @click.option("--latency", "latencies", type=click.Choice(["service", "response", "both"]), default="both",
@@ -58,11 +58,11 @@ _T = TypeVar("_T")  # what an option is parsed to
               help="Stamps from 1970: intervals at whole multiples of the clock, or from the first log's begin. "
               "[default: clock; with runs, start]")  # fmt: skip
 @click.option("--input-format", type=click.Choice(["fio-histogram", "fio-latency", "smallfile"]),
-              help="What the logs are. [default: found out from their content]")  # fmt: skip
-@click.option("--unit", type=click.Choice(["ns", "us"]), help="Of the logs' buckets or latencies. [default: found out]")
-@click.option("--groups", type=click.IntRange(2, 56), help="Bucket groups of a recompiled fio. [default: found out]")
-@click.option("--coarseness", type=click.IntRange(0, 6), help="log_hist_coarseness. [default: found out]")
-@click.option("--log-hist-msec", type=click.IntRange(min=1), help="fio's log_hist_msec. [default: found out]")
+              help="What the logs are. [default: detected]")  # fmt: skip
+@click.option("--unit", type=click.Choice(["ns", "us"]), help="Of the logs' buckets or latencies. [default: detected]")
+@click.option("--groups", type=click.IntRange(2, 56), help="Bucket groups of a recompiled fio. [default: detected]")
+@click.option("--coarseness", type=click.IntRange(0, 6), help="log_hist_coarseness. [default: detected]")
+@click.option("--log-hist-msec", type=click.IntRange(min=1), help="fio's log_hist_msec. [default: detected]")
 @click.option("--compat", type=click.Choice(["histo-log-pctiles", "fiologparser_hist", "fiologparser"]),
               help="Print what this tool prints, its oddities included (docs/percentiles.md lists them).")  # fmt: skip
 @click.option("--show", type=click.Choice(["default", "sum", "average", "full", "all"]), default="default",
@@ -77,7 +77,7 @@ def percentiles(**words: Any) -> ExitCode:
 
     Logs of many threads and hosts are merged first, on aligned intervals, and the percentiles taken then. Reads
     fio's histogram and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and
-    run folders; what each holds is found out from its content. Folders stand for the logs in them, - for standard
+    run folders; the format of each is detected. Folders stand for the logs in them, - for standard
     input.
     """
     from ..logs.execute import execute
@@ -169,7 +169,7 @@ def _endings(option: str, paths: tuple[Path, ...], known: tuple[str, ...]) -> li
 
 
 def _default_format(output: Path | None) -> str:
-    """A name that ends in .json or .csv says it; a terminal gets the table."""
+    """By the ending .json or .csv of the name; a terminal gets the table."""
     if output is not None:
         return {".json": "json", ".txt": "table"}.get(output.suffix, "csv")
     return "table" if sys.stdout.isatty() else "csv"

@@ -1,6 +1,6 @@
 """The command `ivypy steady`: a criterion applied to finished data, with the words that a plan's `steady` has.
 
-Rule: only words are looked at here; everything heavy is imported when the command runs, so that --help is quick.
+Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """
 
 import json
@@ -28,12 +28,14 @@ _LIMIT = f"{LIMIT_PERCENT:g}%"
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="FOLDER|FIO.json|FILE.csv ...")
 @click.option("--criterion", type=click.Choice(CRITERIA),
-              help="As in plans. [default: what fio's JSON was asked for, else iops]")  # fmt: skip
-@click.option("--limit", help="A percentage of the mean, or an amount of the metric. [default: as fio's, else 2%]")
-@click.option("--window", metavar="TIME", help="What is judged. [default: as fio's duration, else 30s]")
-@click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Not judged, at the beginning.")
+              help="As in plans. [default: of fio's JSON, its own; else iops]")  # fmt: skip
+@click.option(
+    "--limit", help="A percentage of the mean, or an amount of the metric. [default: of fio's JSON, its own; else 2%]"
+)
+@click.option("--window", metavar="TIME", help="Length of the window. [default: of fio's JSON, its own; else 30s]")
+@click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Left out at the beginning.")
 @click.option("--latency", default="mean", show_default=True, help="Of the latency criteria: mean, p50 ... p99_99.")
-@click.option("--metric", help="The column to look at, of any criterion. [default: the criterion's own]")
+@click.option("--metric", help="The column to use, of any criterion. [default: the criterion's own]")
 @click.option("--rollup", default="all", show_default=True, help="Of run folders: each instance of this type.")
 @click.option("--interval", default="1s", show_default=True, metavar="TIME", help="Between two rows of a CSV file.")
 @click.option("--json", "as_json", is_flag=True, help="Print blocks like the steadystate of fio's JSON.")
@@ -44,7 +46,8 @@ def steady(
     """When would a test have stopped for a steady state, and why?
 
     Looks at finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
-    input. fio's JSON says itself which steady state was asked for. Ends with 6 if some series never was steady.
+    input. From fio's JSON it takes the steady state that the job asked for. Exits with 6 if
+    some series never was steady.
     """
     from ..control.offline import best_window, first_attained
     from ..logs.readers.metric_series import series_of
@@ -73,7 +76,7 @@ def steady(
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What the command line says; None: as fio's JSON was asked, or the default."""
+    """The command line; None: as in fio's JSON, or the default."""
 
     criterion: str | None
     limit: str | None

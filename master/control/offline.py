@@ -21,7 +21,7 @@ _ONE = ""  # the series' name, in the place of a rollup instance's
 
 @dataclass(frozen=True, slots=True)
 class ScoredWindow:
-    """A window of finished data, and how it stands."""
+    """A window of finished data and its score."""
 
     first: int  # index of the window's first value
     last: int  # and of its last: where it attained, a test would have stopped at its end
@@ -65,7 +65,7 @@ def best_window(
 def windows(
     criterion: Criterion, series: ValueSeries, ramp_s: float, breaks: Sequence[int], confidence: float
 ) -> Iterator[ScoredWindow]:
-    """Every window, in the order in which a running test would have looked at them.
+    """Every window, in the order in which a running test would have scored them.
 
     Not used are values that start before `ramp_s`, blank ones, and windows across an index in `breaks`: the first
     value after an edit or a change of hosts. `confidence` is for the rule t.

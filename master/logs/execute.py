@@ -1,6 +1,6 @@
-"""`ivypy percentiles`, done: options in, text and files out, an exit code back.
+"""Runs `ivypy percentiles`: takes the options, writes text and files, returns an exit code.
 
-Rule: the steps stand here in their order and nothing else: find the logs, place them on one clock, choose the
+Rule: this module holds the order of the steps and nothing else: find the logs, place them on one clock, choose the
 interval, analyse, check the promises, write.
 """
 
@@ -37,7 +37,7 @@ from .timeline.unlogged_tail import read_totals
 _MOST_ROWS = 5_000_000
 _DEFAULT_PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 
-Say = Callable[[str], None]
+Write = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +69,8 @@ class PercentilesOptions:
     compat_options: CompatOptions
 
 
-def execute(options: PercentilesOptions, out: Say, log: Say) -> ExitCode:
-    """Do it; `out` takes the result, `log` what is to be known about it. PlanError: the arguments or the logs."""
+def execute(options: PercentilesOptions, out: Write, log: Write) -> ExitCode:
+    """`out` receives the result, `log` the notes about it. PlanError: the arguments or the logs."""
     with TemporaryDirectory(prefix="ivypy-") as folder:
         copies = _copies(options.paths, Path(folder))
         return _execute(options, copies, out, log)
@@ -91,7 +91,7 @@ def _copies(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
     return copies
 
 
-def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Say, log: Say) -> ExitCode:
+def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, log: Write) -> ExitCode:
     if options.compat is not None:
         paths = [copies.get(path, path) for path in options.paths]
         lines = PRINTERS[options.compat](paths, options.hints, options.compat_options)
@@ -117,8 +117,8 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     faults = [*found.faults, *misplaced, *_mixed_clocks(sources), *far]
     if faults and not options.keep_going:
         raise LogError(faults)
-    left_out = {fault.path for fault in faults}
-    sources = [source for source in sources if source.name not in left_out]
+    faulty = {fault.path for fault in faults}
+    sources = [source for source in sources if source.name not in faulty]
     if not sources:
         raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
     runs = sorted({source.run for source in sources if source.format is Format.IVYPY})
@@ -142,7 +142,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         bool(options.plots or options.hgrm),
         totals,
     )
-    _refuse_nonsense(question, sources)
+    _check_options(question, sources)
     notes = [*found.notes, *_notes_on(sources)]
     if apart_ns:
         notes.append(f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them")
@@ -164,8 +164,10 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         "interpolation": _interpolation_in_words(question, sources),
         "logs": str(len(sources)),
     }
-    said = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
-    result = LogResult(answer.series, question.length_ns, percentiles, settings, tuple(notes), said, zero_ns, apart_ns)
+    left_out = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
+    result = LogResult(
+        answer.series, question.length_ns, percentiles, settings, tuple(notes), left_out, zero_ns, apart_ns
+    )
     if not result.series:
         raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
     if len(result.span) * len(result.series) > _MOST_ROWS:
@@ -203,7 +205,7 @@ def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:
     return origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
 
 
-def _refuse_nonsense(question: SeriesRequest, sources: Sequence[Source]) -> None:
+def _check_options(question: SeriesRequest, sources: Sequence[Source]) -> None:
     if not question.exact:
         return
     if question.weighting is Weighting.IN_FLIGHT:
@@ -239,7 +241,7 @@ def _with_length(
     if not isinstance(interval, Auto):
         return replace(question, length_ns=interval), []
     periods = [source.period_ns for source in sources if source.period_ns]
-    # Whole tenths of a second: a base of 1,002 ms would give intervals that nobody asked for.
+    # Whole tenths of a second: a base of 1,002 ms would give odd intervals.
     tenth = NS_PER_S // 10
     base_ns = max(round(max(periods, default=tenth) / tenth) * tenth, tenth)
     trial = replace(question, length_ns=base_ns, by=(("all",),), keep_histograms=True, exact=False, totals=None)
@@ -252,20 +254,20 @@ def _with_length(
 
 
 def _finer_than_rows(length_ns: int, sources: Sequence[Source]) -> list[str]:
-    """A warning where intervals are shorter than what the logs tell."""
+    """A warning where intervals are shorter than the rows of the logs."""
     near = tolerance_ns(np.array(length_ns), length_ns)
     longer = [s.period_ns for s in sources if s.period_ns and s.period_ns > length_ns + near]
     if not longer:
         return []
     return [
         f"intervals of {format_duration(length_ns / NS_PER_S)} are finer than the rows of {len(longer)} logs (up to "
-        f"{format_duration(max(longer) / NS_PER_S)}): within a row nobody knows when an I/O completed, so its I/Os are "
-        "spread evenly"
+        f"{format_duration(max(longer) / NS_PER_S)}): a row does not record when its I/Os "
+        "completed, so they are spread evenly over it"
     ]
 
 
 def _notes_on(sources: Sequence[Source]) -> list[str]:
-    """What must be known of a format to read its numbers."""
+    """What a reader of the numbers must know about the formats."""
     notes = []
     if any(s.format is Format.FIO_HISTOGRAM for s in sources):
         notes.append("fio's histogram logs hold completion latency (clat) only, and not the I/Os after the last row")
@@ -286,12 +288,12 @@ def _other_lengths(spans: dict[Source, tuple[int, int]]) -> list[str]:
     far = [name for name, end in ends.items() if abs(end - middle) > max((middle - begin) * 0.05, 2 * NS_PER_S)]
     return [
         f"{name}: ends at {(ends[name] - begin) / NS_PER_S:.3f} s, where the others end near "
-        f"{(middle - begin) / NS_PER_S:.3f} s; the column `logs` says how many logs each interval is of"
+        f"{(middle - begin) / NS_PER_S:.3f} s; the column `logs` counts the logs of each interval"
         for name in sorted(far)
     ]
 
 
-def _check_promises(result: LogResult, options: PercentilesOptions, log: Say) -> ExitCode:
+def _check_promises(result: LogResult, options: PercentilesOptions, log: Write) -> ExitCode:
     outcomes = check_promises(result, options.promises)
     for outcome in outcomes:
         log(outcome.sentence())
@@ -300,7 +302,7 @@ def _check_promises(result: LogResult, options: PercentilesOptions, log: Say) ->
     return ExitCode.PARTIAL if result.left_out else ExitCode.OK
 
 
-def _check(found: Found, options: PercentilesOptions, out: Say) -> ExitCode:
+def _check(found: Found, options: PercentilesOptions, out: Write) -> ExitCode:
     if found.faults:
         raise LogError(list(found.faults))
     length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S
@@ -315,7 +317,7 @@ def _check(found: Found, options: PercentilesOptions, out: Say) -> ExitCode:
     return ExitCode.OK if checked.is_within and checked.is_placed else ExitCode.INVALID
 
 
-def _deliver(text: str, path: Path | None, out: Say) -> None:
+def _deliver(text: str, path: Path | None, out: Write) -> None:
     if path is None:
         out(text)
         return
@@ -330,7 +332,7 @@ def _saved(path: Path, save: Callable[[], object]) -> None:
 
 
 def _draw(result: LogResult, options: PercentilesOptions) -> None:
-    """The pictures and HdrHistogram's files are of `all`, the first kind of log."""
+    """Pictures and HdrHistogram's files show the series `all` of the first kind of log."""
     drawn = [series for series in result.series if series.histograms is not None]
     for path in (*options.plots, *options.hgrm):
         if not drawn:

@@ -65,7 +65,7 @@ def test_the_period_is_found_by_all_logs_together(tmp_path: Path, period_ms: int
         write_histogram_log(tmp_path / f"a_clat_hist.{number}.log", ios, period_ms)
     ran = run(tmp_path)
     said = re.findall(
-        r"log_hist_msec of .* is taken to be (\d+): .* more than ([\d.]+) and at most ([\d.]+) ms", ran.err
+        r"log_hist_msec of .* is taken to be (\d+): .* show more than ([\d.]+) and at most ([\d.]+) ms", ran.err
     )
     assert said or "rows came more than a period late" in ran.err
     for taken, low, high in said:

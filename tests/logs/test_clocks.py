@@ -27,7 +27,7 @@ def starts(folder: Path, text: str) -> Path:
 def test_without_a_table_relative_logs_start_together_and_that_is_said(tmp_path: Path) -> None:
     ran = run(*hosts(tmp_path))
     assert counts(intervals(ran))[:4] == [0, 0, 20, 0]
-    assert "the 2 hosts are taken to have started together" in ran.err
+    assert "the 2 hosts are assumed to have started together" in ran.err
 
 
 def test_a_table_of_starts_moves_hosts_apart(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ WRONG = [
     ("nothing\n1\n", "line 1: expected a header with host, start"),
     ("host,start\nh1,yesterday\nh2,2023-11-14T22:13:22\n", "line 2: start 'yesterday' is neither"),
     ("host,start\nh1,yesterday\nh2,2023-11-14T22:13:22\n", "line 3: start '2023-11-14T22:13:22' has no time zone"),
-    ("host,start\nh1,5\nh1,6\n", "line 3: host 'h1' stands here twice"),
+    ("host,start\nh1,5\nh1,6\n", "line 3: host 'h1' is listed twice"),
 ]
 
 

@@ -71,7 +71,7 @@ def test_counts_are_those_of_the_log_of_every_io(logs: Logs) -> None:
 
 
 def test_intervals_are_off_by_no_more_than_the_rows_that_they_cut(logs: Logs) -> None:
-    """Within a row nobody knows when an I/O completed; so a boundary moves at most the I/Os of the rows across it."""
+    """A row does not record when its I/Os completed; so a boundary moves at most the I/Os of the rows across it."""
     exact = {one["start_utc"] or one["start_s"]: float(one["count"]) for one in intervals(run(logs.single, "--exact"))}
     found = intervals(run(logs.histogram, "--log-hist-msec", _period(logs)))
     rows = [[int(cell) for cell in line.split(",")] for line in logs.histogram.read_text().splitlines()]

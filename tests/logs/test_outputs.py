@@ -82,7 +82,7 @@ def test_latencies_for_eyes(us: float | None, text: str) -> None:
 
 
 def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
-    """An I/O of 20 s is in fio's last bucket: nobody knows how long it took."""
+    """An I/O of 20 s is in fio's last bucket: how long it took is unknown."""
     path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 90, 1855: 10})])
     ran = run(path, "--percentiles", "50,99")
     assert whole(ran)["latency_us_p99"] == ">=17045651.456"
@@ -108,7 +108,7 @@ def test_output_goes_to_the_file_and_the_name_says_the_format(tmp_path: Path, st
 
 
 SLAS = [
-    ("p50<=1us", ExitCode.OK, "kept in all 9 intervals; 3 intervals without I/O are not judged"),
+    ("p50<=1us", ExitCode.OK, "kept in all 9 intervals; 3 intervals without I/O are not checked"),
     ("p99<=300ns", ExitCode.SLO_MISSED, "BROKEN in 3 of 9 intervals (33.3% of the time), first at 8 s, last at 11 s, "
      "worst 533 ns at 9 s"),
     ("p50<=1us,p99.5<1ns", ExitCode.SLO_MISSED, "sla p99.5<1ns all=all (clat): BROKEN in 9 of 9 intervals"),

@@ -23,7 +23,7 @@ _PERCENTILES: Final = (90.0, 95.0, 99.0)
 _LETTERS: Final = {"r": 0, "w": 1, "t": 2}
 _MIXED: Final = "m"
 _CLOSE_MS: Final = 10  # --noweight: a stamp this close before an interval's end belongs to the next
-_LONGEST_MS: Final = 20_000  # weighted: how far ahead rows are looked for
+_LONGEST_MS: Final = 20_000  # weighted: how far ahead rows are searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
-"""What is wrong with a line: the slow look at one line that the C parsers refused.
+"""Explains what is wrong with a line that the C parsers rejected.
 
-Rule: the parsers only say *that* a line is no row; the words for the user are here, and only here.
+Rule: the parsers only report *that* a line is no row; the words for the user are here, and only here.
 """
 
 import re

@@ -82,7 +82,7 @@ FIO_2 = Layout(unit_ns=1000, groups=_FIO_2)
 
 @dataclass(frozen=True, slots=True)
 class LayoutHints:
-    """What the user says of the layout; None: find out from the columns."""
+    """The layout as the user gives it; None: derived from the columns."""
 
     unit: str | None = None  # "ns" or "us"
     groups: int | None = None
@@ -109,7 +109,7 @@ def layout_of(buckets: int, hints: LayoutHints, recompiled: bool = False) -> Lay
 
 
 def lead_and_layout(columns: int, hints: LayoutHints) -> tuple[int, Layout] | None:
-    """How many columns stand before the buckets (3, or 2 without a block size), and the layout of the rest."""
+    """How many columns precede the buckets (3, or 2 without a block size), and the layout of the rest."""
     for recompiled in (False, True):
         for lead in (3, 2):
             if layout := layout_of(columns - lead, hints, recompiled):

@@ -1,7 +1,7 @@
-"""What a file holds, from its content; the name is asked only for what the content cannot say.
+"""Detects the format of a file from its content; the name only adds what the content lacks.
 
-Rule: the first lines decide. A file that is none of the formats is a fault that says what was expected and what was
-found, so that nobody wonders why a log is missing from the result.
+Rule: the first lines decide. A file of no known format is a fault that states what was expected and what was
+found, so that no log is missing from the result without a reason.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _POINTER: Final = 1 << 44  # a "latency" of five hours: a heap address, not nano
 _FEWEST_HISTOGRAM_COLUMNS: Final = 21  # 19 groups at coarseness 6, without block size
 _LATENCY_FIELDS: Final = range(4, 9)
 _LOOKED_AT: Final = _LATENCY_FIELDS.stop
-_MOST_LINES: Final = 200  # that are looked at
+_MOST_LINES: Final = 200  # that are read
 _SQLITE: Final = b"SQLite format 3\0"
 _OTHER_LOGS: Final = ("_bw.", "_iops.")
 _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's response times, or ivypy's histograms.sqlite"
@@ -30,7 +30,7 @@ _EXPECTED: Final = "expected a fio histogram or latency log, smallfile's respons
 
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What the user overrides; None: found out."""
+    """What the user overrides; None: detected."""
 
     format: Format | None = None
     layout: LayoutHints = LayoutHints()  # noqa: RUF009  # frozen
@@ -67,7 +67,7 @@ def _of_lines(path: Path, lines: list[str], hints: Hints) -> Source | Fault:
     name = named(path)
     if lines[0][0] in "{[":
         return Fault(str(path), "is JSON, not a log", "fio's own result is given as --json FILE")
-    # Of a histogram's thousands of cells only the leading ones are looked at.
+    # Of a histogram's thousands of cells only the leading ones are read.
     fields = [[cell.strip() for cell in line.split(",", _LOOKED_AT)[:_LOOKED_AT]] for line in lines]
     columns = lines[0].count(",") + 1
     if not fields[0][0].isdigit() and hints.format in (None, Format.SMALLFILE):

@@ -83,7 +83,7 @@ def _seen_before(file: Path, seen: dict[tuple[int, int], Path]) -> Path | None:
     try:
         status = file.stat()
         place = status.st_dev, status.st_ino
-    except OSError:  # standard input, or what detect says
+    except OSError:  # standard input, or a fault that detect reports
         place = -1, hash(file)
     first = seen.setdefault(place, file)
     return first if first is not file else None

@@ -1,8 +1,8 @@
 """fio's histogram logs (write_hist_log): rows of `time_ms, direction, block_size, bucket counts`.
 
 Rule: the counts are of the I/Os since the direction's previous row; what fio never writes (the I/Os after the last
-row) cannot be had from here, see unlogged_tail.py. The block size is that of the I/O that triggered the row: it says
-nothing.
+row) is estimated by unlogged_tail.py. The block size is that of the I/O that triggered the row, so it is
+ignored.
 """
 
 from collections.abc import Iterator

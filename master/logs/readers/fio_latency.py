@@ -1,7 +1,7 @@
 """fio's latency logs (write_lat_log): rows of `time_ms, value, direction, block_size, ...`, one for every I/O.
 
 Rule: the stamp is the completion, rounded down to a millisecond. The value is in nanoseconds since fio 2.99, in
-microseconds before; nothing in the log says which. With log_avg_msec rows are means, which percentiles cannot be
+microseconds before; the log does not record which. With log_avg_msec rows are means, which percentiles cannot be
 had from: such a log keeps a quantity of its own, so that it is never merged with single I/Os.
 """
 

@@ -25,7 +25,7 @@ _LATE = 2  # periods after which a row is late: below, it is jitter
 
 @dataclass(frozen=True, slots=True)
 class Backwards:
-    """Stamps go back in row `row` of a batch, for no reason."""
+    """Stamps go back in row `row` of a batch, where no next job of a shared log begins."""
 
     row: int
     before_ms: int
@@ -60,7 +60,7 @@ class Aligner:
         return starts, None
 
     def _fill(self, stamps: Ints, directions: Directions, starts: Ints) -> int | None:
-        """Fill in `starts` up to the first stamp that goes back, and say which row that is."""
+        """Fill in `starts` up to the first stamp that goes back, and return that row."""
         if self.first_ms is None:
             self.first_ms = int(stamps[0])
         rows = [np.flatnonzero(directions == d) for d in range(len(DIRECTIONS))]

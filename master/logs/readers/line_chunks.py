@@ -1,8 +1,8 @@
 """A log's text in chunks of whole lines, whatever it is compressed with.
 
-Rule: nothing is held but one chunk. Compression is told from the first bytes, never from the name. zstd is
-unpacked by the `zstd` program, since Python 3.11 has no module for it. The chunks are views of one buffer: each is
-void when the next is asked for.
+Rule: memory holds one chunk. The first bytes decide which compression it is, never the name. The `zstd` program
+unpacks zstd, since Python 3.11 has no module for it. The chunks are views of one buffer: reading the next one
+overwrites the last.
 """
 
 import gzip
@@ -36,7 +36,7 @@ def is_pipe(path: Path) -> bool:
 
 
 def copied(path: Path, folder: Path) -> Path:
-    """The content of a pipe in a file of `folder`: a log is looked into before it is read. StreamError."""
+    """Copies a pipe into a file of `folder`, since the format of a log is detected before it is read. StreamError."""
     copy = folder / f"{len(list(folder.iterdir()))}_{path.name}"
     try:
         with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as pipe, copy.open("wb") as file:

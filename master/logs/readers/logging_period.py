@@ -16,7 +16,7 @@ which bounds M from both sides, for rows i < j:
     M < (s(j) - s(i)) / (j - i - 1)  if it had caught up at i
 
 Rule: within the bounds of all logs of the job set M is the commonest step between rows; without one there, the
-roundest number, and then it is said what was assumed. Logs whose rows come regularly need none of this.
+roundest number, and then a note states the assumption. Logs whose rows come regularly skip all of this.
 """
 
 import itertools
@@ -35,7 +35,7 @@ from .source import DIRECTIONS, Format, Source
 from .text_rows import Reading
 
 _JITTER: Final = 0.2  # of the median step: more is irregular
-_MOST_ROWS: Final = 600  # of a direction that are looked at: what is known of M improves as 1 / rows
+_MOST_ROWS: Final = 600  # of a direction that are read: the bounds of M narrow as 1 / rows
 _COMMON: Final = 3  # steps that must agree
 _NEAR: Final = 0.03  # how well
 _ROUND: Final = (10_000, 5_000, 1_000, 500, 250, 100, 50, 25, 10, 5, 1)  # ms
@@ -116,16 +116,16 @@ def with_periods(sources: Sequence[Source], given_ns: int | None) -> tuple[list[
 def _assumptions(assumed: dict[tuple[int, Bounds], list[str]]) -> Iterator[str]:
     for (period_ms, bounds), names in assumed.items():
         yield (
-            f"log_hist_msec of {_logs(names)} is taken to be {period_ms}: by the rows after gaps it is more than "
-            f"{bounds.low:.4g} and at most {bounds.high:.4g} ms; --log-hist-msec says it"
+            f"log_hist_msec of {_logs(names)} is taken to be {period_ms}: the rows after gaps show more than "
+            f"{bounds.low:.4g} and at most {bounds.high:.4g} ms; set it with --log-hist-msec"
         )
 
 
 def _unknowns(names: list[str]) -> Iterator[str]:
     if names:
         yield (
-            f"{_logs(names)}: the rows do not tell log_hist_msec, so the I/Os of each are spread evenly from the row "
-            "before to it; --log-hist-msec says it"
+            f"{_logs(names)}: the rows do not show log_hist_msec, so the I/Os of each are spread evenly back to the "
+            "row before; set it with --log-hist-msec"
         )
 
 
@@ -170,7 +170,7 @@ def _roundest(bounds: Bounds) -> int:
 
 
 def _seen(source: Source) -> _Seen:
-    """The first rows of a log, and what they say of its period."""
+    """The first rows of a log, and the bounds that they set to its period."""
     rows: dict[int, list[_Rows]] = {}
     for direction, stamps, totals in _first_rows(source):
         cuts = np.flatnonzero(np.diff(stamps) < 0) + 1

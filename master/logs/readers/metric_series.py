@@ -1,6 +1,6 @@
 """Finished data as series over time: a run folder's columns, what fio's JSON kept of its steady state, a CSV column.
 
-Rule: what a file cannot give is an error that names the file and what it has instead; nothing is guessed.
+Rule: where a file lacks a value, the error names the file and what it has instead; no value is guessed.
 """
 
 import csv
@@ -40,7 +40,7 @@ class NamedSeries:
     notes: tuple[str, ...] = ()
 
 
-MetricOf = Callable[[SteadySettings | None], str]  # the metric that is looked at
+MetricOf = Callable[[SteadySettings | None], str]  # which metric to read
 
 
 def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> list[NamedSeries]:

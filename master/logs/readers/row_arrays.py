@@ -1,6 +1,6 @@
-"""Where the rows of a histogram log are parsed to: arrays as large as any batch of text can fill.
+"""The arrays into which rows of a histogram log are parsed: as large as any batch of text can fill.
 
-Rule: every parse overwrites the one before; what is to stay is copied by who wants it.
+Rule: every parse overwrites the previous one; a caller copies what it keeps.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from .text_rows import Parsed
 
 
 class HistogramRows:
-    """`first[n]` is where row n's entries begin among `buckets` and `counts`; the rows' end stands behind the last."""
+    """`first[n]` is where row n's entries begin among `buckets` and `counts`; its last element ends the last row."""
 
     def __init__(self, source: Source) -> None:
         self._lead = source.lead

@@ -1,8 +1,8 @@
 """One log among those to be analysed: what it holds, and whose it is.
 
-Rule: what a log holds is told from its content (detect_format.py); whose it is, from its name, since nothing inside
-says. Logs are merged only with logs of the same format and quantity: a histogram of completion latencies is never added
-to latencies of single I/Os, which may well be the same I/Os.
+Rule: the content of a log decides its format (detect_format.py); its name gives host and job, which the content lacks.
+Logs are merged only with logs of the same format and quantity: a histogram of completion latencies is never added to
+latencies of single I/Os, which may well be the same I/Os.
 """
 
 import re
@@ -64,7 +64,7 @@ class Source:
 
     @property
     def begin_ns(self) -> int | None:
-        """When its first I/O can have begun, on the common clock; None where nothing says so."""
+        """When its first I/O can have begun, on the common clock; None where that is unknown."""
         return self.start_ns if not self.epoch or self.format is Format.SMALLFILE else None
 
     @property
@@ -87,7 +87,7 @@ _SMALLFILE: Final = re.compile(r"^rsptimes_(?P<thread>[^_]+)_(?P<host>.+)_(?P<op
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What a file's name says; blank where it says nothing."""
+    """What a file's name contains; blank where it lacks a part."""
 
     host: str = ""
     job: str = ""

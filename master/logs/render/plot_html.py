@@ -1,7 +1,7 @@
 """A result as one HTML page that needs no network: a percentile slider, and time x percentile x latency as a surface.
 
 Rule: the page gets histograms, not percentiles, so that it can answer for every percentile. To stay small they are
-coarsened: at most _MOST_TIMES stretches of time and 32 buckets per power of two; the page says so.
+coarsened: at most _MOST_TIMES stretches of time and 32 buckets per power of two; the page states it.
 """
 
 import base64

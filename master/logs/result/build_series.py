@@ -45,7 +45,7 @@ _READERS: Final[dict[Format, Callable[[Reading], Iterator[Batch]]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SeriesRequest:
-    """What is to be known."""
+    """What to compute."""
 
     length_ns: int
     by: tuple[tuple[str, ...], ...] = (("all",),)
@@ -67,7 +67,7 @@ class Answer:
     series: tuple[Series, ...]
     faults: tuple[Fault, ...]
     notes: tuple[str, ...]
-    spans: dict[Source, tuple[int, int]]  # from when to when each log tells something, ns
+    spans: dict[Source, tuple[int, int]]  # (begin, end] that each log covers, ns
 
 
 @dataclass(slots=True)
@@ -146,7 +146,7 @@ class Analysis:
             self._add(source, batch)
         if not samples and not reading.faults:
             reading.fault("holds no I/Os", left_out="the file")
-        if span is not None and source.begin_ns is not None:  # a log tells of the time before its first I/O, too
+        if span is not None and source.begin_ns is not None:  # it covers the time before its first I/O, too
             span = min(span[0], source.begin_ns), span[1]
         self._close(source, reading, span)
 

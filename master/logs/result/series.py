@@ -50,14 +50,14 @@ class Series:
     quanta: Ints  # those that hold something, ascending
     statistics: Statistics  # a row per quantum
     whole: Statistics  # one row: the whole span
-    spans: tuple[tuple[int, int], ...]  # from when to when each of its logs tells something, ns
+    spans: tuple[tuple[int, int], ...]  # (begin, end] that each of its logs covers, ns
     splits: Splits
     tail: tuple[tuple[int, int], ...] = ()  # the span of I/Os that no log holds, but were estimated
     histograms: Histograms | None = field(repr=False, default=None)
 
     @property
     def first(self) -> int:
-        """The first quantum that a log tells something about."""
+        """The first quantum that a log covers."""
         begins = [begin // self.length_ns for begin, _ in self.spans]
         return min([*begins, *(int(quantum) for quantum in self.quanta[:1])])
 
@@ -67,7 +67,7 @@ class Series:
         return max([*ends, *(int(quantum) for quantum in self.quanta[-1:])])
 
     def covered_ns(self, begin_ns: int, end_ns: int) -> int:
-        """How much of (begin, end] its logs, and the estimated tail, tell something about."""
+        """How much of (begin, end] its logs and the estimated tail cover."""
         covered = 0
         for first, last in sorted([*self.spans, *self.tail]):
             first = max(first, begin_ns)
@@ -77,7 +77,7 @@ class Series:
         return covered
 
     def logs_at(self, quantum: int) -> int:
-        """How many of its logs tell something about a quantum."""
+        """How many of its logs cover a quantum, in part at least."""
         begin, end = quantum * self.length_ns, (quantum + 1) * self.length_ns
         return sum(first < end and last > begin for first, last in self.spans)
 

@@ -2,8 +2,8 @@
 
 Rule: an interval breaks a promise if its percentile is above the limit; one without I/O, or with too few for the
 percentile, breaks none (and is counted apart, since a stall keeps every promise about completed I/Os). A percentile
-that is a lower bound breaks the promise if the bound does; below it nobody knows, which counts as broken: a promise
-must be seen to be kept.
+that is a lower bound breaks the promise if the bound does; below it the truth is unknown, which counts as broken: a
+promise must be shown to be kept.
 """
 
 import re
@@ -65,9 +65,9 @@ class Outcome:
     broken: tuple[Row, ...]
 
     def sentence(self) -> str:
-        idle = f"; {self.empty} intervals without I/O are not judged" if self.empty else ""
+        idle = f"; {self.empty} intervals without I/O are not checked" if self.empty else ""
         if self.insufficient:
-            idle += f"; {self.insufficient} intervals with insufficient samples are not judged"
+            idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
         if not self.broken:
             return f"sla {self.promise} {self.instance}: kept in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.promise.value)

@@ -34,10 +34,10 @@ COLUMNS: Final = {
     "interval's begin.",
     "end_s": "Its end. An interval is (start, end]: what completed exactly at its end belongs to it.",
     "start_utc": "Begin as a date, where the logs' stamps count from 1970; else blank.",
-    "logs": "How many logs tell something about the interval, of how many: `127/128`.",
-    "left_out": "How many parts of the logs were left out (--keep-going); the notes say which.",
+    "logs": "How many logs cover the interval, in part at least, of how many: `127/128`.",
+    "left_out": "How many parts of the logs were left out (--keep-going); the notes name them.",
     "count": "I/Os. Not whole where records are split between intervals.",
-    "covered_s": "Seconds of the interval that the logs cover, from the begin of the first to the end of the last.",
+    "covered_s": "Seconds of the interval that at least one log covers, from its begin to its last row or I/O.",
     "iops": "I/Os per second of `covered_s`; blank where no log covers the interval.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
     "latency_us_mean": "The mean; from fio's histogram logs, of the buckets' middles.",
@@ -46,10 +46,10 @@ COLUMNS: Final = {
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
     "blank where too few I/Os lie beyond it.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
-    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: at least this. "
-    "`partial 55%`: the logs cover so much of the interval. `split 12% max p99_9`: so many of the I/Os are in rows of "
-    "logs that the interval cuts, shared out by time; the named figures lie above all rows that are wholly in the "
-    "interval, so they may be the neighbour's.",
+    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: lower bounds. "
+    "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os are in rows of logs "
+    "that the interval cuts, divided by time; the named figures exceed all rows that are wholly in the interval, so "
+    "they may belong to its neighbour.",
 }
 
 
@@ -106,7 +106,7 @@ class Row:
 
     @property
     def lower_bounds(self) -> list[str]:
-        """The names of the figures that say "at least"."""
+        """The names of the figures that are lower bounds."""
         names = [p.name for p in self.percentiles if p.at_least]
         return [*names, "mean", "stdev", "max"] if self.saturated else names
 
@@ -132,7 +132,7 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LogResult:
-    """What was found out, for the outputs."""
+    """What every output is made from."""
 
     series: tuple[Series, ...]
     length_ns: int

@@ -12,8 +12,8 @@ Quantum k is (k * length, (k+1) * length] on the common clock. Two weightings:
 
 A row of a log seldom ends exactly where a quantum does: fio stamps rows of 500 ms with 501, 1001, ... So an end of a
 record that lies within `tolerance_ns` of a quantum's boundary is moved onto it, and the record belongs whole to its
-quantum. What is still cut by a boundary is spread as above, and counted apart (`split`): nobody knows on which
-side of the boundary its slowest I/O was.
+quantum. What is still cut by a boundary is spread as above, and counted apart (`split`): on which side of the
+boundary its slowest I/O was is unknown.
 
 Rule: shares are rounded to 2^-30 such that an I/O's shares add up to exactly one; so sums are exact, and the same
 whatever the order of files and threads. Memory is taken in blocks of 64 quanta, where there is something to add.
@@ -143,7 +143,7 @@ class Accumulator:
             )  # fmt: skip
 
     def _know(self, records: Records, wanted: NDArray[np.bool_]) -> None:
-        """The exact extremes and sums of records that say them, wherever these were added."""
+        """Adds the exact extremes and sums of records that have them to every quantum that they touch."""
         if records.lowest is None or records.highest is None:
             return
         sums = records.sums if self.weighting is Weighting.UNIFORM else None

@@ -1,8 +1,8 @@
 """When each log's time began, and how far apart the hosts' clocks may be.
 
-Rule: logs with stamps from 1970 (log_unix_epoch, smallfile's names) stand on their hosts' clocks as they are; logs
-that count from their job's start need `--start-times` to be laid on one another, or are taken to have started
-together, which is said. Clocks that begin far apart are a fault, not a flat line with two humps.
+Rule: logs with stamps from 1970 (log_unix_epoch, smallfile's names) are used as their hosts' clocks give them; logs
+that count from their job's start need `--start-times` to be aligned, or are assumed to have started together, which a
+note states. Clocks that begin far apart are a fault, not a flat line with two humps.
 """
 
 import csv
@@ -49,7 +49,7 @@ def read_start_times(path: Path) -> dict[str, HostStart]:
                     faults.append(f"{path}: line {rows.line_num}: {error}")
                     continue
                 if start.host in starts:
-                    faults.append(f"{path}: line {rows.line_num}: host {start.host!r} stands here twice")
+                    faults.append(f"{path}: line {rows.line_num}: host {start.host!r} is listed twice")
                 starts[start.host] = start
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(f"{path}: cannot be read: {error}") from None
@@ -77,8 +77,8 @@ def _host_start(row: dict[str, str]) -> HostStart:
 
 
 def with_start_times(sources: Iterable[Source], starts: dict[str, HostStart]) -> tuple[list[Source], list[Fault]]:
-    """The table's starts, given to each host's logs. Logs with stamps from 1970 stay where they stand: a drift says
-    nothing there without the moment at which the clock was right."""
+    """The table's starts, given to each host's logs. Logs with stamps from 1970 are not moved: a drift is
+    useless there without the moment at which the clock was right."""
     placed: list[Source] = []
     faults: list[Fault] = []
     for source in sources:
@@ -125,24 +125,24 @@ def apart(sources: Sequence[Source], limit_s: float) -> list[Fault]:
 def misalignment(
     sources: Sequence[Source], spans: Sequence[tuple[int, int]], starts: dict[str, HostStart]
 ) -> list[str]:
-    """What can be said of how well the logs lie on one another: sentences."""
-    said = []
+    """How well the logs are aligned: sentences."""
+    notes = []
     if len(spans) > 1:
         first, last = [begin for begin, _ in spans], [end for _, end in spans]
-        said.append(
+        notes.append(
             f"the logs begin within {(max(first) - min(first)) / NS_PER_S:.3f} s and end within "
             f"{(max(last) - min(last)) / NS_PER_S:.3f} s of one another"
         )
     hosts = {source.host for source in sources if source.format is not Format.IVYPY}
     known = [start.uncertainty_s for host, start in starts.items() if host in hosts and start.uncertainty_s is not None]
     if known:
-        said.append(
+        notes.append(
             f"estimated misalignment of the hosts: up to {max(known) * 2:.6g} s (twice the largest uncertainty_s)"
         )
     elif len(hosts) > 1 and not starts and not all(source.epoch for source in sources):
-        said.append(
-            f"the {len(hosts)} hosts are taken to have started together; --start-times says by how much they did not"
+        notes.append(
+            f"the {len(hosts)} hosts are assumed to have started together; give their starts with --start-times"
         )
     elif len(hosts) > 1:
-        said.append(f"the {len(hosts)} hosts stand on their own clocks: how far these are apart, no log says")
-    return said
+        notes.append(f"the {len(hosts)} hosts use their own clocks; the logs do not record how far these are apart")
+    return notes

@@ -16,7 +16,7 @@ ATTRIBUTES: Final = ("all", "run", "host", "job", "file", "direction")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slice:
-    """One slice of what one kind of log says."""
+    """One slice of one kind of log."""
 
     type_order: int
     rollup_type: str

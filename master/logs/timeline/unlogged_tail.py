@@ -2,7 +2,7 @@
 
 Rule: JSON total minus logged, per direction, placed between the last row and the job's end. With json+ bins the
 tail's histogram is the difference of the two, bucket by bucket; without, its count is known and its shape is taken
-from all that was logged. It is an estimate, and its share is said.
+from all that was logged. It is an estimate; a note states its share.
 """
 
 from collections.abc import Iterable, Sequence
