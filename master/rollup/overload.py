@@ -1,12 +1,12 @@
-"""Whether a load was kept up with: by how much what is outstanding may grow before it was not.
+"""Whether a load was sustained: how far the outstanding I/O may grow before it was not.
 
-Rule: outstanding is all that fell due and is not done, wherever it waits: in the backlog, or in flight in a deep
-queue. By how much it grew is counted, not compared: due less done (completed, failed, dropped), over the very
-subintervals that are judged. So nothing that was outstanding before has a part in it.
+Rule: outstanding I/O is everything that was due and is not done, whether it waits in the backlog or in flight in a deep
+queue. Its growth is counted, not compared: due less done (completed, failed, dropped), over exactly the subintervals
+that are checked. So I/O that was outstanding before them does not count.
 
-Each workload instance is judged by itself, since one that falls behind hides in a sum; and so is the sum of several,
-since many that each fall behind a little hide in none. Where iops is max nothing falls behind: such an instance has no
-part in any of it.
+Each workload instance is checked alone, because one that falls behind is hidden in a sum; sums of instances are checked
+too, because many that each fall behind a little show only there. An instance with `iops: max` is never checked: nothing
+falls due there.
 """
 
 from collections.abc import Iterable
@@ -21,21 +21,23 @@ from ...protocol.counters import Count
 from .arrays import Floats, Ints
 from .merge_layout import MergeLayout
 
-DEFAULT_TOLERANCE: Final = 0.0025  # achieved_iops_tolerance: so much of what fell due may be left over
-FALSE_ALARM: Final = 3e-5  # the chance that any of a steady load's instances is said to fall behind
-MOST_SWING: Final = 0.05  # of what fell due: a queue that comes and goes is excused so far, and no further
-SUDDEN: Final = 0.05  # of what fell due: what shows in a single subinterval, beside a stall at its end
+DEFAULT_TOLERANCE: Final = 0.0025  # achieved_iops_tolerance: the share of the due I/O that may stay outstanding
+FALSE_ALARM: Final = 3e-5  # the probability that any instance of a steady load is reported as not sustained
+MOST_SWING: Final = 0.05  # of the due I/O: the largest swing of a queue that is excused
+SUDDEN: Final = 0.05  # of the due I/O: growth that a single subinterval shows, apart from a stall at its end
 FEWEST_OF_PART: Final = 4  # subintervals that show how a queue swings
-UNEVEN: Final = 6.0  # by so much the deviation of a steady load's queue may differ between two parts of a window
-SURGE: Final = 2.0  # grown by so many times what it was: a move of the load doubles what is in flight, no more
+UNEVEN: Final = 6.0  # how far the deviation of a steady load's queue may differ between two parts of a window
+SURGE: Final = (
+    2.0  # growth, as a multiple of what was outstanding: a change of the load at most doubles what is in flight
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outstanding:
-    """What I workload instances were asked to do in one subinterval, and what came of it; (I,) each."""
+    """The due, the done and the outstanding I/O of I workload instances in one subinterval; (I,) each."""
 
     due: Ints
-    growth: Ints  # of what is outstanding: due less done
+    growth: Ints  # of the outstanding I/O: due less done
     backlog_growth: Ints  # of that: due less submitted
     in_flight: Ints  # at the end
     backlog: Ints  # at the end: due, not submitted
@@ -62,7 +64,7 @@ class Outstanding:
         return self if paced.all() else Outstanding(*(part * paced for part in parts))
 
     def surged(self) -> NDArray[np.bool_]:
-        """(I,) where this subinterval alone shows that it falls behind, and no move of the load explains it."""
+        """(I,) instances that visibly fall behind in this subinterval alone, unexplained by a change of the load."""
         bound = allowed(self.due, SUDDEN, self.in_flight + 1, 0, len(self.due))
         before = self.in_flight + self.backlog - self.growth
         found: NDArray[np.bool_] = (self.backlog_growth > bound) | (self.growth > np.maximum(bound, SURGE * before))
@@ -70,8 +72,8 @@ class Outstanding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
-    """What was outstanding at the ends of consecutive subintervals, as sums; (I,) each."""
+class EndSums:
+    """The outstanding I/O at the ends of consecutive subintervals, as sums; (I,) each."""
 
     subintervals: int
     total: Ints
@@ -79,29 +81,29 @@ class Ends:
     squares: Floats
 
     @classmethod
-    def none(cls, instances: int) -> "Ends":
+    def none(cls, instances: int) -> "EndSums":
         return cls(0, np.zeros(instances, np.int64), np.zeros(instances), np.zeros(instances))
 
-    def plus(self, end: Ints) -> "Ends":
+    def plus(self, end: Ints) -> "EndSums":
         """With one more subinterval."""
-        return Ends(
+        return EndSums(
             self.subintervals + 1,
             self.total + end,
             self.rising + self.subintervals * end,
             self.squares + np.square(end, dtype=np.float64),
         )
 
-    def behind(self, first: "Ends") -> "Ends":
-        """Of the subintervals behind the `first` ones."""
+    def after(self, first: "EndSums") -> "EndSums":
+        """Of the subintervals after the `first` ones."""
         total = self.total - first.total
         rising = self.rising - first.rising - first.subintervals * total
-        return Ends(self.subintervals - first.subintervals, total, rising, self.squares - first.squares)
+        return EndSums(self.subintervals - first.subintervals, total, rising, self.squares - first.squares)
 
-    def of_paced(self, paced: NDArray[np.bool_]) -> "Ends":
-        return Ends(self.subintervals, self.total * paced, self.rising * paced, self.squares * paced)
+    def of_paced(self, paced: NDArray[np.bool_]) -> "EndSums":
+        return EndSums(self.subintervals, self.total * paced, self.rising * paced, self.squares * paced)
 
     def variance(self) -> Floats:
-        """About their least-squares line: a deficit is that line."""
+        """About their least-squares line, which is the deficit itself."""
         n = self.subintervals
         if n < 3:
             return np.zeros(len(self.total))
@@ -114,19 +116,19 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Account:
-    """What some workload instances, or sums of them, did over consecutive subintervals; (I,) each."""
+    """What workload instances, or sums of them, did over consecutive subintervals; (I,) each."""
 
     subintervals: int
     due: Ints
     growth: Ints
     in_flight: Ints  # summed over the subintervals' ends
-    ends: Ends
-    first: Ends  # of the first subintervals: a power of two of them, between a quarter and half of all
-    doubled: Ends  # likewise, of twice as many
+    ends: EndSums
+    first: EndSums  # of the first subintervals: a power of two of them, between a quarter and half of all
+    doubled: EndSums  # likewise, of twice as many
 
     @classmethod
     def none(cls, instances: int) -> "Account":
-        zero, ends = np.zeros(instances, np.int64), Ends.none(instances)
+        zero, ends = np.zeros(instances, np.int64), EndSums.none(instances)
         return cls(0, zero, zero, zero, ends, ends, ends)
 
     def plus(self, one: Outstanding) -> "Account":
@@ -152,21 +154,21 @@ class Account:
         return Account(self.subintervals, due, growth, in_flight, ends, first, doubled)
 
     def variance(self) -> Floats:
-        """Of what was outstanding: that of the swings that it had throughout.
+        """Of the outstanding I/O: that of the swings that it had throughout the window.
 
-        Where a queue comes and goes, the beginning and the rest of a window show it alike. Where the load was no longer
-        kept up with from somewhere on, one of the two is a straight line: what broke does not excuse itself.
+        A queue that comes and goes does so in the beginning and in the rest of a window alike. Where the load stopped
+        being sustained at some point, one of the two is a straight line: a break does not excuse itself as a swing.
         """
         found = self.ends.variance()
         if self.first.subintervals < FEWEST_OF_PART:
             return found
-        calmer = np.minimum(self.first.variance(), self.ends.behind(self.first).variance())
+        calmer = np.minimum(self.first.variance(), self.ends.after(self.first).variance())
         return np.minimum(found, UNEVEN**2 * calmer)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Standing:
-    """How rows stand, or workload instances: (n,) each."""
+class GrowthCheck:
+    """Growth against its bound, of rows or of workload instances: (n,) each."""
 
     due: Ints
     growth: Ints
@@ -179,9 +181,9 @@ class Standing:
 
     @property
     def ahead(self) -> NDArray[np.bool_]:
-        """More was done than fell due: what was outstanding before.
+        """More was done than fell due: I/O that was outstanding before.
 
-        Twice the bound, since a window may begin with any of a queue's lengths, whose distribution has a long tail.
+        Twice the bound, because a window may begin at any length of a queue, whose distribution has a long tail.
         """
         found: NDArray[np.bool_] = -self.growth > 2 * self.bound
         return found
@@ -193,17 +195,17 @@ def account(parts: Iterable[Outstanding]) -> Account:
     return reduce(Account.plus, found, Account.none(len(found[0].due)))
 
 
-def standing(account: Account, tolerance: float) -> Standing:
-    """Each workload instance by itself."""
+def check_each(account: Account, tolerance: float) -> GrowthCheck:
+    """Of each workload instance alone."""
     bound = allowed(account.due, tolerance, _in_flight(account), account.variance(), len(account.due))
-    return Standing(account.due, account.growth, bound)
+    return GrowthCheck(account.due, account.growth, bound)
 
 
-def standing_together(account: Account, tolerance: float, rows: Ints, size: int, instances: ArrayLike) -> Standing:
+def check_together(account: Account, tolerance: float, rows: Ints, size: int, instances: ArrayLike) -> GrowthCheck:
     """Sums of workload instances. `rows`: (I,) the row of each, below `size`; `instances`: (size,) in each row.
 
-    Their swings are taken as independent: what swings together is no chance. Each instance may have an I/O that is
-    just about to be submitted.
+    Their swings are taken as independent: instances that swing together do not do so by chance. Each instance may have
+    one I/O that is about to be submitted.
     """
 
     def total(values: Ints | Floats) -> Floats:
@@ -213,39 +215,40 @@ def standing_together(account: Account, tolerance: float, rows: Ints, size: int,
     due, growth = total(account.due), total(account.growth)
     in_flight, variance = total(_in_flight(account)), total(account.variance())
     bound = np.maximum(allowed(due, tolerance, in_flight, variance, len(account.due)), instances)
-    return Standing(due.astype(np.int64), growth.astype(np.int64), bound)
+    return GrowthCheck(due.astype(np.int64), growth.astype(np.int64), bound)
 
 
 def why_not_sustained(account: Account, tolerance: float) -> str:
-    """What speaks against all of these instances having kept up, together or each by itself; "" if nothing does."""
+    """Why the load of these instances was not sustained, together or of one alone; "" if it was."""
     count = len(account.due)
     if not count:
         return ""
-    each = standing(account, tolerance)
+    each = check_each(account, tolerance)
     (behind,) = np.nonzero(each.behind)
     if len(behind):
         worst = behind[np.argmax(each.growth[behind] / np.maximum(each.due[behind], 1))]
         others = f" of {count:,} workload instances; of the worst" if count > 1 else ""
         grew = f"grew by {each.growth[worst]:,} of {each.due[worst]:,} due"
-        return f"{len(behind):,}{others} what is owed {grew}" if others else f"what is owed {grew}"
-    together = standing_together(account, tolerance, np.zeros(count, np.int64), 1, count)
+        return f"{len(behind):,}{others} outstanding I/O {grew}" if others else f"outstanding I/O {grew}"
+    together = check_together(account, tolerance, np.zeros(count, np.int64), 1, count)
     if together.behind[0]:
-        return f"what is owed grew by {together.growth[0]:,} of {together.due[0]:,} due"
+        return f"outstanding I/O grew by {together.growth[0]:,} of {together.due[0]:,} due"
     return ""
 
 
-def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: ArrayLike, judged: int) -> Floats:
-    """The most by which what is outstanding may grow while `due` I/Os fall due: a share of them, and what chance may
-    do, where so many instances are judged that one of them would often be unlucky.
+def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: ArrayLike, checked: int) -> Floats:
+    """The largest growth of the outstanding I/O that is allowed while `due` I/Os fall due: a share of them, or what
+    chance may cause, whichever is more. The more instances are checked, the larger the growth that one of them has by
+    chance.
 
-    Chance is twofold. A steady number in flight varies like a Poisson number of that mean, and the difference between
-    two instants like Skellam's; Chernoff's bound of its tail holds for few in flight as for many. A deficit that is
-    itself in flight makes the mean grow, but the bound grows with its root: with 2,000 in flight, 250 may be chance,
-    and the 3,000 of a deficit are none. And a queue near saturation swings by more than that. Its length has an
-    exponential tail, whose deviation is taken from what is seen throughout, `variance`; but no swing is excused beyond
-    a share of what fell due.
+    There are two kinds of chance. First, a steady number in flight varies like a Poisson number of that mean, and the
+    difference between two instants like Skellam's; Chernoff's bound of its tail holds for few in flight as for many. A
+    deficit that is itself in flight makes the mean grow, but the bound grows only with its root: with 2,000 in flight,
+    250 may be chance, and a deficit of 3,000 is not. Second, a queue near saturation swings by more than that. Its
+    length has an exponential tail, whose deviation is taken from the whole window, `variance`; but no swing is excused
+    beyond a share of the due I/O.
     """
-    unlikely = np.log(max(judged, 1) / FALSE_ALARM)
+    unlikely = np.log(max(checked, 1) / FALSE_ALARM)
     due, mean = np.asarray(due, np.float64), np.asarray(in_flight, np.float64)
     swing = unlikely * np.sqrt(np.maximum(np.asarray(variance, np.float64) - mean, 0.0))
     chance = np.maximum(_skellam(mean, unlikely), np.minimum(swing, MOST_SWING * due))
@@ -254,7 +257,7 @@ def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: Ar
 
 
 def _in_flight(account: Account) -> Floats:
-    """The mean number in flight, of one more than was seen: none seen does not mean that there is none."""
+    """The mean number in flight, from one more than was seen: to have seen none does not mean that there are none."""
     found: Floats = (account.in_flight + (account.due > 0)) / max(account.subintervals, 1)
     return found
 
@@ -275,48 +278,46 @@ def _skellam(mean: Floats, unlikely: float) -> Floats:
 
 
 def rows_behind(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
-    """The rows that did not keep up, and what fell behind: an instance in them, or a sum of instances.
+    """The rows whose load was not sustained, and why: an instance in them, or a sum of instances, fell behind.
 
-    What falls behind makes every row that holds it fall behind.
+    An instance that falls behind makes every row that holds it fall behind.
     """
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
-    each = standing(account, tolerance)
-    found = _rows_of_instances(layout, rows_of, each, each.behind, "what is owed by {} grew by {:,} of {:,} due")
+    each = check_each(account, tolerance)
+    found = _rows_of_instances(layout, rows_of, each, each.behind, "outstanding I/O of {} grew by {:,} of {:,} due")
     for kind in range(rows_of.shape[1]):
-        together = standing_together(
-            account, tolerance, rows_of[:, kind], len(layout.rollups.rows), layout.instance_count
-        )
+        together = check_together(account, tolerance, rows_of[:, kind], len(layout.rollups.rows), layout.instance_count)
         for row in np.flatnonzero(together.behind).tolist():
             if row in found:
                 continue
-            said = f"what is owed grew by {together.growth[row]:,} of {together.due[row]:,} due"
-            found[row] = said
+            why = f"outstanding I/O grew by {together.growth[row]:,} of {together.due[row]:,} due"
+            found[row] = why
             for column in rows_of[rows_of[:, kind] == row].T:
                 if (column == column[0]).all():
-                    found.setdefault(int(column[0]), f"{layout.rollups.rows[row]}: {said}")
+                    found.setdefault(int(column[0]), f"{layout.rollups.rows[row]}: {why}")
     return found
 
 
 def rows_ahead(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
-    """The rows in which an instance did more than fell due, and which: it did what was outstanding before."""
+    """The rows in which an instance did more than fell due, and which one: I/O that was outstanding before."""
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
-    each = standing(account, tolerance)
+    each = check_each(account, tolerance)
     return _rows_of_instances(layout, rows_of, each, each.ahead, "{} did {:,} more than the {:,} that fell due")
 
 
 def rows_surged(layout: MergeLayout, outstanding: Outstanding) -> NDArray[np.bool_]:
-    """(R,) the rows of which a subinterval alone shows that an instance in them falls behind."""
+    """(R,) the rows with an instance that falls behind visibly in this subinterval alone."""
     found = np.zeros(len(layout.rollups.rows), bool)
     found[layout.class_rows[layout.class_of[outstanding.surged()]].reshape(-1)] = True
     return found
 
 
 def _rows_of_instances(
-    layout: MergeLayout, rows_of: Ints, each: Standing, those: NDArray[np.bool_], words: str
+    layout: MergeLayout, rows_of: Ints, each: GrowthCheck, those: NDArray[np.bool_], words: str
 ) -> dict[int, str]:
     """The rows that hold any of `those` instances, naming the one that is off by the largest share.
 
-    `words` take its name, by how much what is outstanding changed, and what fell due.
+    `words` take its name, the change of the outstanding I/O, and the due I/O.
     """
     (places,) = np.nonzero(those)
     if not len(places):

@@ -1,6 +1,6 @@
-"""How much of a percentile may be the generator's own doing, from two histograms that do not say which I/O is which.
+"""How much of a percentile may be due to the generator's lateness, from two histograms that do not pair their I/Os.
 
-Rule: sound whatever I/Os were late. An I/O of at least y that was late by no more than y - x would have taken more
+Rule: it holds whichever I/Os were late. An I/O of at least y that was late by no more than y - x would have taken more
 than x without being late. So if (I/Os of at least y) less (I/Os late by more than y - x) are enough for a percentile,
 for any y, then without lateness it would have been more than x. The largest such x is the least that the percentile may
 have been, within a bucket.

@@ -1,8 +1,7 @@
-"""What a host's workload threads say of themselves over a window: how busy they were, and how late they looked for
-completions.
+"""How busy a host's workload threads were over a window, and how late they reaped completions.
 
-Rule: sums, which add over subintervals, threads and hosts. A p99 does not: of those that threads had in subintervals,
-the median counts, each weighing as much as the completions it is of. Memory does not grow with the window.
+Rule: sums, which add over subintervals, threads and hosts. A p99 does not add: the figure is the median of the p99s of
+all threads and subintervals, each weighted by its completions. Memory does not grow with the window.
 """
 
 from collections.abc import Iterable, Mapping

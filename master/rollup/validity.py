@@ -1,8 +1,7 @@
-"""What speaks against a measurement: the findings of every row, from what was measured.
+"""What limits the validity of a measurement: the findings of every row, from what was measured.
 
-Rule: pure; one function a question, each answering for all rows at once; the list of questions at the end. What the
-session alone can know (a lost host, a late controller, an interruption) is handed in with the scope it concerns, and
-stands on every row that has a part in it.
+Rule: pure; one function for each check, for all rows at once; the list of checks is at the end. What only the run knows
+(a lost host, a slow controller, an interruption) is passed in with its scope, and is a finding of every row in it.
 """
 
 import errno
@@ -46,7 +45,7 @@ class Outside:
     """A finding from outside the numbers, whom it concerns, and in which subintervals of the step."""
 
     finding: Finding
-    host: str = ""  # "": everybody
+    host: str = ""  # "": all hosts
     number: int | None = None  # of a workload instance on that host; None: all of them
     since: int = 0  # measurements that ended before this subinterval are free of it
     until: int | None = None  # as are those that began after this one
@@ -55,7 +54,7 @@ class Outside:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the rows of a step are worth."""
+    """The findings of a step's rows."""
 
     findings: tuple[tuple[Finding, ...], ...]  # per row
     reached: NDArray[np.bool_]  # (R,) the target was reached: response times have a meaning
@@ -76,11 +75,11 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What every question looks at."""
+    """The input of every check."""
 
     measurement: Measurement
     settings: Settings
-    behind: Mapping[int, str]  # the rows that did not keep up, and what fell behind in them
+    behind: Mapping[int, str]  # the rows whose load was not sustained, and what fell behind in them
     ahead: Mapping[int, str]  # the rows that did more than fell due, and what did so in them
     figures: Figures  # with response times of every paced row, reached or not
 
@@ -100,8 +99,8 @@ def judge(
     ahead = rows_ahead(measurement.layout, account, tolerance)
     case = _Case(measurement, settings, behind, ahead, Figures(measurement.merged, settings.paced))
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
-    for question in _QUESTIONS:
-        for row, finding in question(case):
+    for check in _CHECKS:
+        for row, finding in check(case):
             findings[row][finding] = None
     for row, finding in _of_outside(measurement, [*_present(measurement, length_s, outside)]):
         findings[row][finding] = None
@@ -128,7 +127,7 @@ def _before(case: _Case) -> Rows:
 
 
 def _lateness(case: _Case) -> Rows:
-    """The mean and the p99 decide; of what lies further out it is noted."""
+    """The mean and the p99 can make a row invalid; higher percentiles and the maximum give a note."""
     response, lateness = case.figures.response("overall"), case.figures.lateness()
     shown = case.figures.has_response("overall")
 
@@ -156,7 +155,7 @@ def _lateness(case: _Case) -> Rows:
 
 
 def _reap_delay(case: _Case) -> Rows:
-    """A thread with iops: max is always at work, so that completions wait for it: that is noted, and no more."""
+    """A thread with `iops: max` is always busy, so completions wait for it: that is at most a note."""
     service = case.figures.service("overall")
     means, p99s = service.mean, service.percentile("p99")
     for row, seen in _workers(case):
@@ -175,7 +174,7 @@ def _reap_delay(case: _Case) -> Rows:
 
 
 def _busy(case: _Case) -> Rows:
-    """By its core, which others may use too; where a thread spins, by its own work."""
+    """By the core's busy share, which includes other programs; where a thread busy-waits, by the thread's own work."""
     for row, seen in _workers(case):
         core = case.measurement.merged.presence.busiest_core_percent[row]
         thread = max(one.busy_percent for one in seen)
@@ -200,16 +199,16 @@ def _stall(case: _Case) -> Rows:
     overall = [case.figures.service("overall"), case.figures.response("overall")]
     longest = np.max([np.nan_to_num(latency.max) for latency in overall], axis=0)
     completed = overall[0].count
-    owed = np.maximum(case.count(Count.IN_FLIGHT) + case.count(Count.BACKLOG), 1)
+    outstanding = np.maximum(case.count(Count.IN_FLIGHT) + case.count(Count.BACKLOG), 1)
     for row in np.flatnonzero(oldest > longest).tolist():
         chance = older_by_chance(oldest[row] / longest[row], completed[row]) if longest[row] else 0.0
-        if chance * owed[row] * len(oldest) < FALSE_ALARM:
-            detail = f"oldest unfinished {oldest[row] / 1e3:,.3f} ms, longest completed {longest[row] / 1e3:,.3f} ms"
+        if chance * outstanding[row] * len(oldest) < FALSE_ALARM:
+            detail = f"oldest outstanding {oldest[row] / 1e3:,.3f} ms, longest completed {longest[row] / 1e3:,.3f} ms"
             yield row, Finding(Reason.STALL_AT_END, detail)
 
 
 def older_by_chance(times: float, completed: float) -> float:
-    """The chance that an unfinished I/O is older than so many `times` (at least 1) the longest of `completed` ones.
+    """The chance that an outstanding I/O is older than so many `times` (at least 1) the longest of `completed` ones.
 
     Of exponential times, where an age is distributed as they are: E exp(-times x longest) = n B(times + 1, n).
     """
@@ -224,7 +223,7 @@ def _uncovered(case: _Case) -> Rows:
 
 
 def _samples(case: _Case) -> Rows:
-    """A row none of whose hosts is in has its lost hosts as the reason; one that was asked for nothing did it."""
+    """A row without any host in has its lost hosts as the reason; a row with target 0 has no samples by intent."""
     present = case.measurement.merged.presence.hosts_in > 0
     asked = np.array([iops != NOTHING for iops in case.settings.iops], bool)
     yield from _each(present & asked & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
@@ -282,13 +281,13 @@ def _few(case: _Case) -> Rows:
         yield from ((row, finding) for row in range(len(case.measurement.merged.counts)))
 
 
-_QUESTIONS: Final[Sequence[Callable[[_Case], Rows]]] = (
+_CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
     _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _reap_delay, _types, _busy, _few,
 )  # fmt: skip
 
 
 def _present(measurement: Measurement, length_s: float, outside: Iterable[Outside]) -> Iterator[Outside]:
-    """What was handed in, made to fit the data: who is missing follows from them, and an event only says why.
+    """The findings that were passed in, matched to the data: who is missing follows from the data, an event says why.
 
     A host that was lost or late after its last measured subinterval is not missing (but if the measurement was cut
     short, it may be why); one that is missing makes its rows partial though no event says so.
@@ -312,7 +311,7 @@ def _was_over(one: Outside, first: int) -> bool:
 
 
 def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
-    """The hosts of which the measurement is not, or not for all of its time, and how that shows."""
+    """The hosts that are missing for some or all of the measurement, and how that shows."""
     found = {host: "it is in no subinterval" for host in measurement.layout.hosts if host not in measurement.hosts}
     planned_s = measurement.subintervals * length_s
     for host in sorted(measurement.hosts):

@@ -109,7 +109,7 @@ class BatchedHistograms:
 
 
 class PercentileHalfWidths:
-    """Half-widths of a percentile, worked out when they are first asked for; the histograms go then."""
+    """Half-widths of a percentile, computed when they are first read; the histograms are dropped then."""
 
     def __init__(self, parts: tuple[Buckets, ...], fraction: float, least: Words, most: Words) -> None:
         """`least` and `most`: (R,) the shortest and the longest latency, ns."""
@@ -133,7 +133,7 @@ class PercentileHalfWidths:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurement:
-    """A finished window: what a summary row is computed and judged from."""
+    """A finished window: a summary row and its verdict are computed from it."""
 
     first: int  # subinterval
     last: int  # subinterval
@@ -141,7 +141,7 @@ class Measurement:
     layout: MergeLayout
     hosts: frozenset[str]  # that are in
     merged: Merged
-    account: Account  # (I,) what each workload instance was asked for, and did
+    account: Account  # (I,) the due and the done of each workload instance
     iops_half_width: Floats  # (R,) of overall_iops, at 95 %; nan where none can be stated
     service_half_width_us: Floats  # (R,) of overall_service_us_mean
     response_half_width_us: Floats  # (R,) of overall_response_us_mean
@@ -149,10 +149,10 @@ class Measurement:
     response_p99: PercentileHalfWidths  # of overall_response_us_p99, likewise
     cores: dict[str, tuple[float, ...]]  # host: busy percent per core over the window
     uncovered: dict[str, int]  # host: boundaries without a free buffer, and threads that did not hand over
-    cut: dict[str, int]  # host: the subinterval of which it sent a result that it called its step's last
+    cut: dict[str, int]  # host: the subinterval whose result it marked as its step's last
     length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
-    workers: dict[str, ThreadSummary]  # host: what its workload threads say of themselves
+    workers: dict[str, ThreadSummary]  # host: what its workload threads did
 
 
 class Window:
@@ -206,7 +206,7 @@ class Window:
         self.subintervals += 1
 
     def measurement(self) -> Measurement:
-        """What was summed so far; more may be added afterwards. Raises ValueError if there is nothing."""
+        """The sum so far; more may be added afterwards. Raises ValueError if there is nothing."""
         last = self._last
         if last is None:
             raise ValueError("the window is empty")

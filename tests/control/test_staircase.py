@@ -93,7 +93,7 @@ def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
             break
     (measured,) = decision.measured
     assert measured.first >= 3
-    assert str(measured.findings[-1]) == "load_not_sustained[invalid] (what is owed grew by 600 of 15,000 due)"
+    assert str(measured.findings[-1]) == "load_not_sustained[invalid] (outstanding I/O grew by 600 of 15,000 due)"
 
 
 def test_a_tread_may_be_measured_to_an_accuracy() -> None:

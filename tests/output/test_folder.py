@@ -358,7 +358,9 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
     rows = table(folder.path / "summary.host.csv") + table(folder.path / "summary.all.csv")
     assert [bool(row["overall_response_us_mean"]) for row in rows] == [True, False, False]
     assert all(row["overall_service_us_mean"] for row in rows)
-    assert rows[1]["reasons"] == "load_not_sustained[invalid] (what is owed by h2+/dev/sd0+w grew by 800 of 2,400 due)"
+    assert (
+        rows[1]["reasons"] == "load_not_sustained[invalid] (outstanding I/O of h2+/dev/sd0+w grew by 800 of 2,400 due)"
+    )
     assert rows[0]["overall_iops_half_width"] == "0"  # every subinterval did the same
 
 

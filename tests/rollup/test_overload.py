@@ -78,7 +78,7 @@ def test_one_of_a_fleet_that_falls_behind_is_found(plant: Plant, share: float) -
     ends = plant(random, due)
     ends[:, 77] = np.arange(25) * round((1 - share) * 1000) + 2
     assert why_not_sustained(account(load(due, ends)), TOLERANCE).startswith(
-        "1 of 24,000 workload instances; of the worst what"
+        "1 of 24,000 workload instances; of the worst outstanding"
     )
     half_way = ends.copy()  # it begins in mid-measurement, as a LUN that hangs does
     half_way[:, 77] = np.maximum(np.arange(25) - 12, 0) * 500
@@ -164,7 +164,8 @@ def test_many_that_each_fall_behind_a_little_fall_behind_together() -> None:
     """0.8 % each, which chance might be; together it is none."""
     found = a_little_behind(2000, 1000, hosts=2)
     assert found == {
-        "all=all": "what is owed grew by 4,000 of 960,000 due", "host=h0": "what is owed grew by 4,000 of 480,000 due",
+        "all=all": "outstanding I/O grew by 4,000 of 960,000 due",
+        "host=h0": "outstanding I/O grew by 4,000 of 480,000 due",
     }  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def test_a_row_that_holds_all_of_one_that_falls_behind_falls_behind() -> None:
     """The sum of a host's two instances is short; of the fleet's it is 0.01 %."""
     found = a_little_behind(200, 2, hosts=100)
     assert found == {
-        "host=h0": "what is owed grew by 8 of 960 due", "all=all": "host=h0: what is owed grew by 8 of 960 due",
+        "host=h0": "outstanding I/O grew by 8 of 960 due", "all=all": "host=h0: outstanding I/O grew by 8 of 960 due",
     }  # fmt: skip
 
 
@@ -222,7 +223,7 @@ def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: 
     count = found.first.subintervals
     assert len(levels) < 2 or (len(levels) < 4 * count <= 2 * len(levels))
     rest = account(load(np.array([100]), np.array([[level] for level in [0, *levels][count:]])))
-    assert found.ends.behind(found.first).variance() == pytest.approx(rest.ends.variance(), abs=1e-6)
+    assert found.ends.after(found.first).variance() == pytest.approx(rest.ends.variance(), abs=1e-6)
 
 
 def test_accounts_of_no_subintervals_say_nothing() -> None:

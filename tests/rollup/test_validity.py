@@ -119,7 +119,7 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         # the target: by more than 0.25 % of what fell due in the window (5 x 1000), and more than chance may do
         (
             Plant(backlog=(0, 2, 5, 9, 11, 13)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 13 of 5,000 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 13 of 5,000 due)",
         ),
         (Plant(backlog=(0, 0, 0, 0, 0, 12)), None),
         (Plant(backlog=(100, 100, 90, 80, 90, 105)), None),
@@ -134,20 +134,20 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(due=10, backlog=(0, 0, 0, 0, 0, 4)), None),
         (
             Plant(due=10, backlog=(0, 2, 4, 6, 8, 10)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 10 of 50 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 10 of 50 due)",
         ),
         # a deficit in a deep queue: 50 of 1,000 a second are never done; also behind a long warmup
         (
             Plant(due=12_000, in_flight=(500, 1100, 1700, 2300, 2900, 3500)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (
             Plant(due=12_000, in_flight=(6000, 6600, 7200, 7800, 8400, 9000)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (
             Plant(due=12_000, in_flight=(3500, 4096, 4096, 4096, 4096, 4096), backlog=(0, 4, 604, 1204, 1804, 2404)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 3,000 of 60,000 due)",
         ),
         (Plant(due=12_000, in_flight=(500, 3500, 3500, 2500, 1500, 500)), None),
         # a steady number in flight differs by chance; 200 IOPS at 50 ms have 10 in flight
@@ -155,7 +155,7 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(due=200, in_flight=(6, 9, 12, 8, 11, 15)), None),
         (
             Plant(due=200, in_flight=(6, 16, 26, 36, 46, 56)),
-            "load_not_sustained[invalid] (what is owed by h1+/dev/sd0+w grew by 50 of 1,000 due)",
+            "load_not_sustained[invalid] (outstanding I/O of h1+/dev/sd0+w grew by 50 of 1,000 due)",
         ),
         # iops: max has no deficit, however many are in flight
         (Plant(iops="max", response_ns=None, due=50, in_flight=(0, 40, 50, 60, 64, 64)), None),
@@ -173,12 +173,12 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (Plant(counts={Count.OLDEST_OUTSTANDING_NS: MS + 1000}), None),  # one of 250 may be so by chance
         (
             Plant(counts={Count.OLDEST_OUTSTANDING_NS: 4 * MS}),
-            "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+            "stall_at_end[invalid] (oldest outstanding 4.000 ms, longest completed 1.000 ms)",
         ),
         (Plant(counts={Count.OLDEST_OUTSTANDING_NS: 3 * MS}, response_ns=4 * MS), None),
         (
             Plant(counts={Count.OLDEST_OUTSTANDING_NS: 4 * MS}, response_ns=None, iops="max"),
-            "stall_at_end[invalid] (oldest unfinished 4.000 ms, longest completed 1.000 ms)",
+            "stall_at_end[invalid] (oldest outstanding 4.000 ms, longest completed 1.000 ms)",
         ),
         # counters
         (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due[invalid] (15)"),
@@ -280,7 +280,7 @@ def test_how_often_the_oldest_is_older_by_chance(completed: int, times: float) -
 
 
 def test_several_reasons_can_be_told_apart() -> None:
-    words = "2 of 6 workload instances; of the worst what is owed grew by 8 of 9 due"
+    words = "2 of 6 workload instances; of the worst outstanding I/O grew by 8 of 9 due"
     assert "; " not in str(Finding(Reason.LOAD_NOT_SUSTAINED, words))
 
 

@@ -151,7 +151,7 @@ def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
     (row,) = run(tmp_path, text, lab).rows("summary.all.csv")
     assert (row["first_subinterval"], presence(row)) == ("3", "1/2")
     assert (
-        "load_not_sustained[invalid] (what is owed by a+/x/1+oltp grew by 2,040 of 30,000 due, and by 1 more)"
+        "load_not_sustained[invalid] (outstanding I/O of a+/x/1+oltp grew by 2,040 of 30,000 due, and by 1 more)"
         in row["reasons"]
     )
     assert row["overall_response_us_p99"] == ""
@@ -551,7 +551,7 @@ def test_an_instance_that_falls_behind_hides_in_no_sum(tmp_path: Path) -> None:
 
     outcome = run(tmp_path, TWO_LOADS, SimulatedHosts(a=SimulatedSlave("a", plant=plant)))
     assert outcome.code is ExitCode.INVALID
-    said = "load_not_sustained[invalid] (what is owed by a+/x/2+fg grew by 9,600 of 48,000 due)"
+    said = "load_not_sustained[invalid] (outstanding I/O of a+/x/2+fg grew by 9,600 of 48,000 due)"
     rows = [row for kind in ("all", "workload", "lun") for row in outcome.rows(f"summary.{kind}.csv")]
     assert {row["rollup_instance"]: row["reasons"] for row in rows} == {
         "all": said, "fg": said, "bg": "", "a:/x/0": "", "a:/x/1": "", "a:/x/2": said,
