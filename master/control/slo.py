@@ -21,7 +21,7 @@ from .spec import SloSpec
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is aborted
-_ASKED = 4  # instances, the worst, whose certainty is worked out: one is enough
+_WORST = 4  # instances, the worst, whose certainty is worked out: one is enough
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class EarlyAbort:
         )
         return EarlyAbort(first, interval.number, self.subintervals + 1, batches)
 
-    def lost(self, thresholds: Sequence[SloSpec]) -> Measured | None:
+    def certain_miss(self, thresholds: Sequence[SloSpec]) -> Measured | None:
         """The window so far, if it is certain to fail; checked when a batch is complete."""
         if self.subintervals < _FEWEST:
             return None
@@ -63,11 +63,11 @@ def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
     fraction = threshold.focus.fraction
     values = {name: value_of([sample], fraction) for name, sample in batches.total.items()}
     above = {name: value for name, value in values.items() if value is not None and value > threshold.at_most}
-    for name in sorted(above, key=lambda one: above[one], reverse=True)[:_ASKED]:
+    for name in sorted(above, key=lambda one: above[one], reverse=True)[:_WORST]:
         got = estimate(batches.of(name), fraction, _CERTAIN)
         if got is not None and got.value - got.half_width > threshold.at_most:
             found = f"{threshold.in_words(got.value)} +/- {threshold.in_words(got.half_width, 2)}"
-            return f"{threshold}: {found} of {name}, given up early"
+            return f"{threshold}: {found} of {name}, aborted early"
     return ""
 
 
@@ -80,7 +80,7 @@ class ThresholdValue:
     value: float | None  # None: blank everywhere
 
     @property
-    def broken(self) -> bool | None:
+    def breached(self) -> bool | None:
         return None if self.value is None else self.value > self.threshold.at_most
 
     @property
@@ -95,7 +95,7 @@ class Watched:
 
     state: ControlState
     thresholds: tuple[SloSpec, ...]
-    hopes: EarlyAbort = field(default_factory=EarlyAbort)  # since the last measurement closed
+    abort: EarlyAbort = field(default_factory=EarlyAbort)  # since the last measurement closed
     alerted_s: tuple[tuple[int, float], ...] = ()  # threshold's place, when it last alerted
 
     @property
@@ -104,26 +104,26 @@ class Watched:
 
     @property
     def may_end(self) -> tuple[int, ...]:
-        return (*self.state.may_end, self.hopes.last)
+        return (*self.state.may_end, self.abort.last)
 
     def opening(self) -> Decision:
         return self.state.opening()
 
     def after(self, interval: Observation) -> "tuple[Watched, Decision]":
         state, decision = self.state.after(interval)
-        giving_up = [threshold for threshold in self.thresholds if threshold.abort_early]
-        hopes = self.hopes.after(interval, giving_up) if giving_up else self.hopes
+        aborting = [threshold for threshold in self.thresholds if threshold.abort_early]
+        abort = self.abort.after(interval, aborting) if aborting else self.abort
         measured = tuple(map(self._checked, decision.measured))
         present = [_present(interval, threshold) for threshold in self.thresholds]
         alerts, alerted_s = self._alerts(interval, present)
         rows = (*decision.rows, *(_row(interval, one) for one in present))
         said = tuple(one.say for one in present)
         decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=said)
-        if not measured and not decision.done and (lost := hopes.lost(giving_up)):
+        if not measured and not decision.done and (lost := abort.certain_miss(aborting)):
             decision = replace(
-                decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is out of reach"
+                decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is certainly missed"
             )
-        return Watched(state, self.thresholds, EarlyAbort() if decision.measured else hopes, alerted_s), decision
+        return Watched(state, self.thresholds, EarlyAbort() if decision.measured else abort, alerted_s), decision
 
     def cut_short(self, number: int) -> Measured:
         return self._checked(self.state.cut_short(number))
@@ -139,7 +139,7 @@ class Watched:
         alerts = []
         for place, one in enumerate(present):
             threshold, value = one.threshold, one.value
-            if interval.phase is not Phase.RUN or value is None or not one.broken:
+            if interval.phase is not Phase.RUN or value is None or not one.breached:
                 continue
             if place not in last or interval.end_s - last[place] >= threshold.every_s:
                 last[place] = interval.end_s
@@ -156,7 +156,7 @@ def _row(interval: Observation, present: ThresholdValue) -> ControlRow:
             "at_most": present.threshold.at_most,
             "worst_instance": present.instance,
             "value": present.value,
-            "breached": present.broken,
+            "breached": present.breached,
         },
     )
 

@@ -168,7 +168,7 @@ def _limit(made: Criterion) -> str:
 
 
 def _slo(one: SloSpec) -> str:
-    ends = ", given up early" if one.abort_early else ""
+    ends = ", aborted early" if one.abort_early else ""
     runs = f", runs {one.command[0]}" if one.command else ""
     return f"slo: {_of(one.focus)} at most {format_amount(one.focus.metric, one.at_most)}{ends}{runs}"
 

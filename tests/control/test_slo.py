@@ -93,7 +93,7 @@ def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
     assert len(decisions) < 12
     (measured,) = decisions[-1].measured
     assert measured.first == 2
-    assert "given up early" in measured.findings[0].detail
+    assert "aborted early" in measured.findings[0].detail
     assert len(drive(watched(), slow)) == 22
 
 
@@ -113,7 +113,7 @@ def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() 
     )
     (measured,) = decisions[-1].measured
     assert 2 * MOST < len(decisions) < 1000 and measured.first == 2
-    assert " of b, given up early" in measured.findings[0].detail
+    assert " of b, aborted early" in measured.findings[0].detail
 
 
 def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
@@ -124,8 +124,8 @@ def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
         state, decision = decide(state, Observation(number, number * 5.0, 5.0, phase, samples=samples))
         phase = decision.next_phase
     assert isinstance(state, Watched)
-    (batches,) = state.hopes.batches
-    assert len(batches.whole) < MOST and state.hopes.subintervals == 2998
+    (batches,) = state.abort.batches
+    assert len(batches.whole) < MOST and state.abort.subintervals == 2998
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=6), min_size=1, max_size=300), st.data())

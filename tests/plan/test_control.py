@@ -180,7 +180,7 @@ def test_a_description_says_what_is_asked() -> None:
         )
     )
     assert f"    measure: until {P99} per host is known to 2% at 95% confidence, at least 1m\n" in text
-    assert f"    slo: {P99} at most 2ms, given up early\n" in text
+    assert f"    slo: {P99} at most 2ms, aborted early\n" in text
     assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
     assert text.endswith("at most 1h4m20s in all\n")
 
