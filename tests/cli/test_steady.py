@@ -5,20 +5,15 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
 from ivypy.master.verdicts import ExitCode
+from tests.support.logs import run_steady
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.slave import steady
 from tests.support.simulated.whole_runs import controlled
 
 FIO = Path(__file__).parents[1] / "control" / "fio"
-
-
-def said(*words: object) -> Result:
-    return CliRunner().invoke(cli, ["steady", *map(str, words)], standalone_mode=False, catch_exceptions=False)
 
 
 def numbers(tmp_path: Path, *values: object) -> Path:
@@ -29,7 +24,7 @@ def numbers(tmp_path: Path, *values: object) -> Path:
 
 def test_a_column_that_settles(tmp_path: Path) -> None:
     path = numbers(tmp_path, 2000, 1500, 1200, 1000, 1001, 1000, 999)
-    done = said(path, "--window", "3s")
+    done = run_steady(path, "--window", "3s")
     assert done.return_value == ExitCode.OK
     assert done.output == (
         f"{path}: steady after 6 s: deviation of overall_iops within 2%: 0.06664% from 3 s on, mean 1000.33\n"
@@ -38,11 +33,11 @@ def test_a_column_that_settles(tmp_path: Path) -> None:
 
 def test_a_blank_value_and_the_ramp_are_in_no_window(tmp_path: Path) -> None:
     path = numbers(tmp_path, 1000, 1000, 1000, "", 1000, 1000, 1000)
-    assert "steady after 7 s" in said(path, "--window", "3s", "--ramp", "1s").output
+    assert "steady after 7 s" in run_steady(path, "--window", "3s", "--ramp", "1s").output
 
 
 def test_a_column_that_never_does(tmp_path: Path) -> None:
-    done = said(numbers(tmp_path, *range(100, 1000, 100)), "--window", "3s", "--criterion", "iops_slope")
+    done = run_steady(numbers(tmp_path, *range(100, 1000, 100)), "--window", "3s", "--criterion", "iops_slope")
     assert done.return_value == ExitCode.NOT_REACHED
     assert "not steady in 9 s: slope of overall_iops within 2%/s over 3 values" in done.output
 
@@ -50,7 +45,7 @@ def test_a_column_that_never_does(tmp_path: Path) -> None:
 def test_fios_json(tmp_path: Path) -> None:
     path = tmp_path / "fio.json"
     path.write_bytes(gzip.decompress((FIO / "new-iops.json.gz").read_bytes()))
-    done = said(path, "--window", "5s", "--limit", "5%", "--json")
+    done = run_steady(path, "--window", "5s", "--limit", "5%", "--json")
     assert done.return_value == ExitCode.OK
     block = json.loads(done.output)
     theirs = json.loads(path.read_text())["jobs"][0]["steadystate"]
@@ -64,7 +59,7 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s }", plant)
     (stopped,) = outcome.rows("step0000.it/windows.csv")
     end_s = (int(stopped["last_subinterval"]) + 1) * 5
-    done = said(outcome.folder, "--window", "20s", "--ramp", "5s")
+    done = run_steady(outcome.folder, "--window", "20s", "--ramp", "5s")
     assert f"step0000.it all=all: steady after {end_s} s" in done.output
 
 
@@ -80,14 +75,14 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_asked_is_told(tmp_path: Path, words: list[str], says: str) -> None:
     with pytest.raises(PlanError, match=says):
-        said(numbers(tmp_path, 1, 2, 3), *words)
+        run_steady(numbers(tmp_path, 1, 2, 3), *words)
 
 
 def test_a_file_that_is_no_series_is_named(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="no run folder"):
-        said(tmp_path)
+        run_steady(tmp_path)
     with pytest.raises(PlanError, match="not read"):
-        said(tmp_path / "none.csv")
+        run_steady(tmp_path / "none.csv")
 
 
 BAD: list[tuple[str, str, str]] = [  # a file's name and text, and what is said of it
@@ -106,39 +101,39 @@ def test_a_file_that_is_no_series_is_told(tmp_path: Path, name: str, text: str, 
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(PlanError) as told:
-        said(path, "--window", "2s")
+        run_steady(path, "--window", "2s")
     assert str(told.value).startswith(f"{path}: ") and says in str(told.value)
 
 
 def test_a_file_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"no\.csv: not read: No such file or directory$"):
-        said(tmp_path / "no.csv")
+        run_steady(tmp_path / "no.csv")
 
 
 def test_an_interval_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="--interval 0s: between two rows there is some time"):
-        said(numbers(tmp_path, 1, 2, 3), "--interval", "0s")
+        run_steady(numbers(tmp_path, 1, 2, 3), "--interval", "0s")
 
 
 def test_a_spreadsheets_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     path.write_text("overall_iops,x\n" + "1000,\n" * 5, encoding="utf-8-sig")
-    assert "steady after 3 s" in said(path, "--window", "3s").output
+    assert "steady after 3 s" in run_steady(path, "--window", "3s").output
 
 
 def test_not_a_number_is_a_blank(tmp_path: Path) -> None:
-    assert "steady after 5 s" in said(numbers(tmp_path, 1000, "nan", 1000, 1000, 1000), "--window", "3s").output
+    assert "steady after 5 s" in run_steady(numbers(tmp_path, 1000, "nan", 1000, 1000, 1000), "--window", "3s").output
 
 
 def test_a_null_of_fio_is_a_blank(tmp_path: Path) -> None:
     path = tmp_path / "fio.json"
     data = {"iops": [1000, None, 1000, 1000, 1000]}
     path.write_text(json.dumps({"jobs": [{"jobname": "a", "steadystate": {"data": data}}]}))
-    assert "steady after 5 s" in said(path, "--window", "3s").output
+    assert "steady after 5 s" in run_steady(path, "--window", "3s").output
 
 
 def test_snia_says_its_own_limits(tmp_path: Path) -> None:
-    output = said(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
+    output = run_steady(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
     assert "snia of overall_iops: excursion at most 20%, its slope 10% of the mean: 0%" in output
 
 
@@ -156,51 +151,51 @@ RISING = [1000.0, 1012, 1024, 1036, 1048, 1060]  # 6 I/Os per second each second
 
 def test_slopes_of_fios_samples_are_per_second_and_its_own_settings_hold(tmp_path: Path) -> None:
     """A window of 12 s with six values: two seconds apart. fio's limit of 10 a sample is 5 a second."""
-    done = said(fio_file(tmp_path / "fio.json", RISING), "--json")
+    done = run_steady(fio_file(tmp_path / "fio.json", RISING), "--json")
     block = json.loads(done.output.splitlines()[0])
     assert done.return_value == ExitCode.NOT_REACHED
     assert (block["ss"], block["duration"], block["slope"]) == ("overall_iops_slope:5.000000", 12.0, pytest.approx(6))
-    assert "slope of overall_iops within 5/s over 6 values" in said(fio_file(tmp_path / "fio.json", RISING)).output
+    assert (
+        "slope of overall_iops within 5/s over 6 values" in run_steady(fio_file(tmp_path / "fio.json", RISING)).output
+    )
 
 
 def test_what_the_command_line_says_comes_before_fios_settings(tmp_path: Path) -> None:
     path = fio_file(tmp_path / "fio.json", RISING)
     assert (
         "steady after 4 s: deviation of overall_iops within 20%"
-        in said(path, "--criterion", "iops", "--limit", "20%", "--window", "4s").output
+        in run_steady(path, "--criterion", "iops", "--limit", "20%", "--window", "4s").output
     )
-    assert "slope of overall_iops within 7/s" in said(path, "--limit", "7").output
+    assert "slope of overall_iops within 7/s" in run_steady(path, "--limit", "7").output
 
 
 def test_the_job_says_how_far_its_samples_are_apart(tmp_path: Path) -> None:
     """Over a network fio sends as many values as the window has seconds: the surplus is other memory."""
     path = fio_file(tmp_path / "fio.json", [*RISING, 49, 52, 1, 2, 3, 4], options={"ss_interval": "2"})
-    done = said(path, "--json")
+    done = run_steady(path, "--json")
     block = json.loads(done.stdout.splitlines()[0])
     assert block["data"]["overall_iops"] == RISING and block["slope"] == pytest.approx(6)
     assert "12 values of a window of 6; the others are not this job's" in done.stderr
 
 
 def test_clients_jobs_and_not_their_sum(tmp_path: Path) -> None:
-    output = said(fio_file(tmp_path / "fio.json", RISING, "client_stats")).output
+    output = run_steady(fio_file(tmp_path / "fio.json", RISING, "client_stats")).output
     assert output.count("fio.json a h1: not steady") == 2 and "All clients" not in output
 
 
 def test_a_series_that_never_is_steady_says_its_best_window(tmp_path: Path) -> None:
     path = numbers(tmp_path, 100, 200, 300, 310, 330, 500, 700)
-    block = json.loads(said(path, "--window", "3s", "--json").output)
+    block = json.loads(run_steady(path, "--window", "3s", "--json").output)
     assert (block["attained"], block["window"]) == (0, {"begin_s": 2.0, "end_s": 5.0})
     assert block["mean"] == pytest.approx(940 / 3) and block["criterion"] == f"{100 * (330 - 940 / 3) / (940 / 3):f}%"
-    assert "the best window: 5.319% from 2 s on, mean 313.333" in said(path, "--window", "3s").output
+    assert "the best window: 5.319% from 2 s on, mean 313.333" in run_steady(path, "--window", "3s").output
 
 
 def test_a_series_shorter_than_its_window_has_none(tmp_path: Path) -> None:
-    done = said(numbers(tmp_path, 1, 2, 3), "--json")
+    done = run_steady(numbers(tmp_path, 1, 2, 3), "--json")
     assert done.return_value == ExitCode.NOT_REACHED and json.loads(done.output)["window"] is None
 
 
 def test_standard_input_and_blank_lines(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        cli, ["steady", "-", "--window", "3s"], input="overall_iops\n1000\n\n1000\n\n1000\n", standalone_mode=False
-    )
+    done = run_steady("-", "--window", "3s", stdin="overall_iops\n1000\n\n1000\n\n1000\n")
     assert "-: steady after 3 s" in done.stdout and "note: -: 2 blank lines are left out" in done.stderr

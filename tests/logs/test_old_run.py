@@ -9,9 +9,8 @@ import pytest
 from ivypy.master.logs.readers.metric_series import series_of
 from ivypy.master.output.columns import FILES, OLD_NAMES, names
 from ivypy.master.verdicts import ExitCode
-from tests.cli.test_steady import said
 from tests.support.log_table import table
-from tests.support.logs import run
+from tests.support.logs import run, run_steady
 
 OLD = Path(__file__).parent / "old_run"  # configs/first.yaml, maxtags: 2, six subintervals of 500 ms a step
 
@@ -23,13 +22,13 @@ def test_percentiles_of_an_old_run() -> None:
 
 
 def test_steady_of_an_old_run() -> None:
-    done = said(OLD, "--window", "2s", "--limit", "50%")
+    done = run_steady(OLD, "--window", "2s", "--limit", "50%")
     assert done.return_value == ExitCode.OK and done.output.count("steady after") == 3
 
 
 @pytest.mark.parametrize("name", ["unfinished", "outstanding"])
 def test_a_renamed_column_of_an_old_run_has_either_name(name: str) -> None:
-    done = said(OLD, "--metric", name, "--window", "1s", "--limit", "5000", "--json")
+    done = run_steady(OLD, "--metric", name, "--window", "1s", "--limit", "5000", "--json")
     assert all(block["attained"] for block in map(json.loads, done.output.splitlines()))
 
 

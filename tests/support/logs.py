@@ -7,6 +7,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
+from click.testing import CliRunner, Result
+
+from ivypy.master.cli.commands import cli
 from ivypy.master.cli.percentiles import percentiles
 from ivypy.master.errors import IvypyError
 from ivypy.master.verdicts import ExitCode
@@ -69,3 +72,9 @@ def run(*arguments: object) -> Ran:
             code = ExitCode.PLAN
             err.write(f"{error}\n")
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def run_steady(*words: object, stdin: str = "") -> Result:
+    """`ivypy steady WORDS`."""
+    arguments = ["steady", *map(str, words)]
+    return CliRunner().invoke(cli, arguments, input=stdin, standalone_mode=False, catch_exceptions=False)
