@@ -69,17 +69,17 @@ class AutoPid:
     def opening(self) -> tuple[LoadEdit, ...]:
         return tuple(LoadEdit(self.focus.rollup, name, None) for name in self.instances)
 
-    def after(self, interval: Observation) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
-        if not interval.same_hosts:  # the range of the hosts that are left is another one
-            left = tuple(name for name in self.instances if name in interval.samples[self.focus])
+    def after(self, observation: Observation) -> "tuple[AutoPid | Pid | Unreachable, Orders]":
+        if not observation.same_hosts:  # the range of the hosts that are left is another one
+            left = tuple(name for name in self.instances if name in observation.samples[self.focus])
             state = AutoPid(
-                self.focus, self.target, left, self.rules, self.settle, self.look, since=interval.number + 1
+                self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.number + 1
             )
             return state, Orders(state.opening(), say="finding the range: anew, with other hosts")
         seen = self.seen
-        if interval.number >= self.since + self.settle:
-            seen = (*seen, interval)
-        rows = tuple(self._row(interval, name) for name in self.instances)
+        if observation.number >= self.since + self.settle:
+            seen = (*seen, observation)
+        rows = tuple(self._row(observation, name) for name in self.instances)
         say = f"finding the range: at {self.stage}"
         if len(seen) < self.look:
             return replace(self, seen=seen), Orders(rows=rows, say=say)
@@ -89,16 +89,22 @@ class AutoPid:
         }
         if self.stage is RangeEnd.MAX:
             capacity = {name: self._achieved(seen, name) for name in self.instances}
-            seeable = self._seeable_iops(interval.length_s)
+            seeable = self._seeable_iops(observation.length_s)
             low = {name: max(LOW_SHARE * most, seeable) for name, most in capacity.items()}
             state = replace(
-                self, stage=RangeEnd.LOW, since=interval.number + 1, seen=(), capacity=capacity, at_max=found, low=low
+                self,
+                stage=RangeEnd.LOW,
+                since=observation.number + 1,
+                seen=(),
+                capacity=capacity,
+                at_max=found,
+                low=low,
             )
             if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
-                return state._blank(blank, interval, rows)
+                return state._blank(blank, observation, rows)
             edits = tuple(LoadEdit(self.focus.rollup, name, low[name]) for name in self.instances)
             return state, Orders(edits, rows, say=say)
-        return self._begun(found, interval.number + 1, rows)
+        return self._begun(found, observation.number + 1, rows)
 
     def with_checks(self, measured: Measured) -> Measured:
         return measured
@@ -109,12 +115,12 @@ class AutoPid:
         return 0.0 if fraction is None else _SPARE * fewest_ios(fraction) / length_s
 
     def _blank(
-        self, names: Sequence[str], interval: Observation, rows: tuple[ControlRow, ...]
+        self, names: Sequence[str], observation: Observation, rows: tuple[ControlRow, ...]
     ) -> "tuple[Unreachable, Orders]":
         """Insufficient samples: even the maximum has too few I/Os in a subinterval."""
-        least, since = self._seeable_iops(interval.length_s), interval.number + 1
+        least, since = self._seeable_iops(observation.length_s), observation.number + 1
         most = min(self.capacity[name] for name in names)
-        remedy = f"take subintervals of {least / max(most, 1e-9) * interval.length_s / HIGH_SHARE:.3g} s or more"
+        remedy = f"take subintervals of {least / max(most, 1e-9) * observation.length_s / HIGH_SHARE:.3g} s or more"
         why = (
             f"{self.focus.metric} of {', '.join(names)} is blank below {least:.6g} IOPS, and the maximum is {most:.6g};"
             f" {remedy}"
@@ -155,17 +161,17 @@ class AutoPid:
         done = sum(one.loads[self.focus.rollup][name].completed for one in seen)
         return done / sum(one.length_s for one in seen)
 
-    def _row(self, interval: Observation, name: str) -> ControlRow:
-        value = value_of([interval.samples[self.focus].get(name, MetricSample(0, 0))], self.focus.fraction)
-        load = interval.loads[self.focus.rollup][name]
+    def _row(self, observation: Observation, name: str) -> ControlRow:
+        value = value_of([observation.samples[self.focus].get(name, MetricSample(0, 0))], self.focus.fraction)
+        load = observation.loads[self.focus.rollup][name]
         cells: dict[str, Cell] = {
             **dict.fromkeys(COLUMNS),
-            "subinterval": interval.number,
+            "subinterval": observation.number,
             "instance": name,
             "metric": self.focus.metric,
             "target": self.target,
             "value": value,
-            "achieved_iops": load.completed / interval.length_s,
+            "achieved_iops": load.completed / observation.length_s,
             "backlog": load.backlog,
             "event": (PidEvent.FINDING_MAX if self.stage is RangeEnd.MAX else PidEvent.FINDING_LOW).value,
         }
@@ -194,7 +200,7 @@ class Unreachable:
     def opening(self) -> tuple[LoadEdit, ...]:
         return ()
 
-    def after(self, interval: Observation) -> "tuple[Unreachable, Orders]":
+    def after(self, observation: Observation) -> "tuple[Unreachable, Orders]":
         return self, Orders(measurable=self.since, say=self.why)
 
     def with_checks(self, measured: Measured) -> Measured:

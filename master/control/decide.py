@@ -1,10 +1,10 @@
 """The seam between a step's sequence and its control.
 
-    decision = opening(state)                   before `go`: the phase of subinterval 0, and the edits it starts with
-    state, decision = decide(state, interval)   at barrier 1 of each subinterval, until decision.done
+    decision = opening(state)                      before `go`: the phase of subinterval 0, and its first edits
+    state, decision = decide(state, observation)   at barrier 1 of each subinterval, until decision.done
 
-Rule: a state is a frozen value, made from the plan and handed back each time; a decision follows from the state, the
-interval and nothing else, so a run's decisions can be replayed from its CSV files. The decision on subinterval k
+Rule: a state is a frozen value, made from the plan and handed back each time; a decision follows from the state and
+the observation alone, so a run's decisions can be replayed from its CSV files. The decision on subinterval k
 arrives while k + 1 runs: `next_phase` names k + 1, edits act within it, and when the step is done k + 1 is its tail.
 """
 
@@ -30,7 +30,7 @@ class ControlState(Protocol):
 
     def opening(self) -> Decision: ...
 
-    def after(self, interval: Observation) -> "tuple[ControlState, Decision]": ...
+    def after(self, observation: Observation) -> "tuple[ControlState, Decision]": ...
 
     def cut_short(self, number: int) -> Measured:
         """The measurement so far, of a step that is interrupted after subinterval `number`, the last closed one."""
@@ -53,7 +53,7 @@ class MeasurementState(Protocol):
 
     def opening(self) -> Decision: ...
 
-    def after(self, interval: Observation) -> "tuple[MeasurementState, Decision]": ...
+    def after(self, observation: Observation) -> "tuple[MeasurementState, Decision]": ...
 
     def cut_short(self, number: int) -> Measured: ...
 
@@ -71,6 +71,6 @@ def opening(state: ControlState) -> Decision:
     return state.opening()
 
 
-def decide(state: ControlState, interval: Observation) -> tuple[ControlState, Decision]:
+def decide(state: ControlState, observation: Observation) -> tuple[ControlState, Decision]:
     """What follows from one more closed subinterval."""
-    return state.after(interval)
+    return state.after(observation)

@@ -44,15 +44,15 @@ class Fixed:
     def begun(self, since: int) -> "Fixed":
         return Fixed(self.warmup, self.measurement, since)
 
-    def after(self, interval: Observation) -> "tuple[Fixed, Decision]":
-        now = interval.number
+    def after(self, observation: Observation) -> "tuple[Fixed, Decision]":
+        now = observation.number
         state = self
-        if now >= self.first and interval.edited:
+        if now >= self.first and observation.edited:
             before = (self.first, now - 1) if now > self.first else self.before
             state = replace(self, begin=now + 1, before=before)
-        elif now == self.first and not interval.same_hosts:
+        elif now == self.first and not observation.same_hosts:
             state = replace(self, begin=now)  # changed at the very start: the rest has one set of hosts
-        elif now > self.first and not interval.same_hosts:
+        elif now > self.first and not observation.same_hosts:
             state = replace(self, begin=now, changed=(*self.changed, now))
         if now + 1 >= state.first + state.measurement:
             return state, Decision(Phase.TAIL, measured=(Measured(state.first, now, findings=state._findings()),))

@@ -95,9 +95,9 @@ class Measure:
     def begun(self, since: int) -> "Measure":
         return Measure(self.spec, self.warmup, since)
 
-    def after(self, interval: Observation) -> "tuple[Measure, Decision]":
-        state = self._with(interval)
-        last = interval.number
+    def after(self, observation: Observation) -> "tuple[Measure, Decision]":
+        state = self._with(observation)
+        last = observation.number
         check = check_window(self.spec, state.parts)
         if check and (state.best is None or check.shortfall < state.best.shortfall):
             state = replace(state, best=check)
@@ -105,22 +105,24 @@ class Measure:
         if check and check.passed:
             measured = Measured(check.first, check.last)
             return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(check))
-        if interval.end_s - (state.began_s or 0.0) >= self.spec.timeout_s:
+        if observation.end_s - (state.began_s or 0.0) >= self.spec.timeout_s:
             return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
         return state, Decision(state._phase(last + 1), rows=rows, say=state._say(check))
 
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number)) if self.parts else interrupted(number)
 
-    def _with(self, interval: Observation) -> "Measure":
-        state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
-        if interval.number < state.first:
+    def _with(self, observation: Observation) -> "Measure":
+        state = self if self.began_s is not None else replace(self, began_s=observation.start_s)
+        if observation.number < state.first:
             return state
-        if interval.edited:
-            return state.restarted(interval.number + 1)
-        if not interval.same_hosts:
-            state = state.restarted(interval.number)
-        part = WindowPart(interval.number, interval.end_s, interval.length_s, interval.samples[self.spec.focus])
+        if observation.edited:
+            return state.restarted(observation.number + 1)
+        if not observation.same_hosts:
+            state = state.restarted(observation.number)
+        part = WindowPart(
+            observation.number, observation.end_s, observation.length_s, observation.samples[self.spec.focus]
+        )
         return replace(state, parts=(*state.parts, part))
 
     def _phase(self, number: int) -> Phase:

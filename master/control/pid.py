@@ -207,29 +207,29 @@ class Pid:
         }
         return replace(self, loops=loops)
 
-    def after(self, interval: Observation) -> "tuple[Pid, Orders]":
-        if interval.number < self.since + self.warmup:
-            return self, Orders(() if interval.same_hosts else self.opening(), say="warming up")
+    def after(self, observation: Observation) -> "tuple[Pid, Orders]":
+        if observation.number < self.since + self.warmup:
+            return self, Orders(() if observation.same_hosts else self.opening(), say="warming up")
         loops, rows, errors = dict(self.loops), [], {}
-        present = interval.samples[self.focus]
+        present = observation.samples[self.focus]
         for name, loop in self.loops.items():
             if name not in present:
                 continue
-            value = interval.value(self.focus, name)
-            load = interval.loads.get(self.focus.rollup, {}).get(name, InstanceLoad(0, 0, 0))
-            error, after = _moved(loop, value, load, interval.number, self.rules)
+            value = observation.value(self.focus, name)
+            load = observation.loads.get(self.focus.rollup, {}).get(name, InstanceLoad(0, 0, 0))
+            error, after = _moved(loop, value, load, observation.number, self.rules)
             loops[name] = after
             if value is not None:
                 errors[name] = value / loop.target - 1
-            rows.append(ControlRow("pid.csv", self._cells(interval, name, loop, after, value, error, load)))
+            rows.append(ControlRow("pid.csv", self._cells(observation, name, loop, after, value, error, load)))
         gone = frozenset(name for name in loops if name not in present)
-        state = replace(self, loops=loops, gone=gone, errors=(*self.errors, (interval.number, errors)))
+        state = replace(self, loops=loops, gone=gone, errors=(*self.errors, (observation.number, errors)))
         edits = tuple(
             LoadEdit(self.focus.rollup, name, loop.iops)
             for name, loop in loops.items()
-            if name in present and (loop.iops != self.loops[name].iops or not interval.same_hosts)
+            if name in present and (loop.iops != self.loops[name].iops or not observation.same_hosts)
         )
-        return state, Orders(edits, tuple(rows), state._measurable(), state._say(interval, errors))
+        return state, Orders(edits, tuple(rows), state._measurable(), state._say(observation, errors))
 
     def with_checks(self, measured: Measured) -> Measured:
         """The measurement's own value, of each instance, is to be at the target."""
@@ -254,10 +254,10 @@ class Pid:
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
-    def _say(self, interval: Observation, errors: Mapping[str, float]) -> str:
+    def _say(self, observation: Observation, errors: Mapping[str, float]) -> str:
         blank = next((name for name in self._present() if name not in errors), None)
         if blank is not None:
-            return blank_subinterval(self.focus, blank, interval.samples[self.focus][blank])
+            return blank_subinterval(self.focus, blank, observation.samples[self.focus][blank])
         name = max(errors, key=lambda one: abs(errors[one]))
         metric, loop = self.focus.metric, self.loops[name]
         value, target = (amount_in_words(metric, one, 4) for one in (loop.target * (1 + errors[name]), loop.target))
@@ -265,7 +265,7 @@ class Pid:
 
     def _cells(
         self,
-        interval: Observation,
+        observation: Observation,
         name: str,
         before: Loop,
         after: Loop,
@@ -274,7 +274,7 @@ class Pid:
         load: InstanceLoad,
     ) -> dict[str, Cell]:
         values: tuple[Cell, ...] = (
-            interval.number,
+            observation.number,
             name,
             self.focus.metric,
             before.target,
@@ -287,7 +287,7 @@ class Pid:
             after.gain,
             before.iops,
             after.iops,
-            load.completed / interval.length_s,
+            load.completed / observation.length_s,
             load.backlog,
             after.monotone,
             after.event.value,

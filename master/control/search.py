@@ -58,21 +58,21 @@ class Find:
     def opening(self) -> Decision:
         return Decision(Phase.WARMUP, (LoadEdit("all", "all", None),))
 
-    def after(self, interval: Observation) -> "tuple[Find, Decision]":
-        if not interval.same_hosts:  # the hosts that are left get the whole load
-            state = replace(self, since=interval.number + 1, seen=())
+    def after(self, observation: Observation) -> "tuple[Find, Decision]":
+        if not observation.same_hosts:  # the hosts that are left get the whole load
+            state = replace(self, since=observation.number + 1, seen=())
             say = "search: other hosts; the load is shared over them"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), say=say)
         state = self
-        if interval.edited:  # the probe starts again
-            state = replace(self, since=interval.number + 1, seen=())
-        elif interval.number >= state.since + state.settle:
-            state = replace(state, seen=(*state.seen, interval))
+        if observation.edited:  # the probe starts again
+            state = replace(self, since=observation.number + 1, seen=())
+        elif observation.number >= state.since + state.settle:
+            state = replace(state, seen=(*state.seen, observation))
         if state.stage is SearchStage.MAX:
-            return state._at_max(interval)
+            return state._at_max(observation)
         if state.stage is SearchStage.DRAIN:
-            return state._draining(interval)
-        return state._probing(interval)
+            return state._draining(observation)
+        return state._probing(observation)
 
     @property
     def _load(self) -> float | None:
@@ -93,15 +93,15 @@ class Find:
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
-    def _at_max(self, interval: Observation) -> "tuple[Find, Decision]":
+    def _at_max(self, observation: Observation) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
             return self, Decision(Phase.WARMUP, say="search: the load at max")
         done = sum(load.completed for one in self.seen for load in one.loads["all"].values())
         capacity = done / sum(one.length_s for one in self.seen)
         if capacity <= 0:
             why = Finding(Reason.SEARCH_UNBOUNDED, "no I/O completed at max")
-            return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),))
-        return replace(self, length_s=interval.length_s)._knowing(capacity)._next(interval, ())
+            return self, Decision(Phase.TAIL, measured=(nothing_measured(observation.number, why),))
+        return replace(self, length_s=observation.length_s)._knowing(capacity)._next(observation, ())
 
     def _knowing(self, capacity: float) -> "Find":
         """The search with another run at max; of two that differ, the one that leaves more loads to probe."""
@@ -111,25 +111,25 @@ class Find:
         wider = max(known, capacity) if bracket(self.probes).passed else min(known, capacity)
         return replace(self, capacity=wider, confirmed=abs(wider / known - 1) <= self.spec.resolution)
 
-    def _draining(self, interval: Observation) -> "tuple[Find, Decision]":
-        outstanding = sum(load.outstanding for load in interval.loads["all"].values())
-        if outstanding > 0 and interval.number - self.since >= self.spec.longest_probe:
+    def _draining(self, observation: Observation) -> "tuple[Find, Decision]":
+        outstanding = sum(load.outstanding for load in observation.loads["all"].values())
+        if outstanding > 0 and observation.number - self.since >= self.spec.longest_probe:
             why = Finding(
                 Reason.SEARCH_UNBOUNDED,
                 f"{outstanding:,} I/Os are still outstanding after {self.spec.longest_probe} subintervals at 0 IOPS",
             )
-            return self, Decision(Phase.TAIL, measured=(nothing_measured(interval.number, why),), say=why.detail)
+            return self, Decision(Phase.TAIL, measured=(nothing_measured(observation.number, why),), say=why.detail)
         if outstanding > 0:
             return self, Decision(Phase.TRANSIENT, say=f"search: {outstanding:,} I/Os outstanding")
-        return self._start(interval, ())
+        return self._start(observation, ())
 
-    def _probing(self, interval: Observation) -> "tuple[Find, Decision]":
+    def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
         probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
             say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, say=say)
         state = replace(self, probes=(*self.probes, probe))
-        return state._next(interval, (ControlRow("find.csv", state._cells(probe)),))
+        return state._next(observation, (ControlRow("find.csv", state._cells(probe)),))
 
     def _so_far(self) -> str:
         """The probe's present value, of the instance that is furthest from passing."""
@@ -147,25 +147,30 @@ class Find:
         shown, aim = (amount_in_words(focus.metric, one, 4) for one in (value, target))
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
-    def _next(self, interval: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
+    def _next(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
         wanted = next_load(self.probes, self.spec.target, self._limits())
         if wanted is None and self._in_doubt():
             state = replace(
-                self, stage=SearchStage.MAX, since=interval.number + 1, seen=(), maxima=self.maxima + 1, confirmed=False
+                self,
+                stage=SearchStage.MAX,
+                since=observation.number + 1,
+                seen=(),
+                maxima=self.maxima + 1,
+                confirmed=False,
             )
             say = "search: max again, to be sure of it"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, say=say)
         if wanted is None:
-            measured, say = self._result(interval.number)
+            measured, say = self._result(observation.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
         state = replace(self, iops=wanted, seen=())
-        if self.stage is SearchStage.PROBE and (_backlog(interval) > 0 or not self.probes[-1].sustained):
-            state = replace(state, stage=SearchStage.DRAIN, since=interval.number + 1)
+        if self.stage is SearchStage.PROBE and (_backlog(observation) > 0 or not self.probes[-1].sustained):
+            state = replace(state, stage=SearchStage.DRAIN, since=observation.number + 1)
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", 0.0),), rows)
-        return state._start(interval, rows)
+        return state._start(observation, rows)
 
-    def _start(self, interval: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
-        state = replace(self, stage=SearchStage.PROBE, since=interval.number + 1, seen=())
+    def _start(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
+        state = replace(self, stage=SearchStage.PROBE, since=observation.number + 1, seen=())
         return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self.iops),), rows)
 
     def _in_doubt(self) -> bool:
@@ -242,5 +247,5 @@ def _window(probe: Probe) -> Measured:
     return Measured(probe.first, probe.last, f":total_iops={probe.iops:.6g}")
 
 
-def _backlog(interval: Observation) -> int:
-    return sum(load.backlog for load in interval.loads["all"].values())
+def _backlog(observation: Observation) -> int:
+    return sum(load.backlog for load in observation.loads["all"].values())

@@ -33,18 +33,18 @@ class EarlyAbort:
     subintervals: int = 0
     batches: tuple[BatchMeans, ...] = ()  # of each such threshold
 
-    def after(self, interval: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
+    def after(self, observation: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
         """With one more subinterval; it begins again where a window does."""
-        if not interval.whole:
+        if not observation.whole:
             return EarlyAbort()
-        if interval.phase is not Phase.RUN:
+        if observation.phase is not Phase.RUN:
             return self
-        first = self.first if self.subintervals else interval.number
+        first = self.first if self.subintervals else observation.number
         before = self.batches or tuple(BatchMeans() for _ in thresholds)
         batches = tuple(
-            one.added(interval.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
+            one.added(observation.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
         )
-        return EarlyAbort(first, interval.number, self.subintervals + 1, batches)
+        return EarlyAbort(first, observation.number, self.subintervals + 1, batches)
 
     def certain_miss(self, thresholds: Sequence[SloSpec]) -> Measured | None:
         """The window so far, if it is certain to fail; checked when a batch is complete."""
@@ -109,14 +109,14 @@ class Watched:
     def opening(self) -> Decision:
         return self.state.opening()
 
-    def after(self, interval: Observation) -> "tuple[Watched, Decision]":
-        state, decision = self.state.after(interval)
+    def after(self, observation: Observation) -> "tuple[Watched, Decision]":
+        state, decision = self.state.after(observation)
         aborting = [threshold for threshold in self.thresholds if threshold.abort_early]
-        abort = self.abort.after(interval, aborting) if aborting else self.abort
+        abort = self.abort.after(observation, aborting) if aborting else self.abort
         measured = tuple(map(self._checked, decision.measured))
-        present = [_present(interval, threshold) for threshold in self.thresholds]
-        alerts, alerted_s = self._alerts(interval, present)
-        rows = (*decision.rows, *(_row(interval, one) for one in present))
+        present = [_present(observation, threshold) for threshold in self.thresholds]
+        alerts, alerted_s = self._alerts(observation, present)
+        rows = (*decision.rows, *(_row(observation, one) for one in present))
         said = tuple(one.say for one in present)
         decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=said)
         if not measured and not decision.done and (lost := abort.certain_miss(aborting)):
@@ -132,26 +132,26 @@ class Watched:
         return replace(measured, checks=(*measured.checks, *self.thresholds))
 
     def _alerts(
-        self, interval: Observation, present: Sequence[ThresholdValue]
+        self, observation: Observation, present: Sequence[ThresholdValue]
     ) -> tuple[tuple[Alert, ...], tuple[tuple[int, float], ...]]:
         """New alerts, at most one in `every_s` of each threshold; and when each last alerted."""
         last = dict(self.alerted_s)
         alerts = []
         for place, one in enumerate(present):
             threshold, value = one.threshold, one.value
-            if interval.phase is not Phase.RUN or value is None or not one.breached:
+            if observation.phase is not Phase.RUN or value is None or not one.breached:
                 continue
-            if place not in last or interval.end_s - last[place] >= threshold.every_s:
-                last[place] = interval.end_s
-                alerts.append(Alert(str(threshold), one.instance, value, threshold.in_words(value), interval.number))
+            if place not in last or observation.end_s - last[place] >= threshold.every_s:
+                last[place] = observation.end_s
+                alerts.append(Alert(str(threshold), one.instance, value, threshold.in_words(value), observation.number))
         return tuple(alerts), tuple(last.items())
 
 
-def _row(interval: Observation, present: ThresholdValue) -> ControlRow:
+def _row(observation: Observation, present: ThresholdValue) -> ControlRow:
     return ControlRow(
         "slo.csv",
         {
-            "subinterval": interval.number,
+            "subinterval": observation.number,
             "metric": present.threshold.focus.metric,
             "at_most": present.threshold.at_most,
             "worst_instance": present.instance,
@@ -161,8 +161,8 @@ def _row(interval: Observation, present: ThresholdValue) -> ControlRow:
     )
 
 
-def _present(interval: Observation, threshold: SloSpec) -> ThresholdValue:
-    values = {name: interval.value(threshold.focus, name) for name in interval.samples[threshold.focus]}
+def _present(observation: Observation, threshold: SloSpec) -> ThresholdValue:
+    values = {name: observation.value(threshold.focus, name) for name in observation.samples[threshold.focus]}
     shown = {name: value for name, value in values.items() if value is not None}
     if not shown:
         return ThresholdValue(threshold, "", None)

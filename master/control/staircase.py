@@ -83,16 +83,19 @@ class Staircase:
     def opening(self) -> Decision:
         return replace(self.measurement.opening(), edits=(self._edit(),))
 
-    def after(self, interval: Observation) -> "tuple[Staircase, Decision]":
-        load = interval.loads["all"][ALL]
-        measurement, decision = self.measurement.after(interval)
+    def after(self, observation: Observation) -> "tuple[Staircase, Decision]":
+        load = observation.loads["all"][ALL]
+        measurement, decision = self.measurement.after(observation)
         state = replace(
             self,
             measurement=measurement,
-            seen=(*self.seen, LevelSubinterval(interval.number, interval.length_s, load, interval.outstanding)),
+            seen=(
+                *self.seen,
+                LevelSubinterval(observation.number, observation.length_s, load, observation.outstanding),
+            ),
         )
-        if not decision.done and not interval.same_hosts:  # the hosts that are left get the whole load
-            state = replace(state, measurement=measurement.restarted(interval.number + 2))
+        if not decision.done and not observation.same_hosts:  # the hosts that are left get the whole load
+            state = replace(state, measurement=measurement.restarted(observation.number + 2))
             return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
             return state, replace(decision, steering=state._steering())
@@ -108,7 +111,7 @@ class Staircase:
         if saturated or state._iops() is None:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
         # k + 1 runs already, with two loads; the next level's warmup begins after it.
-        state = replace(state, measurement=self.measurement.begun(interval.number + 2))
+        state = replace(state, measurement=self.measurement.begun(observation.number + 2))
         rows, said = (*decision.rows, row), state._steering()
         return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=said)
 

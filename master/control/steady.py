@@ -85,17 +85,17 @@ class Steady:
             self, since=since, began_s=None, begin=None, parts=(), values=(), complete=0, attained=None, left=()
         )
 
-    def after(self, interval: Observation) -> "tuple[Steady, Decision]":
-        state = self if self.began_s is not None else replace(self, began_s=interval.start_s)
-        if interval.number >= state.first:
-            state = state._with(interval)
+    def after(self, observation: Observation) -> "tuple[Steady, Decision]":
+        state = self if self.began_s is not None else replace(self, began_s=observation.start_s)
+        if observation.number >= state.first:
+            state = state._with(observation)
         standing = state.standing()
-        stage, state, measured = state._stage(interval.number, standing)
-        late = interval.end_s - (state.began_s or 0.0) >= self.spec.timeout_s
+        stage, state, measured = state._stage(observation.number, standing)
+        late = observation.end_s - (state.began_s or 0.0) >= self.spec.timeout_s
         if not measured and late:
-            measured = (state._timed_out(interval.number, standing),)
-        row = ControlRow("steady.csv", state._cells(interval, stage, standing))
-        phase = Phase.TAIL if measured else Phase.WARMUP if interval.number + 1 < state.first else Phase.RUN
+            measured = (state._timed_out(observation.number, standing),)
+        row = ControlRow("steady.csv", state._cells(observation, stage, standing))
+        phase = Phase.TAIL if measured else Phase.WARMUP if observation.number + 1 < state.first else Phase.RUN
         block, say = state._block(stage, standing), state._say(stage, standing)
         return state, Decision(phase, rows=(row,), measured=measured, steady=block, say=say)
 
@@ -156,12 +156,12 @@ class Steady:
             return CriterionState(found.worst, None, False, blank_window(spec.focus, found.worst))
         return CriterionState(found.worst, _score_by_t(found), found.passed, ", ".join(lacking(found, spec)))
 
-    def _with(self, interval: Observation) -> "Steady":
-        if interval.edited:
-            return self.restarted(interval.number + 1)
-        state = self if interval.same_hosts else self.restarted(interval.number)
+    def _with(self, observation: Observation) -> "Steady":
+        if observation.edited:
+            return self.restarted(observation.number + 1)
+        state = self if observation.same_hosts else self.restarted(observation.number)
         focus = self.criterion.focus
-        part = WindowPart(interval.number, interval.end_s, interval.length_s, interval.samples[focus])
+        part = WindowPart(observation.number, observation.end_s, observation.length_s, observation.samples[focus])
         values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
         kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.looks_back
         parts, earlier = state.parts[kept:], state.values[kept:]
@@ -224,12 +224,12 @@ class Steady:
             why = f"{self.criterion}; {standing.instance} is at {value}{_and(standing.lacks)}"
         return Measured(first, now, findings=(Finding(Reason.STEADY_NOT_REACHED, why),))
 
-    def _cells(self, interval: Observation, stage: SteadyStage, standing: CriterionState) -> dict[str, Cell]:
+    def _cells(self, observation: Observation, stage: SteadyStage, standing: CriterionState) -> dict[str, Cell]:
         got = standing.score
         value = got.value if got and abs(got.value) < inf else None
         return {
-            "subinterval": interval.number,
-            "end_s": interval.end_s,
+            "subinterval": observation.number,
+            "end_s": observation.end_s,
             "stage": stage.value,
             "criterion": self.criterion.rule.value,
             "metric": self.criterion.focus.metric,

@@ -53,7 +53,7 @@ class Steer(Protocol):
 
     def opening(self) -> tuple[LoadEdit, ...]: ...
 
-    def after(self, interval: Observation) -> "tuple[Steer, Orders]": ...
+    def after(self, observation: Observation) -> "tuple[Steer, Orders]": ...
 
     def with_checks(self, measured: Measured) -> Measured:
         """A measurement with the check that it was at the target, and with what is known to be wrong."""
@@ -85,16 +85,16 @@ class Steered:
         """With other targets since subinterval `number`, which is running: no measurement reaches back over it."""
         return replace(self, steer=self.steer.retargeted(targets, number), began_s=None, measurable=None)
 
-    def after(self, interval: Observation) -> "tuple[Steered, Decision]":
-        began_s = interval.start_s if self.began_s is None else self.began_s
-        steer, orders = self.steer.after(interval)
+    def after(self, observation: Observation) -> "tuple[Steered, Decision]":
+        began_s = observation.start_s if self.began_s is None else self.began_s
+        steer, orders = self.steer.after(observation)
         measurement = self.measurement
         if orders.measurable is not None and orders.measurable != self.measurable:
             measurement = measurement.restarted(orders.measurable)
         state = Steered(steer, measurement, self.timeout_s, began_s, orders.measurable)
-        if orders.measurable is None or interval.number < orders.measurable:
-            return state, state._settling(interval, orders)
-        measurement, decision = measurement.after(interval)
+        if orders.measurable is None or observation.number < orders.measurable:
+            return state, state._settling(observation, orders)
+        measurement, decision = measurement.after(observation)
         state = replace(state, measurement=measurement)
         measured = tuple(map(steer.with_checks, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
@@ -108,15 +108,15 @@ class Steered:
         so_far = self.measurement.cut_short(number)
         return self.steer.with_checks(so_far) if so_far.first <= so_far.last else so_far
 
-    def _settling(self, interval: Observation, orders: Orders) -> Decision:
-        if interval.end_s - (self.began_s or 0.0) < self.timeout_s:
-            measurable = orders.measurable is not None and interval.number + 1 >= max(
+    def _settling(self, observation: Observation, orders: Orders) -> Decision:
+        if observation.end_s - (self.began_s or 0.0) < self.timeout_s:
+            measurable = orders.measurable is not None and observation.number + 1 >= max(
                 orders.measurable, self.measurement.first
             )
             return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, steering=orders.say)
         why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
         return Decision(
-            Phase.TAIL, rows=orders.rows, measured=(nothing_measured(interval.number, why),), say=why.detail
+            Phase.TAIL, rows=orders.rows, measured=(nothing_measured(observation.number, why),), say=why.detail
         )
 
 
