@@ -11,7 +11,7 @@ from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginGate
 from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
-from ..run.discovery import Discovered, discover, prepare
+from ..run.discovery import PlacedPlan, discover, prepare
 from ..run.fleet import Fleet, connected, opener
 from ..run.placement import PlacedLun
 
@@ -30,7 +30,7 @@ async def devices_page(plan: Plan) -> str:
         return "\n".join([*missed, *page(plan, fleet, found)])
 
 
-def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
+def page(plan: Plan, fleet: Fleet, found: PlacedPlan) -> list[str]:
     """The page, a line each."""
     lines = []
     luns_of: dict[str, list[PlacedLun]] = {}
@@ -62,7 +62,7 @@ def page(plan: Plan, fleet: Fleet, found: Discovered) -> list[str]:
     return lines
 
 
-def _uses(found: Discovered) -> dict[tuple[str, str], list[str]]:
+def _uses(found: PlacedPlan) -> dict[tuple[str, str], list[str]]:
     """What each workload does with each LUN, by host and path."""
     uses: dict[tuple[str, str], list[str]] = {}
     for instance in found.placement.instances:

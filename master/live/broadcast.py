@@ -15,7 +15,7 @@ MOST_ENDED: Final = 100  # steps that a newcomer is told of; a run may have thou
 Follower = Callable[[Report], None]
 
 
-class Hub:
+class Broadcast:
     """Fills the seam of a watcher; `first` is the run's own, `lost` is told why it was given up."""
 
     def __init__(self, first: Watcher, lost: Callable[[OSError], None]) -> None:

@@ -20,7 +20,7 @@ def watcher(ui: Ui) -> "Watcher":
     from .line_view import TextLines
     from .reports import Nobody
     from .stdio import Direct
-    from .view_thread import Display
+    from .view_thread import ThreadedView
 
     out = Direct()
 
@@ -31,9 +31,9 @@ def watcher(ui: Ui) -> "Watcher":
         case Ui.NONE:
             return Nobody()
         case Ui.JSON:
-            return Display(JsonLines(write))
+            return ThreadedView(JsonLines(write))
         case Ui.AUTO if sys.stdout.isatty():
             from .terminal_view import Terminal
 
-            return Display(Terminal(cast(TextIO, out)))
-    return Display(TextLines(write))
+            return ThreadedView(Terminal(cast(TextIO, out)))
+    return ThreadedView(TextLines(write))

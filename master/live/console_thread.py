@@ -13,7 +13,7 @@ from typing import Final
 MOST: Final = 1000  # pieces that wait
 
 
-class Outlet:
+class ConsoleWriter:
     """Remembers what waits. Its thread begins with the first piece, and does not keep the process alive."""
 
     def __init__(self, name: str, tell: Callable[[int], None]) -> None:

@@ -1,7 +1,7 @@
 """A run's control socket: whoever may connect is answered, or follows the run's reports.
 
 Rule: a client costs only itself. What it sends is limited in length and read strictly; what it does not read is kept
-to a limit, then it is cut off; the run never waits for one. What a request means is the desk's.
+to a limit, then it is cut off; the run never waits for one. What a request means is the handler's.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ import psutil
 
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
-from .broadcast import Hub
+from .broadcast import Broadcast
 from .reports import Report
 from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, Follow, Refused, Request
 from .socket_paths import bound
@@ -30,17 +30,17 @@ FLUSH_S: Final = 1.0  # at the end of the run, for followers to read its last wo
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 
 
-class Desk(Protocol):
+class RequestHandler(Protocol):
     """Whoever answers requests, but for `follow`."""
 
     async def answer(self, request: Request, who: str) -> Answer: ...
 
 
 @asynccontextmanager
-async def served(run: str, desk: Desk, hub: Hub) -> AsyncIterator[Path]:
+async def served(run: str, handler: RequestHandler, hub: Broadcast) -> AsyncIterator[Path]:
     """The socket of the run of that id, until the block is left. Raises OutputError."""
     listening, path = bound(run)
-    server = _Server(desk, hub)
+    server = _Server(handler, hub)
     accepting = await asyncio.start_unix_server(server.serve, sock=listening)
     try:
         yield path
@@ -53,8 +53,8 @@ async def served(run: str, desk: Desk, hub: Hub) -> AsyncIterator[Path]:
 class _Server:
     """Remembers the connections of one run."""
 
-    def __init__(self, desk: Desk, hub: Hub) -> None:
-        self._desk = desk
+    def __init__(self, handler: RequestHandler, hub: Broadcast) -> None:
+        self._handler = handler
         self._hub = hub
         self._clients: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
 
@@ -107,9 +107,9 @@ class _Server:
                 leave()
 
     async def _answer(self, request: Request, who: str) -> Answer:
-        """The desk's; where that fails by a fault of ours, the client is told, and only its request is lost."""
+        """The handler's; where that fails by a fault of ours, the client is told, and only its request is lost."""
         try:
-            return await self._desk.answer(request, who)
+            return await self._handler.answer(request, who)
         except Exception as error:
             return Refused((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TextIO
 
-from .console_thread import Outlet
+from .console_thread import ConsoleWriter
 
 ESCAPED: Final = "backslashreplace"
 LAST_WORDS_S: Final = 2.0  # for standard error to be read, once the command has ended
@@ -52,7 +52,9 @@ class _Aside(io.RawIOBase):
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self.outlet = Outlet(f"ivypy-fd{fd}", lambda dropped: write_all(fd, b"... %d lines were not shown\n" % dropped))
+        self.outlet = ConsoleWriter(
+            f"ivypy-fd{fd}", lambda dropped: write_all(fd, b"... %d lines were not shown\n" % dropped)
+        )
 
     def fileno(self) -> int:
         return self._fd

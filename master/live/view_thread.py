@@ -9,19 +9,19 @@ from functools import partial
 from typing import Final
 
 from ..output.csv_text import utc
-from .console_thread import Outlet
+from .console_thread import ConsoleWriter
 from .reports import EventLine, Report, Watcher
 from .stdio import NotRead
 
 CLOSE_S: Final = 5.0  # at the end of the run, for the console to be read
 
 
-class Display:
+class ThreadedView:
     """Fills the seam of a watcher: `inner` is called in the thread alone, and may wait as long as it likes."""
 
     def __init__(self, inner: Watcher) -> None:
         self._inner = inner
-        self._outlet = Outlet("ivypy-console", self._tell)
+        self._outlet = ConsoleWriter("ivypy-console", self._tell)
 
     def show(self, report: Report) -> None:
         """Raises the error with which an earlier report was not written."""

@@ -76,7 +76,7 @@ class Distribution:
                 self.buckets[series, first : first + count] += buckets[ends[place] - count : ends[place]]
 
 
-class Stored:
+class HistogramReader:
     """An open histograms.sqlite. Nothing is changed in it. Close it, or use it in a `with`."""
 
     def __init__(self, path: Path) -> None:
@@ -94,7 +94,7 @@ class Stored:
         if (meta.get("buckets_per_power_of_two"), meta.get("groups")) != (str(1 << BITS), str(GROUPS)):
             raise OutputError(f"{path}: not read: its histograms have other buckets")
 
-    def __enter__(self) -> "Stored":
+    def __enter__(self) -> "HistogramReader":
         return self
 
     def __exit__(self, *_: object) -> None:

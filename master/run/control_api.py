@@ -29,39 +29,39 @@ from ..live.socket_messages import (
 from ..output.csv_text import utc
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured, References
-from .discovery import Discovered
+from .discovery import PlacedPlan
 from .edit_parser import altered, described, understood
 from .edit_policy import check
 from .fleet import Fleet
-from .live_changes import Acted, Changes, EditRefused, Present
+from .live_changes import ChangeResult, EditRefused, InForce, LiveChanges
 from .run_recorder import RunRecorder
-from .signals import Presses
-from .step import StepSequence
+from .signals import Interrupts
+from .step import StepCycle
 from .target_edit import names_target, new_target
 
 NO_STEP = "no step is running; an edit acts on a running step, the next one begins with the plan's own settings"
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningStep:
     """The step that runs, and what an edit of it has to know."""
 
     number: int
-    sequence: StepSequence
-    discovered: Discovered
+    sequence: StepCycle
+    discovered: PlacedPlan
     measured: Measured
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> LiveChanges:
         return self.sequence.changes
 
 
-class Desk:
+class ControlApi:
     """Remembers which step runs."""
 
-    def __init__(self, plan: str, recorder: RunRecorder, presses: Presses, fleet: Fleet) -> None:
+    def __init__(self, plan: str, recorder: RunRecorder, presses: Interrupts, fleet: Fleet) -> None:
         """`fleet`: empty until the hosts are connected."""
-        self.running: Running | None = None  # None: no step is
+        self.running: RunningStep | None = None  # None: no step is
         self._plan = plan
         self._recorder = recorder
         self._hub = recorder.hub
@@ -69,7 +69,7 @@ class Desk:
         self._fleet = fleet
 
     @contextmanager
-    def editing(self, running: Running) -> Iterator[None]:
+    def editing(self, running: RunningStep) -> Iterator[None]:
         """Let this step be changed while the block runs."""
         self.running = running
         try:
@@ -120,7 +120,7 @@ class Desk:
 
         references = References(running.measured)
 
-        def alter(present: Present) -> Mapping[Key, Parameters]:
+        def alter(present: InForce) -> Mapping[Key, Parameters]:
             after = altered(edit, present.parameters, references, discovered.placement)
             check(after, present, discovered, force)
             return after
@@ -129,7 +129,7 @@ class Desk:
         running.sequence.found(references.findings(acted.first))
         return self._changed(running, acted, "edit", f"{edit.words}: ", who)
 
-    def _retarget(self, words: Sequence[str], running: Running, rollups: Rollups, who: str) -> Changed:
+    def _retarget(self, words: Sequence[str], running: RunningStep, rollups: Rollups, who: str) -> Changed:
         running.changes.check_changeable()
         new = new_target(words, rollups, running.sequence.control)
         if new.targets:
@@ -163,12 +163,12 @@ class Desk:
         self._presses.press()
         return Done("the I/O is halted; the run writes what there is and ends")
 
-    def _running(self) -> Running:
+    def _running(self) -> RunningStep:
         if self.running is None:
             raise EditRefused([NO_STEP])
         return self.running
 
-    def _changed(self, running: Running, acted: Acted, kind: str, said: str, who: str) -> Changed:
+    def _changed(self, running: RunningStep, acted: ChangeResult, kind: str, said: str, who: str) -> Changed:
         what = described(acted.before, acted.after)
         took = []
         for host in sorted(acted.effective.keys() | acted.failed.keys()):
@@ -185,7 +185,12 @@ class Desk:
         return Changed(what, tuple(took))
 
     def _event(
-        self, kind: str, text: str, running: Running | None = None, acted: Acted | None = None, host: str = ""
+        self,
+        kind: str,
+        text: str,
+        running: RunningStep | None = None,
+        acted: ChangeResult | None = None,
+        host: str = "",
     ) -> None:
         """A row of events.csv and a line for whoever watches; of a change, at the instant when all hosts had it."""
         at_ns: int | None = None

@@ -13,7 +13,7 @@ TICK_NS: Final = 100_000_000
 NOTICED_NS: Final = 50_000_000  # less is what a busy machine takes
 
 
-class Lag:
+class ControllerLag:
     """Remembers when the clock ticks next, and what was seen since the last `take`."""
 
     def __init__(self, now_ns: Callable[[], int], cpu_ns: Callable[[], int] = time.process_time_ns) -> None:

@@ -25,7 +25,7 @@ LOOKING_S: Final = 3600.0  # there may be thousands of LUNs; a host has a limit 
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class PlacedPlan:
     """The plan, placed."""
 
     placement: Placement
@@ -70,7 +70,7 @@ async def _prepare(plan: Plan, driver: Driver) -> None:
     )
 
 
-async def discover(plan: Plan, fleet: Fleet) -> Discovered:
+async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
     """List every host's LUNs, look at those that the plan selects, and place the workloads on them, and on the files
     that are still to be created.
 
@@ -95,7 +95,7 @@ async def discover(plan: Plan, fleet: Fleet) -> Discovered:
     return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
 
 
-async def create(plan: Plan, fleet: Fleet, seen: Discovered) -> Discovered:
+async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
     """Have the plan's files created; what was `seen`, with them in the place of those that were to be.
 
     Raises HostsError, PlanFaults, and RefusedError where anything would be written beyond what was agreed to.
@@ -120,7 +120,7 @@ async def create(plan: Plan, fleet: Fleet, seen: Discovered) -> Discovered:
 
 
 async def _create(
-    plan: Plan, driver: Driver, seen: Discovered, known: Mapping[str, Identity], made: Container[str] = ()
+    plan: Plan, driver: Driver, seen: PlacedPlan, known: Mapping[str, Identity], made: Container[str] = ()
 ) -> list[Lun]:
     """Have the plan's files on one host created. Those that are `known`, by path, are used though they were written
     since ivypy made them; those that were `made` for this run are removed at its end."""
@@ -131,12 +131,12 @@ async def _create(
     return await luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
 
 
-def _agreed(seen: Discovered, host: str) -> dict[str, Identity]:
+def _agreed(seen: PlacedPlan, host: str) -> dict[str, Identity]:
     """What the user agreed to on a host, by path."""
     return _known(target.lun for target in seen.targets if target.host == host and not target.created)
 
 
-def _created(seen: Discovered, host: str) -> list[Lun]:
+def _created(seen: PlacedPlan, host: str) -> list[Lun]:
     """The files that this run made on a host, or had for itself there."""
     return [placed.lun for placed in seen.placement.luns if placed.host == host and placed.created]
 
@@ -146,7 +146,7 @@ def _known(luns: Iterable[Lun]) -> dict[str, Identity]:
     return {lun.path: lun.identity for lun in luns if lun.identity is not None}
 
 
-async def begin_again(plan: Plan, driver: Driver, seen: Discovered) -> Sequence[Lun]:
+async def begin_again(plan: Plan, driver: Driver, seen: PlacedPlan) -> Sequence[Lun]:
     """Bring a new slave of a host to where the old one was before the first step; the files that it created.
 
     Raises HostLost, CommandRefused.
@@ -160,7 +160,7 @@ async def begin_again(plan: Plan, driver: Driver, seen: Discovered) -> Sequence[
     return await _create(plan, driver, seen, _agreed(seen, name) | _known(_created(seen, name)), made)
 
 
-def with_files(seen: Discovered, host: str, made: Sequence[Lun]) -> Discovered:
+def with_files(seen: PlacedPlan, host: str, made: Sequence[Lun]) -> PlacedPlan:
     """What was `seen`, with files that were created anew on `host` in the place of the old ones.
 
     Raises HostsError where they are not the same but for their identities.
@@ -181,10 +181,10 @@ def with_files(seen: Discovered, host: str, made: Sequence[Lun]) -> Discovered:
     return replace(seen, placement=replace(placement, luns=luns, lun_of=lun_of))
 
 
-def _placed(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> Discovered:
+def _placed(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str, str]) -> PlacedPlan:
     placement = place(plan, found, hostnames)
     rollups = Rollups.build(placement.instances, plan.rollups)
-    return Discovered(placement, rollups, limits_of(plan, placement, rollups))
+    return PlacedPlan(placement, rollups, limits_of(plan, placement, rollups))
 
 
 def _hostnames(fleet: Fleet) -> dict[str, str]:

@@ -23,7 +23,7 @@ PATIENCE: Final = 3  # subintervals in which it may do so
 
 
 @dataclass(slots=True)
-class _Owing:
+class _OpenBacklog:
     """One host's workload instances that still owe."""
 
     where: Where
@@ -32,7 +32,7 @@ class _Owing:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class EarlierBacklog:
     """A workload instance that is measured with I/Os that fell due before."""
 
     host: str
@@ -46,9 +46,9 @@ class Backlogs:
     """Remembers which workload instances of which host owe I/Os of a load before, and which nobody waits for."""
 
     def __init__(self) -> None:
-        self._owing: dict[str, _Owing] = {}
-        self._open: dict[tuple[str, int], Left] = {}
-        self._over: list[Left] = []
+        self._owing: dict[str, _OpenBacklog] = {}
+        self._open: dict[tuple[str, int], EarlierBacklog] = {}
+        self._over: list[EarlierBacklog] = []
 
     def __bool__(self) -> bool:
         return bool(self._owing or self._open)
@@ -59,7 +59,7 @@ class Backlogs:
         return sum(owing.total for owing in self._owing.values())
 
     @property
-    def left(self) -> list[Left]:
+    def left(self) -> list[EarlierBacklog]:
         return [*self._over, *self._open.values()]
 
     def only(self, hosts: Iterable[str]) -> None:
@@ -81,11 +81,11 @@ class Backlogs:
         where = waits & (edited if before is None else edited | before.where)
         if not where.any():
             return
-        now = _Owing(where, int(backlog[where].sum()))
+        now = _OpenBacklog(where, int(backlog[where].sum()))
         if before is not None and not edited.any():
             now.stood = before.stood + (now.total > (1 - SHRINKS) * before.total)
         if now.stood <= PATIENCE:
             self._owing[host] = now
             return
         for place in np.flatnonzero(where).tolist():
-            self._open[host, place] = Left(host, place, int(backlog[place]), number + 1)
+            self._open[host, place] = EarlierBacklog(host, place, int(backlog[place]), number + 1)

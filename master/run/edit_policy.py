@@ -12,13 +12,13 @@ from ...protocol.parameters import Parameters, faults
 from ..text.suggestions import listed
 from ..text.units import format_bytes
 from .baseline_step import Key
-from .discovery import Discovered
-from .live_changes import EditRefused, Present
+from .discovery import PlacedPlan
+from .live_changes import EditRefused, InForce
 
 MOST_SAID: Final = 5  # instances that are spelled out
 
 
-def check(after: Mapping[Key, Parameters], present: Present, discovered: Discovered, force: bool) -> None:
+def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedPlan, force: bool) -> None:
     """Whether the change may be made: limits, consent, and control's own instances. Raises EditRefused."""
     reasons = _lines(after, discovered, lambda key, one: _limits(key, one, discovered) or _now(key, one, present))
     reasons = reasons or _lines(after, discovered, lambda key, one: _misfits(key, one, discovered))
@@ -33,14 +33,14 @@ def check(after: Mapping[Key, Parameters], present: Present, discovered: Discove
         raise EditRefused(reasons)
 
 
-def beyond(wanted: Mapping[Key, Parameters], discovered: Discovered) -> list[str]:
+def beyond(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list[str]:
     """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
     reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
     return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
 
 
 def _lines(
-    wanted: Mapping[Key, Parameters], discovered: Discovered, against: Callable[[Key, Parameters], Iterable[str]]
+    wanted: Mapping[Key, Parameters], discovered: PlacedPlan, against: Callable[[Key, Parameters], Iterable[str]]
 ) -> list[str]:
     """What `against` says of each instance: a line for each reason, with those that it is of."""
     reasons: dict[str, list[Key]] = {}
@@ -50,7 +50,7 @@ def _lines(
     return [f"{_names(keys, discovered)}: {reason}" for reason, keys in reasons.items()]
 
 
-def _limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
+def _limits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
     limits = discovered.limits
     found = faults(parameters)
     if parameters.maxtags > limits.tags[key]:
@@ -74,7 +74,7 @@ def _limits(key: Key, parameters: Parameters, discovered: Discovered) -> list[st
     return found
 
 
-def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
+def _now(key: Key, parameters: Parameters, present: InForce) -> list[str]:
     """What speaks against them in the step that runs."""
     most = present.blocksizes[key]
     if parameters.blocksize <= most:
@@ -85,11 +85,11 @@ def _now(key: Key, parameters: Parameters, present: Present) -> list[str]:
     ]
 
 
-def _misfits(key: Key, parameters: Parameters, discovered: Discovered) -> list[str]:
+def _misfits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[str]:
     lun = discovered.placement.lun_of[key].lun
     return [one.text for one in geometry_faults(parameters, lun.path, lun.kind, lun.size, lun.block)]
 
 
-def _names(keys: Sequence[Key], discovered: Discovered) -> str:
+def _names(keys: Sequence[Key], discovered: PlacedPlan) -> str:
     ids = {(i.host, i.number): i.id for i in discovered.placement.instances}
     return listed([ids[key] for key in keys], MOST_SAID)

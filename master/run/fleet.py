@@ -34,8 +34,8 @@ from ..hosts.login_throttle import LoginGate
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
-from .controller_lag import Lag
-from .reconnect import Rejoining
+from .controller_lag import ControllerLag
+from .reconnect import Reconnection
 
 HELLO_S: Final = 30.0  # from an open pipe to hello
 GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; for a longer one nobody waits
@@ -65,7 +65,7 @@ class Fleet:
         self._may_miss = may_miss
         self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
         self.now_ns = now_ns
-        self.lag = Lag(now_ns)  # the controller's own
+        self.lag = ControllerLag(now_ns)  # the controller's own
         self.interrupted = asyncio.Event()  # by the user, or by `on_io_error: stop`
 
     @property
@@ -185,7 +185,7 @@ async def connected(
     processes: Mapping[str, DriverProcess] = MappingProxyType({}),
     log_path: Callable[[str], Path] = Path,
     parted: Callable[[str, str | None], None] = lambda host, words: None,
-) -> AsyncIterator[Rejoining]:
+) -> AsyncIterator[Reconnection]:
     """Connect the fleet to all hosts but those that may be missed, and close them all at the end; yields what connects
     the lost ones again. Raises PlanError, or HostsError with the faults of all.
 
@@ -217,7 +217,7 @@ async def connected(
                     fleet.drivers[driver.name] = driver
                     begin(driver)
                 fleet.miss(await _greeted(opened, version))
-                rejoining = Rejoining(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
+                rejoining = Reconnection(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
                 tasks.append(group.create_task(rejoining.watch()))
                 yield rejoining
             finally:

@@ -17,7 +17,7 @@ from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key
-from .discovery import Discovered
+from .discovery import PlacedPlan
 from .fleet import Fleet, ask_in_parts
 
 MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1
@@ -25,7 +25,7 @@ TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """What came of one edit."""
 
     number: int
@@ -34,7 +34,7 @@ class Edited:
     lost: frozenset[str] = frozenset()  # the hosts that could not be told: the run is without them
 
 
-class Told:
+class HostSettings:
     """Remembers what every workload instance was told, and the number of the last edit."""
 
     def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
@@ -66,7 +66,7 @@ class Told:
 
     async def edit(
         self, number: int, settings: Mapping[Key, Parameters], within_s: float, mute_s: float | None = None
-    ) -> Edited:
+    ) -> EditResult:
         """Live settings, to all their hosts at once, of which answers are awaited for `within_s`; for `mute_s` where a
         host still owes the answer to an edit before."""
         by_host: dict[str, list[Setting]] = {}
@@ -85,14 +85,14 @@ class Told:
         self.took({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}
         reasons = {driver.name: reason for driver, reason in failed.items() if driver.lost is None}
-        return Edited(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
+        return EditResult(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
 
     def took(self, settings: Mapping[Key, Parameters]) -> None:
         """They are in force: the host said so, or its results do."""
         self.parameters.update(settings)
         self._unsure -= settings.keys()
 
-    async def tell(self, discovered: Discovered, wanted: Mapping[Key, Parameters]) -> None:
+    async def tell(self, discovered: PlacedPlan, wanted: Mapping[Key, Parameters]) -> None:
         """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
 
         What stays open to be written is looked at again by its host, since it may have come into use meanwhile.
@@ -162,7 +162,7 @@ def _editable(have: Parameters | None, wanted: Parameters) -> bool:
     return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
 
 
-def _to_create(discovered: Discovered, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
+def _to_create(discovered: PlacedPlan, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:
     lun = discovered.placement.lun_of[key]
     agreed = lun.lun.identity if key in discovered.limits.writers else None
     return WorkloadToCreate(

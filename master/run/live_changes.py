@@ -1,4 +1,4 @@
-"""Changes of the load while a step runs: control's own, the user's, and a pause that holds back both.
+"""LiveChanges of the load while a step runs: control's own, the user's, and a pause that holds back both.
 
 Rule: a change is worked out from the parameters in force and sent while nothing else may change them. Which
 subinterval a change from outside acted in is taken from the results themselves, which name the edit in force per
@@ -21,11 +21,11 @@ from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .baseline_step import Key
 from .edit_backlog import Backlogs
-from .host_settings import Edited, Told
+from .host_settings import EditResult, HostSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class InForce:
     """What a change from outside has to know."""
 
     parameters: Mapping[Key, Parameters]  # in force
@@ -33,7 +33,7 @@ class Present:
     steered: frozenset[Key]  # the instances whose IOPS control sets
 
 
-Alter = Callable[[Present], Mapping[Key, Parameters]]  # to the parameters of those that change
+Alter = Callable[[InForce], Mapping[Key, Parameters]]  # to the parameters of those that change
 
 ANSWER_S: Final = 5.0  # the most that an edit from outside waits for its answers, and holds up control's own
 MUTE_S: Final = 0.1  # for control's edits, where a host has not answered the one before
@@ -48,7 +48,7 @@ class EditRefused(PlanError):
         super().__init__("\n".join(self.reasons))
 
 
-class Disturbed(Enum):
+class Disturbance(Enum):
     """What changes from outside did to a subinterval."""
 
     NO = "no"
@@ -58,7 +58,7 @@ class Disturbed(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class ChangeResult:
     """A change that was made."""
 
     number: int  # of the edit, in the run; 0: nothing was different from before, so nothing was sent
@@ -74,14 +74,14 @@ class Acted:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _SentEdit:
     number: int
     hosts: frozenset[str]
     before: Mapping[Key, Parameters]  # of what it changes
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _OutsideChange:
     """A change from outside, for people."""
 
     words: str
@@ -90,7 +90,7 @@ class _Said:
 
 
 @dataclass(frozen=True, slots=True)
-class _Untaken:
+class _UnappliedEdit:
     """A change that a host did not answer, or not with yes."""
 
     host: str
@@ -105,10 +105,10 @@ class _Untaken:
         return Outside(finding, self.host, since=self.since, until=until)
 
 
-class Changes:
+class LiveChanges:
     """Remembers one step's changes. `begin` it with the step's start, `close` it when nothing may change any more."""
 
-    def __init__(self, told: Told, length_ns: int) -> None:
+    def __init__(self, told: HostSettings, length_ns: int) -> None:
         self._told = told
         self._length_ns = length_ns
         self._start_ns = 0
@@ -118,10 +118,10 @@ class Changes:
         self._outside: set[int] = set()  # numbers of edits from outside
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
         self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
-        self._sent: list[_Sent] = []  # not yet seen on all of their hosts
-        self._said: list[_Said] = []
+        self._sent: list[_SentEdit] = []  # not yet seen on all of their hosts
+        self._said: list[_OutsideChange] = []
         self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
-        self._untaken: list[_Untaken] = []
+        self._untaken: list[_UnappliedEdit] = []
         self._backlogs = Backlogs()
         self._numbers: Mapping[str, Sequence[int]] = {}  # by host: its workload instances, in the layout's order
         self._findings: list[Outside] = []
@@ -154,14 +154,14 @@ class Changes:
         """Control set the IOPS of these instances, or will."""
         self._steered.update(keys)
 
-    async def alter(self, alter: Alter, words: str) -> Acted:
+    async def alter(self, alter: Alter, words: str) -> ChangeResult:
         """A change from outside; `words` say what it is, and whose. Raises EditRefused, also what `alter` raises."""
         async with self._told.changing:
             self.check_changeable()
-            present = Present(self._told.parameters, self._told.blocksizes, frozenset(self._steered))
+            present = InForce(self._told.parameters, self._told.blocksizes, frozenset(self._steered))
             return await self._send(alter(present), words)
 
-    async def pause(self) -> Acted:
+    async def pause(self) -> ChangeResult:
         """IOPS 0 everywhere, until `unpause`. Raises EditRefused."""
         async with self._told.changing:
             self._check_open()
@@ -173,7 +173,7 @@ class Changes:
             self._pauses[acted.number] = None
             return acted
 
-    async def unpause(self) -> Acted:
+    async def unpause(self) -> ChangeResult:
         """Back to the IOPS from before the pause, or to what control has set since. Raises EditRefused."""
         async with self._told.changing:
             self._check_open()
@@ -197,10 +197,10 @@ class Changes:
                 return {}
             return (await self._edit(changed, within_s, outside=False)).failed
 
-    def seen(self, interval: MergedSubinterval) -> Disturbed:
+    def seen(self, interval: MergedSubinterval) -> Disturbance:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
         if not (self._sent or self._pauses or self._untaken or self._backlogs):
-            return Disturbed.NO
+            return Disturbance.NO
         acted, newest, latest, owed = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.hosts)
@@ -220,11 +220,11 @@ class Changes:
             self._taken_late(host, interval.subinterval)
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
-            return Disturbed.EDITED
+            return Disturbance.EDITED
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
-            return Disturbed.PAUSED
-        return Disturbed.CATCHING_UP if owed else Disturbed.NO
+            return Disturbance.PAUSED
+        return Disturbance.CATCHING_UP if owed else Disturbance.NO
 
     def in_force(self) -> dict[Key, Parameters]:
         """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""
@@ -287,11 +287,11 @@ class Changes:
         if self._refusal:
             raise EditRefused([self._refusal])
 
-    async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> Acted:
+    async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> ChangeResult:
         before = self._told.parameters
         after = {key: one for key, one in wanted.items() if self._told.needs(key, one)}
         if not after:
-            return Acted(0, {}, {}, {}, {})
+            return ChangeResult(0, {}, {}, {}, {})
         was = {key: before[key] for key in after}
         within_s = min(ANSWER_S, max(self._length_ns / 1e9, 1.0))
         edited = await self._edit(after, within_s, outside=True)
@@ -300,24 +300,24 @@ class Changes:
             for host, at_ns in edited.effective_ns.items()
         }
         since = min((subinterval for subinterval, _ in effective.values()), default=self._now())
-        self._said.append(_Said(words, since, frozenset(after)))
+        self._said.append(_OutsideChange(words, since, frozenset(after)))
         failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
-        return Acted(edited.number, was, after, effective, failed)
+        return ChangeResult(edited.number, was, after, effective, failed)
 
     def _now(self) -> int:
         """The subinterval that runs."""
         return max(0, (self._told.now_ns() - self._start_ns) // self._length_ns)
 
-    async def _edit(self, settings: Mapping[Key, Parameters], within_s: float, outside: bool) -> Edited:
+    async def _edit(self, settings: Mapping[Key, Parameters], within_s: float, outside: bool) -> EditResult:
         """Send it; that it is under way is known before any host can have it."""
         number = self._told.next_edit()
         if outside:
             self._outside.add(number)
         before = {key: self._told.parameters[key] for key in settings}
-        self._sent.append(_Sent(number, frozenset(host for host, _ in settings), before))
+        self._sent.append(_SentEdit(number, frozenset(host for host, _ in settings), before))
         since = self._now()
         edited = await self._told.edit(number, settings, within_s, None if outside else MUTE_S)
         for host, why in edited.failed.items():
             mine = {key: one for key, one in settings.items() if key[0] == host}
-            self._untaken.append(_Untaken(host, number, mine, since, why))
+            self._untaken.append(_UnappliedEdit(host, number, mine, since, why))
         return edited

@@ -24,7 +24,7 @@ Begin = Callable[[Driver], None]  # its tasks
 Greet = Callable[[Iterable[Driver]], Awaitable[list[HostFault]]]
 
 
-class Rejoining:
+class Reconnection:
     """Remembers for which hosts it tries, and which of them are there again but take no part yet."""
 
     def __init__(

@@ -20,7 +20,7 @@ from .boundaries import Boundaries
 from .fleet import Fleet
 from .io_faults import Find, IoFaults
 from .step_hosts import StepHosts
-from .step_merge import Merging
+from .step_merge import StepMerge
 from .step_records import Recorder
 from .step_states import NEVER, PATIENCE, StepProgress
 
@@ -43,7 +43,7 @@ class ResultBarrier:
         self,
         fleet: Fleet,
         hosts: StepHosts,
-        merging: Merging,
+        merging: StepMerge,
         boundaries: Boundaries,
         faults: IoFaults,
         recorder: Recorder,

@@ -26,12 +26,12 @@ from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
 from ..verdicts import ExitCode
 from . import consent
-from .control_api import Desk
-from .discovery import Discovered, create, discover, prepare
+from .control_api import ControlApi
+from .discovery import PlacedPlan, create, discover, prepare
 from .fleet import GOODBYE, Fleet, Opener, connected, opener
 from .placement import to_create
-from .run_recorder import Clock, RunRecorder
-from .signals import Presses
+from .run_recorder import RunClock, RunRecorder
+from .signals import Interrupts
 from .step_result import StepResult
 from .step_runner import StepRunner
 
@@ -48,7 +48,7 @@ class Options:
     processes: int | None = None  # that drive hosts; None: as many as hosts and cores ask for
 
 
-async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Presses) -> ExitCode:
+async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Interrupts) -> ExitCode:
     """Run `plan` to its end. Raises IvypyError where it cannot be run."""
     return await Run(plan, options, watcher, presses, opener(slave_bundle(), LoginGate())).run()
 
@@ -56,17 +56,17 @@ async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Pres
 class Run:
     """One run from its folder to its exit code. Its steps are run by the StepRunner that `opened` yields."""
 
-    def __init__(self, plan: Plan, options: Options, watcher: Watcher, presses: Presses, opening: Opener) -> None:
+    def __init__(self, plan: Plan, options: Options, watcher: Watcher, presses: Interrupts, opening: Opener) -> None:
         """Make the run's folder; no host is connected yet. Raises OutputError."""
         loop = asyncio.get_running_loop()
         self._plan = plan
         self._options = options
         self._presses = presses
         self._opening = opening
-        clock = Clock(lambda: int(loop.time() * 1e9), time.time_ns())
+        clock = RunClock(lambda: int(loop.time() * 1e9), time.time_ns())
         self.recorder = RunRecorder(options.root, plan, clock, options.command_line, watcher)
         self.fleet = Fleet(clock.now_ns, plan.may_miss)
-        self.desk = Desk(str(plan.path or plan.name), self.recorder, presses, self.fleet)
+        self.api = ControlApi(str(plan.path or plan.name), self.recorder, presses, self.fleet)
         self._results: dict[str, StepResult] = {}
         self._creating = False  # files have been asked for
         self.code = ExitCode.INTERNAL
@@ -109,14 +109,14 @@ class Run:
             fleet, plan.hosts, self._opening, recorder.host_log, __version__, processes, recorder.host_log_path,
             self._parted,
         ) as reconnecting:  # fmt: skip
-            self._presses.status = lambda: recorder.hub.show_first(self.desk.standing())
+            self._presses.status = lambda: recorder.hub.show_first(self.api.standing())
             await prepare(plan, fleet)
             discovered = await self._agreed(fleet)
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run goes on without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
             self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
-            yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.desk, self._results)
+            yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
 
     async def _close(self) -> None:
         """Write what is left, and say how the run ended. Raises OutputError."""
@@ -161,13 +161,13 @@ class Run:
     async def _serve(self, until: AsyncExitStack) -> None:
         """Open the control socket; a run without one is the same run."""
         try:
-            path = await until.enter_async_context(served(self.folder.name, self.desk, self.recorder.hub))
+            path = await until.enter_async_context(served(self.folder.name, self.api, self.recorder.hub))
         except OutputError as error:
             self.recorder.event("no_socket", f"the run cannot be edited or attached to: {error}")
         else:
             self.recorder.noted(socket=str(path))
 
-    async def _agreed(self, fleet: Fleet) -> Discovered:
+    async def _agreed(self, fleet: Fleet) -> PlacedPlan:
         """Look first, check consent, and only then have files created."""
         plan = self._plan
         seen = await discover(plan, fleet)

@@ -21,7 +21,7 @@ from ...protocol.parameters import Parameters
 from ..errors import OutputError
 from ..hosts.log import HostLogs
 from ..hosts.spec import HostSpec
-from ..live.broadcast import Hub
+from ..live.broadcast import Broadcast
 from ..live.reports import EventLine, Watcher
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
@@ -45,7 +45,7 @@ MOST_EVENTS: Final = 10_000  # that wait for the disk
 LOGGED_EVERY_S: Final = 0.1  # lines of hosts' logs are written together
 
 
-class Clock:
+class RunClock:
     """The controller's clock, and the same as UTC: anchored once, so that the stamps of a run never jump."""
 
     def __init__(self, now_ns: Callable[[], int], utc_ns: int) -> None:
@@ -61,12 +61,12 @@ class Clock:
 class RunRecorder:
     """Remembers the run's folder, its writer, its open logs, its watchers, and run.json as it stands."""
 
-    def __init__(self, root: Path, plan: Plan, clock: Clock, command_line: Sequence[str], watcher: Watcher) -> None:
+    def __init__(self, root: Path, plan: Plan, clock: RunClock, command_line: Sequence[str], watcher: Watcher) -> None:
         """Make the folder. Raises OutputError."""
         self.clock = clock
         utc_ns = clock.utc_ns()
         self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
-        self.hub = Hub(watcher, self._console_lost)
+        self.hub = Broadcast(watcher, self._console_lost)
         self.writer = Writer(str(self._folder.path))
         self._logs = HostLogs(self._log_soon, self._log_lacks)
         self._lacking = 0  # events that were not written

@@ -30,7 +30,7 @@ from .fleet import Opener, opener
 from .program_steps import PROBE, opened
 from .resolve_settings import NotMeasured
 from .run import Options, Run
-from .signals import Presses
+from .signals import Interrupts
 from .step_reports import figures_of
 from .step_result import StepResult
 
@@ -78,7 +78,7 @@ class Session:
     async def __aenter__(self) -> Self:
         opening = self._opening or opener(slave_bundle(), LoginGate())
         mine = asyncio.current_task()
-        presses = Presses(mine)
+        presses = Interrupts(mine)
         self._run = Run(self._plan, self._options, self._watcher, presses, opening)
         try:
             self._steps = await self._until.enter_async_context(self._run.opened())
@@ -101,11 +101,11 @@ class Session:
     @property
     def standing(self) -> Standing:
         """How the run stands, as `ivypy status` has it."""
-        return self._run.desk.standing()
+        return self._run.api.standing()
 
     async def go(self, name: str, **how: Any) -> Result:
         """Run one step. `how` are the keys of a plan's `go`: warmup="10s", measure="1m", control={...}."""
-        if self._run.desk.running is not None:
+        if self._run.api.running is not None:
             raise PlanError(f"step {name!r}: another step is running; wait for its result first")
         entry = {"go": {"name": name, **how}}
         plan, step = self._script.read(entry)
@@ -127,9 +127,9 @@ class Session:
         While a step runs, it is edited as by `ivypy edit`, and that holds for the rest of the step: returns what
         changed. Between steps it is an edit as in plans, which holds for all steps that follow: returns None.
         """
-        if self._run.desk.running is not None:
+        if self._run.api.running is not None:
             words = [clause, *(f"{name}={value}" for name, value in settings.items())]
-            return await self._run.desk.edit(words, force, self._me)
+            return await self._run.api.edit(words, force, self._me)
         relative = [name for name, value in settings.items() if is_relative(str(value))]
         if relative:
             raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, which needs a step that runs")
@@ -145,18 +145,18 @@ class Session:
 
     async def pause(self) -> Changed:
         """No I/O in the running step until `unpause`."""
-        return await self._run.desk.pause(self._me)
+        return await self._run.api.pause(self._me)
 
     async def unpause(self) -> Changed:
-        return await self._run.desk.unpause(self._me)
+        return await self._run.api.unpause(self._me)
 
     def mark(self, text: str) -> None:
         """A row in events.csv."""
-        self._run.desk.mark(text, self._me)
+        self._run.api.mark(text, self._me)
 
     def stop(self) -> None:
         """Halt the running step, whose result is of its complete subintervals; no other begins."""
-        self._run.desk.stop(self._me)
+        self._run.api.stop(self._me)
 
 
 def result_of(result: StepResult, rollups: Rollups) -> Result:

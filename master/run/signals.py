@@ -26,7 +26,7 @@ LEAVES: Final = 3  # presses
 Outcome = TypeVar("Outcome")
 
 
-class Presses:
+class Interrupts:
     """Remembers how often the user pressed, and what the first press does at the moment."""
 
     def __init__(self, task: "asyncio.Task[Any] | None" = None) -> None:
@@ -93,9 +93,9 @@ class Presses:
                 self._loop.call_soon_threadsafe(act, *about)
 
 
-def run_until_pressed(main: Callable[[Presses], Coroutine[Any, Any, Outcome]]) -> Outcome:
+def run_until_pressed(main: Callable[[Interrupts], Coroutine[Any, Any, Outcome]]) -> Outcome:
     """Run a coroutine to its end, or to the user's. From then on signals lead here until the process ends."""
-    presses = Presses()
+    presses = Interrupts()
     _listen(presses.heard)
     earned = ExitCode.INTERNAL
     try:

@@ -20,7 +20,7 @@ MOST_SAID: Final = 200  # characters of a command's complaint that are kept
 Say = Callable[[str, str, str], None]  # host, kind, text
 
 
-class Alarms:
+class SloAlerts:
     """Remembers a step's commands, and those that run."""
 
     def __init__(self, step: Step, say: Say) -> None:

@@ -31,15 +31,15 @@ from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
-from .host_settings import Told
+from .host_settings import HostSettings
 from .interlock import Moments, timing_of
 from .io_faults import IoFaults
-from .live_changes import Changes, Disturbed
+from .live_changes import Disturbance, LiveChanges
 from .resolve_settings import steered
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, send_halt
 from .step_hosts import StepHosts
-from .step_merge import Merging
+from .step_merge import StepMerge
 from .step_records import ClosedSubinterval, Recorder, StepOutcome
 from .step_states import Change, StepProgress
 
@@ -49,14 +49,14 @@ PAUSED: Final = "paused; `ivypy unpause` goes on"
 NO_HOST: Final = "every host was late or lost"
 
 
-class StepSequence:
+class StepCycle:
     """Remembers one running step. `run` it once."""
 
     def __init__(
         self,
         fleet: Fleet,
         rollups: Rollups,
-        told: Told,
+        told: HostSettings,
         control: ControlState,
         length_s: float,
         cooldown: int,
@@ -76,14 +76,14 @@ class StepSequence:
         self._outcome: StepOutcome | None = None  # None until the step is over
         self._settings = SettingsInForce(rollups)
         self._progress = progress = StepProgress()
-        self.changes = Changes(told, length_ns)
+        self.changes = LiveChanges(told, length_ns)
         order = {name: rollups.order(name) for name in rollups.hosts()}
         drivers = [driver for driver in fleet.alive if driver.name in order and driver.state is HostState.IDLE]
         find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
         self._hosts = StepHosts(drivers, progress, fleet.lag, report, find)
         self._faults = IoFaults(rollups, length_ns, report, find)
         self._results = ResultBarrier(
-            fleet, self._hosts, Merging(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
+            fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
             stop_on_error,
         )  # fmt: skip
         self._commands = StepCommands(
@@ -107,7 +107,7 @@ class StepSequence:
             settings = self._settings.of(self.changes.in_force(), interval.hosts)
             decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
             deciding = progress.is_deciding
-            if deciding and disturbed is Disturbed.PAUSED:
+            if deciding and disturbed is Disturbance.PAUSED:
                 decision = Decision(announced, say=PAUSED)
             elif deciding:
                 decision = self._decide(collected, settings, announced, disturbed, decided_hosts)
@@ -161,16 +161,16 @@ class StepSequence:
         self._findings += outside
 
     def _decide(
-        self, collected: Collected, settings: Settings, announced: Phase, disturbed: Disturbed, hosts: frozenset[str]
+        self, collected: Collected, settings: Settings, announced: Phase, disturbed: Disturbance, hosts: frozenset[str]
     ) -> Decision:
         """Control's decision on a closed subinterval. `hosts`: of the one that it decided on before."""
         interval, k = collected.interval, self._progress.running
         start_s = k * self._length_ns / 1e9
-        edited = disturbed in (Disturbed.EDITED, Disturbed.CATCHING_UP)
+        edited = disturbed in (Disturbance.EDITED, Disturbance.CATCHING_UP)
         same_hosts, focuses = interval.hosts == hosts, self.control.focuses
         seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
         self.control, decision = decide(self.control, seen)
-        if disturbed is Disturbed.CATCHING_UP and not decision.measured:
+        if disturbed is Disturbance.CATCHING_UP and not decision.measured:
             decision = replace(decision, say=f"{self.changes.owed:,} I/Os of the load before are still to do")
         self._take_measured(decision.measured)
         self._progress.decided = k
@@ -185,7 +185,7 @@ class StepSequence:
             self._findings += self.changes.edited(one.first, one.last)
 
     def _record(
-        self, collected: Collected, announced: Phase, disturbed: Disturbed, decision: Decision, at: Moments,
+        self, collected: Collected, announced: Phase, disturbed: Disturbance, decision: Decision, at: Moments,
         settings: Settings,
     ) -> None:  # fmt: skip
         """Hand over a subinterval that was decided on."""
@@ -200,9 +200,9 @@ class StepSequence:
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
         self._recorder.closed(closed)
 
-    def _phase(self, announced: Phase, disturbed: Disturbed) -> Phase:
+    def _phase(self, announced: Phase, disturbed: Disturbance) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""
-        if disturbed is not Disturbed.NO and announced in LOADED:
+        if disturbed is not Disturbance.NO and announced in LOADED:
             return Phase.TRANSIENT
         return Phase.TAIL if announced is Phase.RUN and self._progress.is_halted else announced
 

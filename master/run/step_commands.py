@@ -20,7 +20,7 @@ from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
 from .io_faults import Find
-from .live_changes import Changes
+from .live_changes import LiveChanges
 from .resolve_settings import steered
 from .step_hosts import StepHosts
 from .step_records import Recorder
@@ -42,7 +42,7 @@ class StepCommands:
         hosts: StepHosts,
         rollups: Rollups,
         boundaries: Boundaries,
-        changes: Changes,
+        changes: LiveChanges,
         recorder: Recorder,
         progress: StepProgress,
         length_ns: int,

@@ -12,7 +12,7 @@ from ...protocol.messages import Result, Stopped, StopReason
 from ..hosts.driver import Driver
 from ..rollup.validity import Outside
 from ..verdicts import Finding, Reason
-from .controller_lag import Lag
+from .controller_lag import ControllerLag
 from .io_faults import Find, Report
 from .step_states import StepProgress
 
@@ -31,7 +31,9 @@ class _Loss:
 class StepHosts:
     """Remembers who takes part, who is late, and who is lost."""
 
-    def __init__(self, drivers: Iterable[Driver], progress: StepProgress, lag: Lag, report: Report, find: Find) -> None:
+    def __init__(
+        self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report, find: Find
+    ) -> None:
         """`drivers`: all that are to go."""
         self._progress = progress
         self._lag = lag

@@ -21,7 +21,7 @@ from .step_reports import ALL_ROW
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taken:
+class ClosedMeasurement:
     """A measurement that closed."""
 
     measured: Measured
@@ -45,7 +45,7 @@ class StepMeasurements:
         self._newest = -1  # the last subinterval that closed
         self._end_utc_ns = 0  # of that one, which a halt may have cut short
         self._unsummed: list[tuple[int, Measured, str]] = []  # place in `taken`, and why it was closed
-        self.taken: list[Taken] = []
+        self.taken: list[ClosedMeasurement] = []
 
     def add(self, closed: ClosedSubinterval, start_utc_ns: int, end_utc_ns: int) -> None:
         """One more subinterval, with the measurements that control closed with it."""
@@ -65,10 +65,10 @@ class StepMeasurements:
     def close(self, measured: Measured, say: str = "") -> None:
         """Close a measurement; `say`: what control said of its end."""
         if measured.last < measured.first:
-            self.taken.append(Taken(measured, None, None, None, None))
+            self.taken.append(ClosedMeasurement(measured, None, None, None, None))
             return
         settings = self._settings[self._place(measured.last)][1]
-        taken = Taken(measured, None, settings, *self._utc_of(measured.first, measured.last))
+        taken = ClosedMeasurement(measured, None, settings, *self._utc_of(measured.first, measured.last))
         window, whole = self._window, (measured.first, measured.last - measured.first + 1)
         if window is not None and (self._window_first, window.subintervals) == whole:
             taken = self._summed(taken, window, say)
@@ -82,7 +82,7 @@ class StepMeasurements:
             self.taken[place] = self._summed(self.taken[place], await stored(measured.first, measured.last), say)
         self._unsummed.clear()
 
-    def _summed(self, taken: Taken, window: Window, say: str) -> Taken:
+    def _summed(self, taken: ClosedMeasurement, window: Window, say: str) -> ClosedMeasurement:
         """The measurement with its sum, and its row of windows.csv."""
         measurement = window.measurement()
         measured = taken.measured

@@ -14,7 +14,7 @@ from ..rollup.instances import Rollups
 from ..rollup.merge import MergedSubinterval, Merger
 
 
-class Merging:
+class StepMerge:
     """`open` a subinterval, `add` each host's result, `close` it."""
 
     def __init__(self, rollups: Rollups, order: Mapping[str, Sequence[int]], drivers: Iterable[Driver]) -> None:

@@ -12,7 +12,7 @@ from ...protocol.messages import Result
 from ..control.decision import Cell, ControlRow, Measured
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
-from ..output.histogram_db_reader import Stored
+from ..output.histogram_db_reader import HistogramReader
 from ..output.records import SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
@@ -23,8 +23,8 @@ from ..rollup.validity import Outside
 from ..rollup.window import Window
 from .interlock import InterlockChecks
 from .run_recorder import RunRecorder
-from .slo_alerts import Alarms
-from .step_measurements import StepMeasurements, Taken, real_length_ns
+from .slo_alerts import SloAlerts
+from .step_measurements import ClosedMeasurement, StepMeasurements, real_length_ns
 from .step_records import ClosedSubinterval
 from .step_reports import subinterval_report
 from .step_result import StepResult
@@ -41,7 +41,7 @@ class StepRecorder:
         self.begun_utc_ns = begun_utc_ns
         self._length_ns = round(step.subinterval_s * 1e9)
         self._later_steps_s = 0.0
-        self._alarms = Alarms(step, self.event)
+        self._alarms = SloAlerts(step, self.event)
         self._measurements = StepMeasurements(self._length_ns, self._window)
         self._interlock = InterlockChecks(self._length_ns, self.event)
         self._running = 0  # the subinterval that runs
@@ -53,7 +53,7 @@ class StepRecorder:
         return cls(run, step, rollups, await run.begin_step(step, utc_ns, rollups), utc_ns)
 
     @property
-    def taken(self) -> Sequence[Taken]:
+    def taken(self) -> Sequence[ClosedMeasurement]:
         """The measurements that closed."""
         return self._measurements.taken
 
@@ -143,7 +143,7 @@ class StepRecorder:
     def _sum(self, first: int, last: int) -> Window:
         """In the writer's thread."""
         order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
-        with Stored(self._run.path / "histograms.sqlite") as stored:
+        with HistogramReader(self._run.path / "histograms.sqlite") as stored:
             merger = Merger(self._rollups, order)
             window = Window(merger.layout)
             for interval in stored.intervals(merger, self._step.number, first, last):

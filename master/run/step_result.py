@@ -17,8 +17,8 @@ from ..rollup.validity import Judgement, Outside, judge
 from ..text.suggestions import listed
 from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
-from .discovery import Discovered
-from .step_measurements import Taken
+from .discovery import PlacedPlan
+from .step_measurements import ClosedMeasurement
 from .step_reports import ALL_ROW, figures_of, measurement_report
 
 MOST_NAMED = 3  # other ways to a LUN that are spelled out
@@ -47,8 +47,8 @@ def result_of(
     step: Step,
     begun_utc_ns: int,
     found: Iterable[Outside],
-    taken: Sequence[Taken],
-    discovered: Discovered,
+    taken: Sequence[ClosedMeasurement],
+    discovered: PlacedPlan,
     tolerance: float,
     parameters: Mapping[Key, Parameters],
 ) -> StepResult:
@@ -70,14 +70,19 @@ def result_of(
     return _result(step, discovered.rollups, records, referred, counting)
 
 
-def without_measurement(step: Step, begun_utc_ns: int, discovered: Discovered, why: Finding) -> StepResult:
+def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, why: Finding) -> StepResult:
     """A step that was not run."""
     settings = Settings.of(discovered.rollups, {})
     return _blank(step, begun_utc_ns, discovered, settings, [why])
 
 
 def _judged(
-    one: Taken, tolerance: float, length_s: float, outside: Sequence[Outside], rollups: Rollups, settings: Settings
+    one: ClosedMeasurement,
+    tolerance: float,
+    length_s: float,
+    outside: Sequence[Outside],
+    rollups: Rollups,
+    settings: Settings,
 ) -> Judgement:
     own = one.measured.findings
     if one.measurement is None:
@@ -85,12 +90,12 @@ def _judged(
     return judge(one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(Outside, own)])
 
 
-def _saturated(one: Taken) -> bool:
+def _saturated(one: ClosedMeasurement) -> bool:
     """Whether control itself found that the load was not kept up with: the end of a staircase."""
     return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 
-def _record(begun_utc_ns: int, one: Taken, judgement: Judgement, settings: Settings) -> SummaryRecord:
+def _record(begun_utc_ns: int, one: ClosedMeasurement, judgement: Judgement, settings: Settings) -> SummaryRecord:
     return SummaryRecord(
         begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings or settings,
         one.measured.suffix,
@@ -136,7 +141,7 @@ def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
 
 
 def _blank(
-    step: Step, begun_utc_ns: int, discovered: Discovered, settings: Settings, findings: Sequence[Finding]
+    step: Step, begun_utc_ns: int, discovered: PlacedPlan, settings: Settings, findings: Sequence[Finding]
 ) -> StepResult:
     rows = len(discovered.rollups.rows)
     each = tuple(dict.fromkeys(findings))
@@ -169,7 +174,7 @@ def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]
     return tuple(found)
 
 
-def _shared(discovered: Discovered) -> Iterator[Outside]:
+def _shared(discovered: PlacedPlan) -> Iterator[Outside]:
     """LUNs that are driven by several ways at once, on the workload instances that use them."""
     placement = discovered.placement
     for (host, instance), lun in placement.lun_of.items():
@@ -178,7 +183,7 @@ def _shared(discovered: Discovered) -> Iterator[Outside]:
             yield Outside(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
 
 
-def _unwritten(discovered: Discovered) -> list[Outside]:
+def _unwritten(discovered: PlacedPlan) -> list[Outside]:
     """Files whose reads do not touch the disk, on the workload instances that use them."""
     found = []
     for (host, key), lun in discovered.placement.lun_of.items():

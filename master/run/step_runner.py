@@ -18,16 +18,16 @@ from ..rollup.validity import Outside
 from ..text.suggestions import suggestion
 from ..verdicts import ExitCode, Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
-from .control_api import Desk, Running
-from .discovery import Discovered, begin_again, with_files
+from .control_api import ControlApi, RunningStep
+from .discovery import PlacedPlan, begin_again, with_files
 from .edit_policy import beyond
 from .fleet import Fleet
-from .host_settings import Told
+from .host_settings import HostSettings
 from .live_changes import EditRefused
-from .reconnect import Rejoining
+from .reconnect import Reconnection
 from .resolve_settings import NotMeasured, resolve
 from .run_recorder import RunRecorder
-from .step import StepSequence
+from .step import StepCycle
 from .step_control import begun_with, state_for
 from .step_recorder import StepRecorder
 from .step_result import StepResult, exit_code_of, result_of, without_measurement
@@ -44,9 +44,9 @@ class StepRunner:
         plan: Plan,
         recorder: RunRecorder,
         fleet: Fleet,
-        reconnecting: Rejoining,
-        discovered: Discovered,
-        desk: Desk,
+        reconnecting: Reconnection,
+        discovered: PlacedPlan,
+        api: ControlApi,
         results: dict[str, StepResult],
     ) -> None:
         """`results` gets each step's, by name."""
@@ -55,9 +55,9 @@ class StepRunner:
         self._fleet = fleet
         self._reconnecting = reconnecting
         self._discovered = discovered
-        self._desk = desk
+        self._api = api
         self._results = results
-        self._settings = Told(fleet)
+        self._settings = HostSettings(fleet)
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
         self._cut_short = False  # steps of the plan were left out
 
@@ -161,7 +161,7 @@ class StepRunner:
         discovered, parameters = self._discovered, self._settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
         recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
-        sequence = StepSequence(
+        sequence = StepCycle(
             self._fleet, discovered.rollups, self._settings, control, step.subinterval_s, step.cooldown_subintervals,
             recorder, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
@@ -172,7 +172,7 @@ class StepRunner:
             tolerance = self._plan.achieved_iops_tolerance
             return result_of(step, recorder.begun_utc_ns, found, recorder.taken, discovered, tolerance, parameters)
 
-        with self._desk.editing(Running(step.number, sequence, discovered, self._measured)):
+        with self._api.editing(RunningStep(step.number, sequence, discovered, self._measured)):
             try:
                 ended = await sequence.run()
                 luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}

@@ -25,7 +25,7 @@ from ivypy.master.hosts.spec import HostSpec
 from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.protocol.lines import encode_line
 from tests.bench import master
 from tests.bench.parts.far import PooledSlave
@@ -107,7 +107,7 @@ def soaked(text: str, hosts: int, every: int, folder: str | None = None, lines: 
     async def main(root: Path) -> Meter:
         meter = Meter(every, time.monotonic())
         await Run(
-            read(text, "soak.yaml", {}), Options(root, None, ("soak",), processes=0), meter, Presses(), opening
+            read(text, "soak.yaml", {}), Options(root, None, ("soak",), processes=0), meter, Interrupts(), opening
         ).run()
         return meter
 

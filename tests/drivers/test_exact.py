@@ -21,9 +21,9 @@ from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
 from ivypy.master.rollup.partial_merge import PartialMerger
 from ivypy.master.run import run as session_run
-from ivypy.master.run.controller_lag import Lag
+from ivypy.master.run.controller_lag import ControllerLag
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol.counters import Count
 from tests.support.real_runs import presence
@@ -93,7 +93,7 @@ def run(
     opening = opener(slaves)
 
     async def main(root: Path) -> ExitCode:
-        presses = Presses()
+        presses = Interrupts()
         going = Run(read(PLAN, "sim.yaml", {}), Options(root, None, ("ivypy",)), Eyes(), presses, opening)
         if press_s is not None:
             asyncio.get_running_loop().call_later(press_s, presses.press)
@@ -101,7 +101,7 @@ def run(
 
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr("time.time_ns", lambda: 1_700_000_000_000_000_000)
-        patch.setattr(Lag.__init__, "__defaults__", (lambda: 0,))  # the CPU time that the controller used
+        patch.setattr(ControllerLag.__init__, "__defaults__", (lambda: 0,))  # the CPU time that the controller used
         patch.setattr(session_run, "driver_processes", staged(opening, process_of, die))
         code = simulate(main(Path(name)))
         (folder,) = Path(name).iterdir()

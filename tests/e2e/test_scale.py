@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ivypy.master.output.histogram_db_reader import Stored
+from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.protocol.counters import Count
 from tests.bench.scale import PLAN
 from tests.support.real_runs import presence, run, written
@@ -26,7 +26,7 @@ def test_a_thousand_luns_with_three_workloads_each(tmp_path: Path) -> None:
     for row in done.rows("summary.workload.csv"):
         assert (row["workload_instances"], presence(row)) == (str(LUNS), "1/1")
         assert (row["first_subinterval"], row["last_subinterval"]) == ("0", str(SUBINTERVALS - 1))
-    with Stored(done.folder / "histograms.sqlite") as stored:
+    with HistogramReader(done.folder / "histograms.sqlite") as stored:
         results = [result for _, result in stored.results(0)]
     counts = np.array([np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count)) for result in results])
     assert counts.shape[1] == 3 * LUNS

@@ -11,7 +11,7 @@ from ivypy.master.live.line_view import event_line, verdict_lines
 from ivypy.master.live.reports import EventLine, StepEnds
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from tests.support.real_runs import names_of
 from tests.support.simulated.hostile import HostileSlave
@@ -71,7 +71,7 @@ def judge(tmp_path: Path, seed: int) -> str:
 
     async def main() -> ExitCode:
         options = Options(tmp_path, None, ("ivypy",))
-        return await Run(read(PLAN, "sim.yaml", {}), options, watching, Presses(), lab.open).run()
+        return await Run(read(PLAN, "sim.yaml", {}), options, watching, Interrupts(), lab.open).run()
 
     try:
         code = simulate(main())

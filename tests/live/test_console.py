@@ -43,7 +43,7 @@ def test_a_subinterval_that_was_cut_short_is_shown_with_its_own_end(tmp_path: Pa
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.3)  # 0.3 s before the start, two whole subintervals, and 2 s
-        run.desk.stop("me")
+        run.api.stop("me")
 
     staged = stage(tmp_path, visit)
     *_, whole, cut = subintervals(staged)
@@ -199,9 +199,9 @@ def test_each_check_of_a_metric_is_shown_in_line_json_and_status(tmp_path: Path,
     statuses: list[list[str]] = []
 
     async def visit(run: Run, staged: Staged) -> None:
-        while run.desk.running is not None:
+        while run.api.running is not None:
             await asyncio.sleep(5.0)
-            statuses.append(TextLines(lambda line: None).lines(run.desk.standing()))
+            statuses.append(TextLines(lambda line: None).lines(run.api.standing()))
 
     staged = stage(tmp_path, visit, PLAN.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
     seen = subintervals(staged)

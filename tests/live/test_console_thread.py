@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.live import console_thread, view_thread
-from ivypy.master.live.console_thread import Outlet
+from ivypy.master.live.console_thread import ConsoleWriter
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import EventLine, RunEnds
 from ivypy.master.live.stdio import NotRead, write_all
-from ivypy.master.live.view_thread import Display
+from ivypy.master.live.view_thread import ThreadedView
 
 WAIT_S = 20.0
 
@@ -47,7 +47,7 @@ def test_a_full_queue_keeps_the_newest_and_counts_the_dropped(pieces: int) -> No
     most, console_thread.MOST = console_thread.MOST, 10  # type: ignore[misc]
     try:
         reader = Reader()
-        out = Outlet("test", lambda dropped: reader.lines.append(f"dropped {dropped}"))
+        out = ConsoleWriter("test", lambda dropped: reader.lines.append(f"dropped {dropped}"))
         with reader.standing_still():
             out.put(partial(reader.write, "first"))
             assert reader.began.wait(WAIT_S)
@@ -63,7 +63,7 @@ def test_a_full_queue_keeps_the_newest_and_counts_the_dropped(pieces: int) -> No
 
 
 def test_nothing_more_is_written_after_the_first_write_error() -> None:
-    out, seen = Outlet("test", lambda dropped: None), []
+    out, seen = ConsoleWriter("test", lambda dropped: None), []
 
     def fail() -> None:
         raise BrokenPipeError("gone")
@@ -91,7 +91,7 @@ def test_a_long_write_is_completed_in_parts(blocking: bool) -> None:
 def test_the_console_says_how_many_reports_were_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_thread, "MOST", 5)
     reader = Reader()
-    shown = Display(TextLines(reader.write))
+    shown = ThreadedView(TextLines(reader.write))
     with reader.standing_still():
         shown.show(EventLine("2026-01-01T00:00:00Z", "", "first"))
         assert reader.began.wait(WAIT_S)
@@ -107,7 +107,7 @@ def test_the_console_says_how_many_reports_were_dropped(monkeypatch: pytest.Monk
 def test_dropped_reports_are_counted_in_json_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_thread, "MOST", 1)
     reader = Reader()
-    shown = Display(JsonLines(reader.write))
+    shown = ThreadedView(JsonLines(reader.write))
     with reader.standing_still():
         shown.show(EventLine("", "", "first"))
         assert reader.began.wait(WAIT_S)
@@ -125,7 +125,7 @@ def test_dropped_reports_are_counted_in_json_too(monkeypatch: pytest.MonkeyPatch
 def test_closing_does_not_wait_for_a_console_that_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(view_thread, "CLOSE_S", 0.05)
     reader = Reader()
-    shown = Display(TextLines(reader.write))
+    shown = ThreadedView(TextLines(reader.write))
     with reader.standing_still():
         shown.show(EventLine("", "", "a"))
         shown.show(EventLine("", "", "b"))
@@ -139,7 +139,7 @@ def test_the_error_of_the_console_is_raised_at_the_next_report() -> None:
             raise OSError("gone")
 
     gone = Gone()
-    shown = Display(TextLines(lambda line: print(line, file=gone)))
+    shown = ThreadedView(TextLines(lambda line: print(line, file=gone)))
     shown.show(EventLine("", "", "a"))
     shown._outlet.flush(WAIT_S)
     with pytest.raises(OSError, match="gone"):

@@ -223,7 +223,7 @@ def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: py
         staged.notes["sleeper"] = sleeper
         await asyncio.sleep(7.0)
         for _ in range(300):
-            run.desk.mark("x" * 1000, "me")
+            run.api.mark("x" * 1000, "me")
         await asyncio.sleep(1.0)
 
     staged = stage(tmp_path, visit)
@@ -253,7 +253,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
         staged.notes["followers"] = followers
         await asyncio.sleep(7.0)
         for _ in range(300):
-            run.desk.mark("x" * 1000, "me")
+            run.api.mark("x" * 1000, "me")
         loop, show = asyncio.get_running_loop(), run.recorder.hub.show
 
         def shown(report: Report) -> None:
@@ -304,7 +304,7 @@ def test_a_bad_request_is_refused_and_frees_its_place(tmp_path: Path, monkeypatc
         for value in [*values, *["maxtags=*" + HUGE] * 70]:
             (refused,) = await asks(run, Edit(("all=all", value), False))
             assert isinstance(refused, Refused) and "internal" not in refused.reasons[0], (value, refused)
-        monkeypatch.setattr(run.desk, "mark", lambda text, who: 1 // 0)
+        monkeypatch.setattr(run.api, "mark", lambda text, who: 1 // 0)
         for _ in range(70):
             (refused,) = await asks(run, Mark("x"))
             assert refused == Refused(("internal: ZeroDivisionError: integer division or modulo by zero",))

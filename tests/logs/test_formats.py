@@ -87,7 +87,7 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("packer", PACKERS)
 def test_compressed_logs_are_read_as_they_are(tmp_path: Path, packer: str) -> None:
-    """Told from the content: the name does not say it."""
+    """HostSettings from the content: the name does not say it."""
     if packer == "zstd" and shutil.which("zstd") is None:
         pytest.skip("no zstd program")
     data = "".join(row(1000 * n, 0, {n: n}) for n in range(1, 300)).encode()

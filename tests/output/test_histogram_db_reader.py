@@ -12,7 +12,7 @@ import pytest
 
 from ivypy.master.errors import OutputError
 from ivypy.master.output.histogram_db import HistogramWriter
-from ivypy.master.output.histogram_db_reader import Stored
+from ivypy.master.output.histogram_db_reader import HistogramReader
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.window import Window, carried
 from ivypy.protocol.counters import LATENESS, SERIES, SERVICE, Moment
@@ -54,7 +54,7 @@ def window_of(intervals: list[MergedSubinterval]) -> Window:
 
 
 def test_what_is_in_it(base: Path) -> None:
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         assert stored.steps() == {0: "max", 1: "half"}
         assert [one.number for one in stored.subintervals(1)] == list(range(SUBINTERVALS))
         first = stored.subintervals(0)[0]
@@ -71,7 +71,7 @@ def test_a_window_summed_from_it_is_the_window_that_was_added_up(base: Path, fir
     merging = merger()
     window = window_of([interval(merging, k) for k in range(first, last + 1)])
     found = window.measurement().merged
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         for row in SLICED.rows:
             summed = stored.window(0, first, last, row.type, row.name)
             assert (carried(summed.limbs) == found.moments.limbs[row.row]).all()
@@ -83,7 +83,7 @@ def test_a_window_summed_from_it_is_the_window_that_was_added_up(base: Path, fir
 
 
 def test_sums_are_those_of_the_samples(base: Path) -> None:
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         found = stored.window(0, 1, 2, "host", "h1")
     ns = [one for k in (1, 2) for klass in (0, 1) for one in samples("h1", k)[klass, SERVICE]]
     assert found.moment(SERVICE, Moment.COUNT) == len(ns)
@@ -93,7 +93,7 @@ def test_sums_are_those_of_the_samples(base: Path) -> None:
 
 
 def test_a_series_adds_up_to_its_window(base: Path) -> None:
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         series = dict(stored.series(0, "port", "1:A", 1))
         assert list(series) == [1, 2, 3, 4]
         total = sum((one.buckets for one in series.values()), np.zeros_like(series[1].buckets))
@@ -102,7 +102,7 @@ def test_a_series_adds_up_to_its_window(base: Path) -> None:
 
 def test_intervals_are_merged_again_as_they_were(base: Path) -> None:
     merging = merger()
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         again = window_of(list(stored.intervals(merger(), 0, 1, 3))).measurement()
     before = window_of([interval(merging, k) for k in (1, 2, 3)]).measurement()
     assert (again.first, again.last, again.cores) == (before.first, before.last, before.cores)
@@ -122,17 +122,17 @@ def test_results_come_back_complete(tmp_path: Path) -> None:
     writer = HistogramWriter(tmp_path / "x.sqlite")
     writer.subinterval(0, "run", START, merging.close())
     writer.close()
-    with Stored(tmp_path / "x.sqlite") as stored:
+    with HistogramReader(tmp_path / "x.sqlite") as stored:
         assert list(stored.results(0)) == [("h1", said)]
 
 
 def test_an_unknown_slice_is_a_key_error(base: Path) -> None:
-    with Stored(base) as stored, pytest.raises(KeyError, match="host=h3"):
+    with HistogramReader(base) as stored, pytest.raises(KeyError, match="host=h3"):
         stored.window(0, 0, 4, "host", "h3")
 
 
 def test_nothing_to_sum(base: Path) -> None:
-    with Stored(base) as stored:
+    with HistogramReader(base) as stored:
         assert stored.window(0, 7, 9).buckets.sum() == 0
         assert not list(stored.series(0, first=7)) and not list(stored.intervals(merger(), 0, 7))
         assert stored.subintervals(5) == []
@@ -142,7 +142,7 @@ def test_it_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     merging, path = merger(), tmp_path / "x.sqlite"
     writer = HistogramWriter(path)
     writer.step(0, "max", merging.layout)
-    with Stored(path) as stored:
+    with HistogramReader(path) as stored:
         for k in range(3):
             writer.subinterval(0, "run", START, interval(merging, k))
             assert [one.number for one in stored.subintervals(0)] == list(range(k + 1))
@@ -172,7 +172,7 @@ def test_a_crash_within_a_transaction_loses_that_subinterval_only(tmp_path: Path
     done = subprocess.run([sys.executable, "-c", KILLED, path], env=os.environ | {"PYTHONPATH": str(root)}, check=False)
     assert done.returncode == 9
     assert path.with_name("x.sqlite-journal").exists()  # hot: the crash was in the middle
-    with Stored(path) as stored:
+    with HistogramReader(path) as stored:
         assert [one.number for one in stored.subintervals(0)] == [0, 1, 2]
         assert stored.window(0, 0, 2).moment(SERVICE, Moment.COUNT) == 3 * 400
 
@@ -189,7 +189,7 @@ def test_other_files_are_refused(base: Path, tmp_path: Path) -> None:
         ("newer", "not read: its schema is version 2, this ivypy reads version 1"),
     ):
         with pytest.raises(OutputError, match=f"{name}: {says}"):
-            Stored(tmp_path / name)
+            HistogramReader(tmp_path / name)
 
 
 def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_full_disk_is_an_error_with_the_path(tmp_path: Path) -> None:
         for k in range(1, 20):
             writer.subinterval(0, "run", START, interval(merging, k))
     writer.close()
-    with Stored(path) as stored:
+    with HistogramReader(path) as stored:
         assert stored.window(0, 0, 0).buckets.shape == (SERIES, 2560)
 
 

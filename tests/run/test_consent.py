@@ -15,7 +15,7 @@ from ivypy.master.live.reports import Nobody
 from ivypy.master.plan.load import read
 from ivypy.master.run.consent import Target, check, overwritten, token
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.protocol.messages import CreateFiles, CreateWorkloads, InspectLuns, ListLuns, wire_name
 from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
 from ivypy.slave.bounded_calls import no_answer_text as silence
@@ -147,7 +147,7 @@ def run_on(slave: SimulatedSlave, folder: Path, more: str = "", agreed: Sequence
 
     async def main() -> None:
         options = Options(folder, given, ("ivypy",))
-        await Run(read(PLAN.format(more=more), "p.yaml", {}), options, Nobody(), Presses(), opened).run()
+        await Run(read(PLAN.format(more=more), "p.yaml", {}), options, Nobody(), Interrupts(), opened).run()
 
     serving: list[asyncio.Task[None]] = []
     given = token([Target("a", known(lun), False) for lun in agreed])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ivypy.master.control.decision import Decision
 from ivypy.master.hosts.driver import Driver
 from ivypy.master.rollup.merge import Merger
-from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, Lag
+from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.run.run import Run
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
@@ -102,7 +102,9 @@ def test_what_comes_after_the_decision_counts(
 
 def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a thread beside the loop: 2.6 s of each 5 s, on a staged clock."""
-    monkeypatch.setattr(Lag.__init__, "__defaults__", (lambda: int(asyncio.get_running_loop().time() * 0.52 * S),))
+    monkeypatch.setattr(
+        ControllerLag.__init__, "__defaults__", (lambda: int(asyncio.get_running_loop().time() * 0.52 * S),)
+    )
     staged = stage(tmp_path, nobody)
     (finding,) = controllers(staged)
     assert finding.reason is Reason.SLOW_CONTROLLER and "s of CPU time, of 5 s in subinterval" in finding.detail
@@ -198,7 +200,7 @@ def test_a_host_is_late_though_the_controller_stood_still_earlier(tmp_path: Path
 def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        lag = Lag(lambda: int(loop.time() * S), lambda: 0)
+        lag = ControllerLag(lambda: int(loop.time() * S), lambda: 0)
         lag.begin()
         for late_s in lates:
             await asyncio.sleep(0.35)

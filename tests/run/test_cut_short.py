@@ -8,7 +8,7 @@ import pytest
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import PLAN, Eyes, Staged, hosts, opener, stage
@@ -22,7 +22,7 @@ def halted(tmp_path: Path, after_s: float, go: str = "measure: 60s", more: str =
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(after_s)
-        run.desk.stop("me")
+        run.api.stop("me")
 
     staged = stage(tmp_path, visit, PLAN.replace("go: one", f"{more}go: {{ name: one, {go} }}"))
     assert staged.code is ExitCode.INTERRUPTED
@@ -74,12 +74,12 @@ def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_n
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(22.0)
-        await run.desk.pause("me")
+        await run.api.pause("me")
         await asyncio.sleep(10.0)
         if unpaused:
-            await run.desk.unpause("me")
+            await run.api.unpause("me")
             await asyncio.sleep(15.0)
-        run.desk.stop("me")
+        run.api.stop("me")
 
     staged = stage(tmp_path, visit)
     assert rows(staged) == [("one", "partial", "2" if unpaused else "3")]
@@ -113,7 +113,7 @@ def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
     async def main() -> Staged:
         loop, eyes = asyncio.get_running_loop(), Eyes()
         text = PLAN.replace("go: one", "go: { name: one, measure: 60s }")
-        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, Presses(), opener(slaves))
+        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, Interrupts(), opener(slaves))
         staged = Staged(run.folder, eyes, slaves)
         staged.notes["running"] = running = loop.create_task(run.run())
         await eyes.begun.wait()

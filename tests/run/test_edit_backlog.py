@@ -38,7 +38,7 @@ def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSla
     async def visit(run: Run, staged: Staged) -> None:
         for after_s, words in edits:
             await asyncio.sleep(after_s)
-            await run.desk.edit(words.split(), False, ME)
+            await run.api.edit(words.split(), False, ME)
 
     return stage(root, visit, PLAN, slaves or hosts())
 
@@ -76,12 +76,12 @@ def test_whatever_is_edited_a_valid_row_did_what_was_asked_for(tmp_path: Path, s
         for _ in range(rng.randint(1, 6)):
             await asyncio.sleep(rng.choice([0.2, 1.0, 3.0, 7.3]))
             if rng.random() < 0.2:
-                await run.desk.pause(ME)
+                await run.api.pause(ME)
                 await asyncio.sleep(rng.choice([0.5, 4.0]))
-                await run.desk.unpause(ME)
+                await run.api.unpause(ME)
             else:
                 iops = rng.choice([0, 50, 200, 399, 400, 450, 900, 3000])
-                await run.desk.edit([rng.choice(where), f"iops={iops}"], False, ME)
+                await run.api.edit([rng.choice(where), f"iops={iops}"], False, ME)
 
     staged = stage(tmp_path, visit, PLAN, hosts())
     for kind in ("all", "host", "workload", "lun"):

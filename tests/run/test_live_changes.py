@@ -26,7 +26,7 @@ def after(seconds: float, *words: str, force: bool = False) -> object:
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(seconds)
-        staged.notes["changed"] = await run.desk.edit(words, force, ME)
+        staged.notes["changed"] = await run.api.edit(words, force, ME)
 
     return visit
 
@@ -77,9 +77,9 @@ def test_absolute_and_relative_values(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(6.0)
         for words, iops in VALUES:
-            await run.desk.edit(["workload=oltp", "iops=1000"], False, ME)
-            await run.desk.edit(["workload=scan", "iops=100"], False, ME)
-            await run.desk.edit(["all=all", *words], False, ME)
+            await run.api.edit(["workload=oltp", "iops=1000"], False, ME)
+            await run.api.edit(["workload=scan", "iops=100"], False, ME)
+            await run.api.edit(["all=all", *words], False, ME)
             assert staged.iops("b") == iops, words
 
     stage(tmp_path, visit)
@@ -153,7 +153,7 @@ def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
         await asyncio.sleep(12.0)
         for words, reasons in BAD:
             with pytest.raises(EditRefused) as refused:
-                await run.desk.edit(words, False, ME)
+                await run.api.edit(words, False, ME)
             assert list(refused.value.reasons) == reasons, words
 
     staged = stage(tmp_path, visit)
@@ -188,12 +188,12 @@ def test_tags_block_size_and_range_change_within_what_the_plan_declares(tmp_path
         before = staged.slaves["b"].parameters[0]
         back = ["range=0%..50%", "blocksize=8KiB", "maxtags=4", "iops=1000", "fraction_read=75%"]
         for words, changed in SETTINGS:
-            await run.desk.edit(["workload=oltp", *words], False, ME)
+            await run.api.edit(["workload=oltp", *words], False, ME)
             assert staged.slaves["b"].parameters[0] == replace(before, **changed), words  # type: ignore[arg-type]
-            await run.desk.edit(["workload=oltp", *back], False, ME)
+            await run.api.edit(["workload=oltp", *back], False, ME)
             assert staged.slaves["b"].parameters[0] == before
         await asyncio.sleep(15.0)
-        await run.desk.edit(["host={a,b}", "blocksize=16KiB", "range=0%..25%", "maxtags=1"], False, ME)
+        await run.api.edit(["host={a,b}", "blocksize=16KiB", "range=0%..25%", "maxtags=1"], False, ME)
 
     staged = stage(tmp_path, visit, LIVE_PLAN)
     assert staged.code is ExitCode.OK and staged.step.verdict is Verdict.VALID
@@ -236,14 +236,14 @@ def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) ->
         await asyncio.sleep(12.0)
         for words, reason in BEYOND:
             with pytest.raises(EditRefused) as refused:
-                await run.desk.edit(words, False, ME)
+                await run.api.edit(words, False, ME)
             assert any(reason in said for said in refused.value.reasons), (words, refused.value.reasons)
         assert all(not staged.edits(host) for host in "abc"), "nothing was sent"
-        await run.desk.edit(["workload=oltp", "range=0%..100%", "fraction_read=100%"], False, ME)
+        await run.api.edit(["workload=oltp", "range=0%..100%", "fraction_read=100%"], False, ME)
         for word in ("fraction_read=75%", "fraction_read=-1%"):
             with pytest.raises(EditRefused, match="it would write from byte 0 to 1,073,741,824"):
-                await run.desk.edit(["workload=oltp", word], False, ME)
-        await run.desk.edit(["workload=oltp", "range=10%..20%", "fraction_read=0%"], False, ME)
+                await run.api.edit(["workload=oltp", word], False, ME)
+        await run.api.edit(["workload=oltp", "range=10%..20%", "fraction_read=0%"], False, ME)
 
     stage(tmp_path, visit, LIVE_PLAN)
 
@@ -251,9 +251,9 @@ def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) ->
 def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        await run.desk.edit(["workload=oltp", "range=0%..100%"], False, ME)
+        await run.api.edit(["workload=oltp", "range=0%..100%"], False, ME)
         with pytest.raises(EditRefused, match="no step of the plan ever does there"):
-            await run.desk.edit(["workload=scan", "fraction_read=0%"], False, ME)
+            await run.api.edit(["workload=scan", "fraction_read=0%"], False, ME)
 
     stage(tmp_path, visit, LIVE_PLAN.replace("live: {", "live: { range: 50%..100%,"))
 
@@ -269,7 +269,7 @@ def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Pa
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(22.0)
-        await run.desk.edit(["workload=oltp", "blocksize=256KiB", "maxtags=16", "range=10%..20%"], False, ME)
+        await run.api.edit(["workload=oltp", "blocksize=256KiB", "maxtags=16", "range=10%..20%"], False, ME)
 
     staged = stage(tmp_path, visit, text)
     rows = [row for row in staged.rows("summary.workload.csv") if row["rollup_instance"] == "oltp"]
@@ -289,7 +289,7 @@ def test_relative_to_max_is_refused(tmp_path: Path) -> None:
         await asyncio.sleep(12.0)
         for word in ("iops=+1", "total_iops=*2"):
             with pytest.raises(EditRefused, match="and iops is max for what is selected; give an absolute value"):
-                await run.desk.edit(["all=all", word], False, ME)
+                await run.api.edit(["all=all", word], False, ME)
 
     stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
 
@@ -299,7 +299,7 @@ def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(40.0)
-        await run.desk.edit(["host", "total_iops=50% of step zero"], False, ME)
+        await run.api.edit(["host", "total_iops=50% of step zero"], False, ME)
 
     staged = stage(tmp_path, visit, text)
     assert staged.iops("a") == pytest.approx([275.0] * 4), "half of the 2,200 that each host did"
@@ -311,7 +311,7 @@ def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
 
     async def one(run: Run, staged: Staged, at_s: float) -> None:
         await asyncio.sleep(at_s)
-        changed = await run.desk.edit([f"host={dice.choice('abc')}", "workload=scan", "iops=+1"], False, ME)
+        changed = await run.api.edit([f"host={dice.choice('abc')}", "workload=scan", "iops=+1"], False, ME)
         assert all(not took.failed for took in changed.took)
         staged.notes.setdefault("acted", set()).update(took.subinterval for took in changed.took)  # type: ignore[attr-defined]
 
@@ -342,7 +342,7 @@ def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(75.0)
         began = loop.time()
-        changed = await run.desk.edit(["all=all", "iops=10"], False, ME)
+        changed = await run.api.edit(["all=all", "iops=10"], False, ME)
         staged.notes["took_s"] = loop.time() - began
         assert {took.subinterval for took in changed.took} == {1}
 
@@ -385,13 +385,13 @@ def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
 def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         with pytest.raises(EditRefused, match="no step is running yet"):
-            await run.desk.edit(["all=all", "iops=5"], False, ME)
+            await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(36.0)
         with pytest.raises(EditRefused, match="the step is ending"):
-            await run.desk.edit(["all=all", "iops=5"], False, ME)
+            await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(6.0)
         with pytest.raises(EditRefused, match="no step is running; an edit acts on a running step"):
-            await run.desk.edit(["all=all", "iops=5"], False, ME)
+            await run.api.edit(["all=all", "iops=5"], False, ME)
 
     staged = stage(tmp_path, visit)
     assert staged.events("edit") == []
@@ -408,14 +408,14 @@ def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(17.0)
-        assert isinstance(await run.desk.answer(Pause(), ME), Changed)
-        assert run.desk.standing().paused
-        assert await run.desk.answer(Pause(), ME) == Refused(("the run is paused already",))
+        assert isinstance(await run.api.answer(Pause(), ME), Changed)
+        assert run.api.standing().paused
+        assert await run.api.answer(Pause(), ME) == Refused(("the run is paused already",))
         with pytest.raises(EditRefused, match="the run is paused; unpause it first"):
-            await run.desk.edit(["all=all", "iops=5"], False, ME)
+            await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(40.0)
-        assert isinstance(await run.desk.answer(Unpause(), ME), Changed)
-        assert await run.desk.answer(Unpause(), ME) == Refused(("the run is not paused",))
+        assert isinstance(await run.api.answer(Unpause(), ME), Changed)
+        assert await run.api.answer(Unpause(), ME) == Refused(("the run is not paused",))
 
     staged = stage(tmp_path, visit)
     assert staged.code is ExitCode.OK and staged.iops("c") == [1000.0, 1000.0, 100.0, 100.0]
@@ -432,8 +432,8 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        assert isinstance(await run.desk.answer(Mark("fan\n  pulled"), ME), Done)
-        assert isinstance(await run.desk.answer(Mark(" \n"), ME), Refused)
+        assert isinstance(await run.api.answer(Mark("fan\n  pulled"), ME), Done)
+        assert isinstance(await run.api.answer(Mark(" \n"), ME), Refused)
 
     staged = stage(tmp_path, visit)
     (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "mark"]
@@ -445,8 +445,8 @@ def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        assert isinstance(await run.desk.answer(Stop(), ME), Done)
-        assert await run.desk.answer(Stop(), ME) == Refused(("the run is being stopped already",))
+        assert isinstance(await run.api.answer(Stop(), ME), Done)
+        assert await run.api.answer(Stop(), ME) == Refused(("the run is being stopped already",))
 
     staged = stage(tmp_path, visit)
     assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 30
@@ -466,10 +466,10 @@ def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
         slaves["b"].faults.mute.add("edit_workloads")
-        changed = await run.desk.pause(ME)
+        changed = await run.api.pause(ME)
         assert {took.host for took in changed.took if took.failed} == {"b"}
         slaves["b"].faults.mute.clear()
-        again = await run.desk.unpause(ME)
+        again = await run.api.unpause(ME)
         assert [took.failed for took in again.took] == ["", "", ""]
 
     staged = stage(tmp_path, visit, slaves=slaves)
@@ -482,13 +482,13 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
             await asyncio.sleep(begun)
             for word in ("iops=5", "total_iops=*2"):
                 with pytest.raises(EditRefused) as refused:
-                    await run.desk.edit(["host=a", word], False, ME)
+                    await run.api.edit(["host=a", word], False, ME)
                 assert refused.value.reasons == (
                     "a+/x/0+oltp, a+/x/1+oltp, a+/x/0+scan and a+/x/1+scan: the step's control sets its iops, and"
                     " would set them again; edit with --force to do so all the same",
                 )
-        await run.desk.edit(["workload=oltp", "fraction_read=100%"], False, ME)
-        await run.desk.edit(["host=a", "iops=5"], True, ME)
+        await run.api.edit(["workload=oltp", "fraction_read=100%"], False, ME)
+        await run.api.edit(["host=a", "iops=5"], True, ME)
         assert staged.iops("a") == [5.0] * 4
 
     staged = stage(tmp_path, visit, STAIRS)
@@ -500,10 +500,10 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
 def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        await run.desk.pause(ME)
+        await run.api.pause(ME)
         await asyncio.sleep(60.0)
         assert staged.iops("a") == [0.0] * 4
-        await run.desk.unpause(ME)
+        await run.api.unpause(ME)
         assert staged.iops("a") == [1000 / 12] * 4
 
     staged = stage(tmp_path, visit, STAIRS)
@@ -515,10 +515,10 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
 def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(42.0)
-        last = run.desk.standing().last
+        last = run.api.standing().last
         assert last is not None and last.steady is not None
         assert (last.steady.ss, last.steady.stage, last.steady.attained) == ("overall_iops:2.000000%", "holding", 1)
-        assert plain(run.desk.standing())["last"]["steady"]["criterion"].startswith("0.00")
+        assert plain(run.api.standing())["last"]["steady"]["criterion"].startswith("0.00")
 
     go = "{ name: one, steady: { criterion: iops, window: 20s, hold: true } }"
     stage(tmp_path, visit, PLAN.replace("go: one", f"go: {go}"))
@@ -539,10 +539,10 @@ def queues() -> dict[str, SimulatedSlave]:
 def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(72.0)
-        changed = await run.desk.edit(["host={a,b}", "target=2ms"], False, ME)
+        changed = await run.api.edit(["host={a,b}", "target=2ms"], False, ME)
         assert changed.what == "target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms" and not changed.took
-        assert (await run.desk.edit(["host=b", "target=2ms"], False, ME)).what == ""
-        await run.desk.edit(["host=b", "target=*75%"], False, ME)
+        assert (await run.api.edit(["host=b", "target=2ms"], False, ME)).what == ""
+        await run.api.edit(["host=b", "target=*75%"], False, ME)
 
     staged = stage(tmp_path, visit, HELD, queues())
     assert staged.code is ExitCode.OK, staged.step.findings
@@ -575,10 +575,10 @@ def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) 
         await asyncio.sleep(12.0)
         for words, says in REFUSED_TARGETS:
             with pytest.raises(EditRefused) as refused:
-                await run.desk.edit(words, False, ME)
+                await run.api.edit(words, False, ME)
             assert says in str(refused.value)
         with pytest.raises(EditRefused, match="would set them again"):
-            await run.desk.edit(["host=a", "iops=5"], False, ME)
+            await run.api.edit(["host=a", "iops=5"], False, ME)
 
     assert not stage(tmp_path, visit, HELD, queues()).events("edit")
 
@@ -587,6 +587,6 @@ def test_without_feedback_control_there_is_no_target(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
         with pytest.raises(EditRefused, match="nothing in it has a target"):
-            await run.desk.edit(["all=all", "target=2ms"], False, ME)
+            await run.api.edit(["all=all", "target=2ms"], False, ME)
 
     stage(tmp_path, visit)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ivypy.master.control.decision import Alert
-from ivypy.master.run.slo_alerts import Alarms
+from ivypy.master.run.slo_alerts import SloAlerts
 
 
 def runs(pid: int) -> bool:
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_a_command_that_outlives_the_step_is_killed_with_what_it_started(tmp_path: Path) -> None:
     told: list[str] = []
     step: Any = SimpleNamespace(name="s", control=SimpleNamespace(slo=()))
-    alarms = Alarms(step, lambda host, kind, text: told.append(text))
+    alarms = SloAlerts(step, lambda host, kind, text: told.append(text))
     child = tmp_path / "child"
     command = ("sh", "-c", f"sleep 1000 & echo $! > {child}.new; mv {child}.new {child}; wait")
     alert = Alert("t", "all=all", 1.0, "1 s", 3)
@@ -69,7 +69,7 @@ def those_of(mark: str) -> list[str]:
 async def test_a_command_that_has_only_just_begun_is_killed_with_what_it_started(tmp_path: Path, turns: int) -> None:
     told: list[str] = []
     step: Any = SimpleNamespace(name="s", control=SimpleNamespace(slo=()))
-    alarms = Alarms(step, lambda host, kind, text: told.append(text))
+    alarms = SloAlerts(step, lambda host, kind, text: told.append(text))
     child, mark = tmp_path / "child", f"all={tmp_path}"
     command = ("sh", "-c", f"sleep 1000 & : > {child}; wait")
     running = asyncio.create_task(alarms._run(command, Alert("t", mark, 1.0, "1 s", 3)))

@@ -87,9 +87,9 @@ def test_events_that_the_disk_does_not_take_are_counted(tmp_path: Path, monkeypa
         loop.freeze_disk(20.0)
         await asyncio.sleep(6.0)
         for number in range(300):
-            run.desk.mark(str(number), "me")
+            run.api.mark(str(number), "me")
         await asyncio.sleep(20.0)
-        run.desk.mark("thawed", "me")
+        run.api.mark("thawed", "me")
 
     staged = stage(tmp_path, visit)
     marks = [row["text"] for row in staged.rows("events.csv") if row["kind"] == "mark"]

@@ -14,8 +14,8 @@ from ivypy.master.hosts.driver import Driver, Event
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.run.fleet import Fleet
-from ivypy.master.run.host_settings import Told
-from ivypy.master.run.step import StepSequence
+from ivypy.master.run.host_settings import HostSettings
+from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_records import ClosedSubinterval, StepOutcome
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
@@ -95,10 +95,10 @@ async def a_step(
         instances = [WorkloadInstance(0, slave.name, "/a", "w") for slave in slaves]
         book = Notebook()
         parameters = {(slave.name, 0): PARAMETERS for slave in slaves}
-        sequence = StepSequence(
+        sequence = StepCycle(
             fleet,
             Rollups.build(instances, []),
-            Told(fleet, parameters),
+            HostSettings(fleet, parameters),
             control,
             length_s,
             cooldown,

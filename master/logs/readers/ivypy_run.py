@@ -40,11 +40,11 @@ _MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ?
 def sources_of(path: Path, latencies: Sequence[str], other_phases: tuple[str, ...]) -> list[Source] | Fault:
     """What a run holds, without the subintervals of some phases. A Fault where the file is no run's, of another
     version, or holds no such subinterval."""
-    from ...output.histogram_db_reader import Stored  # a seventh of a second, which logs need not wait for
+    from ...output.histogram_db_reader import HistogramReader  # a seventh of a second, which logs need not wait for
 
     sources: list[Source] = []
     try:
-        with Stored(path) as stored:
+        with HistogramReader(path) as stored:
             steps = stored.steps()
         with closing(_connect(path)) as base:
             for number, name in steps.items():

@@ -31,7 +31,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.run import run as session_run
 from ivypy.master.run.fleet import opener
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from tests.bench.parts import pipes
 from tests.support.lab import Lab
 from tests.support.real_runs import ROOT, hosts_yaml
@@ -135,7 +135,7 @@ def measure(
 
         async def main() -> Path:
             options = Options(root / "runs", None, ("bench",), processes=processes)
-            run = Run(read(text, "bench.yaml", {}), options, meter, Presses(), opening)
+            run = Run(read(text, "bench.yaml", {}), options, meter, Interrupts(), opening)
             await run.run()
             return run.folder
 

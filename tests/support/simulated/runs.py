@@ -10,7 +10,7 @@ from ivypy.master.hosts.spec import HostSpec
 from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
 from tests.support.simulated.loop import simulate
@@ -115,7 +115,7 @@ def stage(root: Path, visit: Visit, text: str = PLAN, slaves: Mapping[str, Simul
 
     async def main() -> Staged:
         eyes, loop = Eyes(), asyncio.get_running_loop()
-        run = Run(read(text, "sim.yaml", {}), Options(root, None, ("ivypy",)), eyes, Presses(), opener(slaves))
+        run = Run(read(text, "sim.yaml", {}), Options(root, None, ("ivypy",)), eyes, Interrupts(), opener(slaves))
         staged = Staged(run.folder, eyes, slaves)
         began = loop.time()
 

@@ -10,7 +10,7 @@ from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.spec import HostSpec
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
-from ivypy.master.run.signals import Presses
+from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import Eyes
@@ -95,7 +95,7 @@ def run(
     eyes = Eyes()
 
     async def main() -> ExitCode:
-        presses = Presses()
+        presses = Interrupts()
         going = Run(read(text, "sim.yaml", {}), Options(tmp_path, destroy, ("ivypy",)), eyes, presses, lab.open)
         if press_after is not None:
             asyncio.get_running_loop().call_later(press_after, presses.press)
