@@ -122,13 +122,13 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     """
     from ..live.line_view import changed_lines
     from ..live.socket_client import NoSuchRun
-    from ..live.socket_messages import Changed, Edit
+    from ..live.socket_messages import Changed, EditRequest
 
     # RUN has no "=" in it, unless it is a folder that has.
     named = "=" not in words[0] or Path(words[0]).is_dir()
     run, rest = (words[0], words[1:]) if named else (None, words)
     try:
-        answer = _ask(run, Edit(rest, force))
+        answer = _ask(run, EditRequest(rest, force))
     except NoSuchRun as error:
         raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
     assert isinstance(answer, Changed)
@@ -147,11 +147,11 @@ def status(run: str | None, as_json: bool) -> ExitCode:
     """
     from ..live.json_lines import JsonLines
     from ..live.line_view import standing_lines
-    from ..live.reports import Standing
-    from ..live.socket_messages import Status
+    from ..live.reports import RunStatus
+    from ..live.socket_messages import StatusRequest
 
-    answer = _ask(run, Status(), only=False)
-    assert isinstance(answer, Standing)
+    answer = _ask(run, StatusRequest(), only=False)
+    assert isinstance(answer, RunStatus)
     if as_json:
         JsonLines(click.echo).show(answer)
         return ExitCode.OK
@@ -164,27 +164,27 @@ def status(run: str | None, as_json: bool) -> ExitCode:
 @RUN
 def stop(run: str | None) -> ExitCode:
     """Stop a running test like the first Ctrl-C: halt the I/O and write the results so far."""
-    from ..live.socket_messages import Stop
+    from ..live.socket_messages import StopRequest
 
-    return _tell(run, Stop())
+    return _tell(run, StopRequest())
 
 
 @cli.command()
 @RUN
 def pause(run: str | None) -> ExitCode:
     """Stop all I/O of a running step until `ivypy unpause`; then the measurement starts again."""
-    from ..live.socket_messages import Pause
+    from ..live.socket_messages import PauseRequest
 
-    return _tell(run, Pause())
+    return _tell(run, PauseRequest())
 
 
 @cli.command()
 @RUN
 def unpause(run: str | None) -> ExitCode:
     """Continue after `ivypy pause`, with the load from before."""
-    from ..live.socket_messages import Unpause
+    from ..live.socket_messages import UnpauseRequest
 
-    return _tell(run, Unpause())
+    return _tell(run, UnpauseRequest())
 
 
 @cli.command()
@@ -192,9 +192,9 @@ def unpause(run: str | None) -> ExitCode:
 @RUN
 def mark(text: str, run: str | None) -> ExitCode:
     """Write TEXT into the events.csv of a running test."""
-    from ..live.socket_messages import Mark
+    from ..live.socket_messages import MarkRequest
 
-    return _tell(run, Mark(text))
+    return _tell(run, MarkRequest(text))
 
 
 @cli.command()

@@ -7,8 +7,8 @@ digits of latency. A blank is a number that would not be true.
 from collections.abc import Callable
 from typing import Final
 
-from .reports import EventLine, Latency, MeasurementRow, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
-from .socket_messages import Changed, Took
+from .reports import EventLine, Latency, MeasurementRow, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .socket_messages import Changed, HostAnswer
 
 HEADER_EVERY: Final = 20  # lines
 HEADER: Final = (
@@ -119,7 +119,7 @@ def _fitted(name: str, wide: int) -> str:
     return f"{name[: wide - 1 - end]}~{name[-end:]}"
 
 
-def standing_lines(standing: Standing) -> list[str]:
+def standing_lines(standing: RunStatus) -> list[str]:
     """Step, phase, last figures, what control says, what remains, and the hosts."""
     lines = [f"{standing.plan} (pid {standing.pid}), {standing.folder}"]
     lines += [f"  {line}" for step in standing.ended for line in verdict_lines(step)]
@@ -149,7 +149,7 @@ def changed_lines(changed: Changed) -> list[str]:
     return [changed.what, *(f"  {_took(took)}" for took in changed.took)]
 
 
-def _took(took: Took) -> str:
+def _took(took: HostAnswer) -> str:
     if took.failed:
         return f"{took.host}: did not take it: {took.failed}"
     return f"{took.host}: in force since {took.utc}, in subinterval {took.subinterval}"
@@ -182,7 +182,7 @@ class TextLines:
             case RunEnds():
                 table = ["", *steps_table(report)] if report.steps else []
                 return [*table, "", report.words, report.folder]
-            case Standing():
+            case RunStatus():
                 return standing_lines(report)
 
     def close(self) -> None:

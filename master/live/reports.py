@@ -110,7 +110,7 @@ class RunEnds:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RunStatus:
     """How a run stands, told to whoever asks."""
 
     folder: str
@@ -124,7 +124,7 @@ class Standing:
     hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
 
 
-Report = StepBegins | Subinterval | StepEnds | EventLine | RunEnds | Standing
+Report = StepBegins | Subinterval | StepEnds | EventLine | RunEnds | RunStatus
 
 
 class Watcher(Protocol):

@@ -14,8 +14,8 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..verdicts import ExitCode
-from .reports import EventLine, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
-from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, Follow, Refused, Request, Status
+from .reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, running
 
 CONNECT_S: Final = 5.0
@@ -91,19 +91,19 @@ class Client:
             raise PlanError(f"{self._path.stem}: the run does not answer: {error.strerror or error}") from None
         if answer is None or isinstance(answer, REPORTS):
             raise PlanError(f"{self._path.stem}: the run ended before it could answer")
-        if isinstance(answer, Refused):
+        if isinstance(answer, Rejection):
             raise PlanError("\n".join(answer.reasons))
         return answer
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunStatus:
         """How the run stands. Raises PlanError."""
-        answer = self.ask(Status())
-        assert isinstance(answer, Standing)
+        answer = self.ask(StatusRequest())
+        assert isinstance(answer, RunStatus)
         return answer
 
     def follow(self) -> Iterator[Report]:
         """Every report until the run ends. Raises PlanError."""
-        assert isinstance(self.ask(Follow()), Done)
+        assert isinstance(self.ask(FollowRequest()), Done)
         self._connection.settimeout(None)
         for report in self._lines:
             if isinstance(report, REPORTS):

@@ -9,53 +9,53 @@ from typing import Final
 
 from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import wire_name
-from .reports import EventLine, Report, RunEnds, Standing, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class StatusRequest:
     """How does it stand?"""
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class FollowRequest:
     """Send every report from now on."""
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class EditRequest:
     words: tuple[str, ...]  # as on the command line: clauses and settings
     force: bool  # also where control sets the iops
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopRequest:
     """As the first Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class PauseRequest:
     """No I/O until `unpause`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unpause:
+class UnpauseRequest:
     """Back to the load from before the pause."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkRequest:
     text: str  # for events.csv
 
 
-Request = Status | Follow | Edit | Stop | Pause | Unpause | Mark
+Request = StatusRequest | FollowRequest | EditRequest | StopRequest | PauseRequest | UnpauseRequest | MarkRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class HostAnswer:
     """When a host took a change."""
 
     host: str
@@ -69,7 +69,7 @@ class Changed:
     """A change was made."""
 
     what: str  # old and new values; "" where nothing was different
-    took: tuple[Took, ...]
+    took: tuple[HostAnswer, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +80,19 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejection:
     """Nothing was done."""
 
     reasons: tuple[str, ...]
 
 
-Answer = Changed | Done | Refused | Standing
+Answer = Changed | Done | Rejection | RunStatus
 
 REQUESTS: Final[dict[str, type[Request]]] = {
-    wire_name(kind): kind for kind in (Status, Follow, Edit, Stop, Pause, Unpause, Mark)
+    wire_name(kind): kind
+    for kind in (StatusRequest, FollowRequest, EditRequest, StopRequest, PauseRequest, UnpauseRequest, MarkRequest)
 }
 ANSWERS: Final[dict[str, type[Answer | Report]]] = {
     wire_name(kind): kind
-    for kind in (Changed, Done, Refused, Standing, StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
+    for kind in (Changed, Done, Rejection, RunStatus, StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
 }

@@ -20,7 +20,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from .broadcast import Broadcast
 from .reports import Report
-from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, Follow, Refused, Request
+from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, FollowRequest, Rejection, Request
 from .socket_paths import bound
 
 MOST_CLIENTS: Final = 64
@@ -65,9 +65,9 @@ class _Server:
         try:
             with suppress(OSError, asyncio.CancelledError):
                 if len(self._clients) > MOST_CLIENTS:
-                    _say(writer, Refused((f"{MOST_CLIENTS} clients are connected to the run already",)))
+                    _say(writer, Rejection((f"{MOST_CLIENTS} clients are connected to the run already",)))
                 elif (who := peer(writer.get_extra_info("socket"))) is None:
-                    _say(writer, Refused(("the run is another user's",)))
+                    _say(writer, Rejection(("the run is another user's",)))
                 else:
                     await self._converse(reader, writer, who)
                 await writer.drain()
@@ -94,14 +94,14 @@ class _Server:
             while data := await reader.read(LONGEST_REQUEST):
                 for found in lines.feed(data):
                     request = decode(found, REQUESTS)
-                    if not isinstance(request, Follow):
+                    if not isinstance(request, FollowRequest):
                         _say(writer, await self._answer(request, who))
                     elif leave is None:
                         _say(writer, Done("following"))
                         leave = self._hub.follow(lambda report: _say(writer, report))
                     await writer.drain()
         except ProtocolError as error:
-            _say(writer, Refused((f"not understood: {error}",)))
+            _say(writer, Rejection((f"not understood: {error}",)))
         finally:
             if leave is not None:
                 leave()
@@ -111,7 +111,7 @@ class _Server:
         try:
             return await self._handler.answer(request, who)
         except Exception as error:
-            return Refused((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
+            return Rejection((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

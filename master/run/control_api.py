@@ -10,27 +10,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...protocol.parameters import Parameters
-from ..live.reports import Standing
+from ..live.reports import RunStatus
 from ..live.socket_messages import (
     Answer,
     Changed,
     Done,
-    Edit,
-    Follow,
-    Mark,
-    Pause,
-    Refused,
+    EditRequest,
+    FollowRequest,
+    HostAnswer,
+    MarkRequest,
+    PauseRequest,
+    Rejection,
     Request,
-    Status,
-    Stop,
-    Took,
-    Unpause,
+    StatusRequest,
+    StopRequest,
+    UnpauseRequest,
 )
 from ..output.csv_text import utc
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured, References
 from .discovery import PlacedPlan
-from .edit_parser import altered, described, understood
+from .edit_parser import apply_edit, describe_change, parse_edit
 from .edit_policy import check
 from .fleet import Fleet
 from .live_changes import ChangeResult, EditRefused, InForce, LiveChanges
@@ -47,13 +47,13 @@ class RunningStep:
     """The step that runs, and what an edit of it has to know."""
 
     number: int
-    sequence: StepCycle
+    cycle: StepCycle
     discovered: PlacedPlan
     measured: Measured
 
     @property
     def changes(self) -> LiveChanges:
-        return self.sequence.changes
+        return self.cycle.changes
 
 
 class ControlApi:
@@ -81,24 +81,24 @@ class ControlApi:
         """What a client of the socket gets."""
         try:
             match request:
-                case Status() | Follow():
+                case StatusRequest() | FollowRequest():
                     return self.standing()
-                case Edit(words, force):
+                case EditRequest(words, force):
                     return await self.edit(words, force, who)
-                case Pause():
+                case PauseRequest():
                     return await self.pause(who)
-                case Unpause():
+                case UnpauseRequest():
                     return await self.unpause(who)
-                case Mark(text):
+                case MarkRequest(text):
                     return self.mark(text, who)
-                case Stop():
+                case StopRequest():
                     return self.stop(who)
         except EditRefused as refused:
-            return Refused(refused.reasons)
+            return Rejection(refused.reasons)
 
-    def standing(self) -> Standing:
+    def standing(self) -> RunStatus:
         hub = self._hub
-        return Standing(
+        return RunStatus(
             folder=str(self._recorder.path),
             plan=self._plan,
             pid=os.getpid(),
@@ -116,24 +116,24 @@ class ControlApi:
         discovered = running.discovered
         if names_target(words, discovered.rollups):
             return self._retarget(words, running, discovered.rollups, who)
-        edit = understood(words, discovered.rollups)
+        edit = parse_edit(words, discovered.rollups)
 
         references = References(running.measured)
 
         def alter(present: InForce) -> Mapping[Key, Parameters]:
-            after = altered(edit, present.parameters, references, discovered.placement)
+            after = apply_edit(edit, present.parameters, references, discovered.placement)
             check(after, present, discovered, force)
             return after
 
-        acted = await running.changes.alter(alter, f"{edit.words}; by {who}")
-        running.sequence.found(references.findings(acted.first))
-        return self._changed(running, acted, "edit", f"{edit.words}: ", who)
+        result = await running.changes.alter(alter, f"{edit.words}; by {who}")
+        running.cycle.found(references.findings(result.first))
+        return self._changed(running, result, "edit", f"{edit.words}: ", who)
 
     def _retarget(self, words: Sequence[str], running: RunningStep, rollups: Rollups, who: str) -> Changed:
         running.changes.check_changeable()
-        new = new_target(words, rollups, running.sequence.control)
+        new = new_target(words, rollups, running.cycle.control)
         if new.targets:
-            running.sequence.retarget(new.targets, f"{' '.join(words)}; by {who}")
+            running.cycle.retarget(new.targets, f"{' '.join(words)}; by {who}")
             self._event("edit", f"{' '.join(words)}: {new.what}; by {who}", running)
         return Changed(new.what, ())
 
@@ -168,17 +168,17 @@ class ControlApi:
             raise EditRefused([NO_STEP])
         return self.running
 
-    def _changed(self, running: RunningStep, acted: ChangeResult, kind: str, said: str, who: str) -> Changed:
-        what = described(acted.before, acted.after)
+    def _changed(self, running: RunningStep, result: ChangeResult, kind: str, said: str, who: str) -> Changed:
+        what = describe_change(result.before, result.after)
         took = []
-        for host in sorted(acted.effective.keys() | acted.failed.keys()):
-            if host in acted.failed:
-                took.append(Took(host, "", 0, acted.failed[host]))
+        for host in sorted(result.effective.keys() | result.failed.keys()):
+            if host in result.failed:
+                took.append(HostAnswer(host, "", 0, result.failed[host]))
                 continue
-            subinterval, at_ns = acted.effective[host]
-            took.append(Took(host, utc(self._recorder.clock.utc_ns(at_ns)), subinterval, ""))
+            subinterval, at_ns = result.effective[host]
+            took.append(HostAnswer(host, utc(self._recorder.clock.utc_ns(at_ns)), subinterval, ""))
         if what:
-            self._event(kind, f"{said}{what}; by {who}", running, acted)
+            self._event(kind, f"{said}{what}; by {who}", running, result)
         for one in took:
             if one.failed:
                 self._event(kind, f"not taken: {one.failed}", running, host=one.host)
@@ -189,15 +189,15 @@ class ControlApi:
         kind: str,
         text: str,
         running: RunningStep | None = None,
-        acted: ChangeResult | None = None,
+        result: ChangeResult | None = None,
         host: str = "",
     ) -> None:
         """A row of events.csv and a line for whoever watches; of a change, at the instant when all hosts had it."""
         at_ns: int | None = None
         subinterval: int | None = self._hub.subinterval
-        if acted is not None and acted.effective:
-            subinterval = acted.first
-            at_ns = max(effective for _, effective in acted.effective.values())
+        if result is not None and result.effective:
+            subinterval = result.first
+            at_ns = max(effective for _, effective in result.effective.values())
         running = running or self.running
         step, subinterval = (running.number, subinterval) if running else (None, None)
         self._recorder.event(kind, text, host, step, subinterval, at_ns, shown=f"{kind}: {text}")

@@ -49,14 +49,14 @@ Change = Value | Relative
 
 @dataclass(frozen=True, slots=True)
 class LiveEdit:
-    """One edit, understood."""
+    """One edit, parse_edit."""
 
     words: str  # as it was written
     selected: tuple[RollupInstance, ...]  # the union; at least one
     changes: Mapping[str, Change]  # of EDITABLE; at least one
 
 
-def understood(words: Sequence[str], rollups: Rollups) -> LiveEdit:
+def parse_edit(words: Sequence[str], rollups: Rollups) -> LiveEdit:
     """Read `host={h1,h2} iops=5000`. Raises EditRefused with every fault."""
     said: list[str] = []
     selected: dict[int, RollupInstance] = {}
@@ -172,7 +172,7 @@ def is_relative(value: str) -> bool:
     return RELATIVE.fullmatch(value.strip()) is not None
 
 
-def altered(
+def apply_edit(
     edit: LiveEdit, present: Mapping[Key, Parameters], measured: Measured, placement: Placement
 ) -> dict[Key, Parameters]:
     """The parameters of the instances that `edit` selects, after it. Raises EditRefused."""
@@ -242,7 +242,7 @@ def _numbers(name: str, found: Mapping[Key, Parameters]) -> dict[Key, float]:
     return numbers
 
 
-def described(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters]) -> str:
+def describe_change(before: Mapping[Key, Parameters], after: Mapping[Key, Parameters]) -> str:
     """What changed, for people: `iops 1000 -> 5000 (2 instances)`."""
     parts = []
     for name in sorted(LIVE):

@@ -33,7 +33,7 @@ def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedP
         raise EditRefused(reasons)
 
 
-def beyond(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list[str]:
+def violations(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list[str]:
     """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
     reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
     return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))

@@ -71,7 +71,7 @@ class HostSettings:
         host still owes the answer to an edit before."""
         by_host: dict[str, list[Setting]] = {}
         for (host, instance), parameters in settings.items():
-            by_host.setdefault(host, []).append(Setting(instance, on_host(parameters, host)))
+            by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
 
         async def one(driver: Driver) -> int:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
@@ -110,7 +110,7 @@ class HostSettings:
             }
             edited = {key for key, value in wanted.items() if key not in anew and self.needs(key, value)}
             number = self.next_edit() if edited else self._edits
-            made_on, edited_on = _by_host(anew), _by_host(edited)
+            made_on, edits_on = _by_host(anew), _by_host(edited)
             kept_on = {key[0] for key in (wanted.keys() & discovered.limits.writers) - anew}
 
             async def one(driver: Driver) -> None:
@@ -119,7 +119,9 @@ class HostSettings:
                 await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
                 made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
                 await ask_in_parts(driver, CreateWorkloads, "workloads", made)
-                changed = [Setting(key[1], on_host(wanted[key], driver.name)) for key in edited_on.get(driver.name, [])]
+                changed = [
+                    Setting(key[1], host_parameters(wanted[key], driver.name)) for key in edits_on.get(driver.name, [])
+                ]
                 await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
@@ -135,7 +137,7 @@ class HostSettings:
             self._unsure.clear()
 
 
-def on_host(parameters: Parameters, host: str) -> Parameters:
+def host_parameters(parameters: Parameters, host: str) -> Parameters:
     """The parameters of a workload as a host gets them: with a seed of its own, so that equal workloads on two hosts do
     not do the same I/Os at the same instants.
 
@@ -170,7 +172,7 @@ def _to_create(discovered: PlacedPlan, key: Key, parameters: Parameters, blocksi
         instance=discovered.placement.names[key],
         lun=lun.lun.path,
         consent=Consent(agreed, discovered.limits.written[key]) if agreed is not None else None,
-        parameters=on_host(parameters, key[0]),
+        parameters=host_parameters(parameters, key[0]),
         ceiling=discovered.limits.tags[key],
         blocksize_ceiling=blocksize,
     )

@@ -108,8 +108,8 @@ class _UnappliedEdit:
 class LiveChanges:
     """Remembers one step's changes. `begin` it with the step's start, `close` it when nothing may change any more."""
 
-    def __init__(self, told: HostSettings, length_ns: int) -> None:
-        self._told = told
+    def __init__(self, host_settings: HostSettings, length_ns: int) -> None:
+        self._host_settings = host_settings
         self._length_ns = length_ns
         self._start_ns = 0
         self._refusal = NOT_BEGUN
@@ -138,7 +138,7 @@ class LiveChanges:
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
         self._refusal = ""
-        self._begun = dict(self._told.parameters)
+        self._begun = dict(self._host_settings.parameters)
 
     def close(self, why: str) -> None:
         """From now on every change from outside is refused, for this reason."""
@@ -156,31 +156,31 @@ class LiveChanges:
 
     async def alter(self, alter: Alter, words: str) -> ChangeResult:
         """A change from outside; `words` say what it is, and whose. Raises EditRefused, also what `alter` raises."""
-        async with self._told.changing:
+        async with self._host_settings.changing:
             self.check_changeable()
-            present = InForce(self._told.parameters, self._told.blocksizes, frozenset(self._steered))
+            present = InForce(self._host_settings.parameters, self._host_settings.blocksizes, frozenset(self._steered))
             return await self._send(alter(present), words)
 
     async def pause(self) -> ChangeResult:
         """IOPS 0 everywhere, until `unpause`. Raises EditRefused."""
-        async with self._told.changing:
+        async with self._host_settings.changing:
             self._check_open()
             if self._held is not None:
                 raise EditRefused(["the run is paused already"])
-            self._held = {key: one.iops for key, one in self._told.parameters.items()}
-            still = {key: replace(one, iops=0.0) for key, one in self._told.parameters.items()}
+            self._held = {key: one.iops for key, one in self._host_settings.parameters.items()}
+            still = {key: replace(one, iops=0.0) for key, one in self._host_settings.parameters.items()}
             acted = await self._send(still, "paused")
             self._pauses[acted.number] = None
             return acted
 
     async def unpause(self) -> ChangeResult:
         """Back to the IOPS from before the pause, or to what control has set since. Raises EditRefused."""
-        async with self._told.changing:
+        async with self._host_settings.changing:
             self._check_open()
             if self._held is None:
                 raise EditRefused(["the run is not paused"])
             held, self._held = self._held, None
-            wanted = {key: replace(self._told.parameters[key], iops=held[key]) for key in held}
+            wanted = {key: replace(self._host_settings.parameters[key], iops=held[key]) for key in held}
             acted = await self._send(wanted, "paused")
             self._pauses |= {begun: acted.number for begun, ended in self._pauses.items() if ended is None}
             return acted
@@ -189,8 +189,8 @@ class LiveChanges:
         self, work: Callable[[Mapping[Key, Parameters]], Mapping[Key, Parameters]], within_s: float
     ) -> Mapping[str, str]:
         """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
-        async with self._told.changing:
-            changed = work(self._told.parameters)
+        async with self._host_settings.changing:
+            changed = work(self._host_settings.parameters)
             self.steers(changed)
             if self._held is not None:
                 self._held.update((key, one.iops) for key, one in changed.items())
@@ -228,7 +228,7 @@ class LiveChanges:
 
     def in_force(self) -> dict[Key, Parameters]:
         """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""
-        parameters = dict(self._told.parameters)
+        parameters = dict(self._host_settings.parameters)
         for sent in reversed(self._sent):
             late = {host for host in sent.hosts if self._newest(host) < sent.number}
             parameters.update((key, one) for key, one in sent.before.items() if key[0] in late)
@@ -269,14 +269,14 @@ class LiveChanges:
         if not self._backlogs and not edited.any():
             return
         numbers = interval.layout.numbers[host]
-        paced = np.array([self._told.parameters[host, number].iops != MAX for number in numbers], bool)
+        paced = np.array([self._host_settings.parameters[host, number].iops != MAX for number in numbers], bool)
         self._backlogs.seen(interval.subinterval, host, counts, edited, paced)
 
     def _taken_late(self, host: str, subinterval: int) -> None:
         """Its results say that it has what it did not answer in time: from the next subinterval on, all is well."""
         for one in [one for one in self._untaken if one.host == host and one.number <= self._newest(host)]:
             self._untaken.remove(one)
-            self._told.took(one.settings)
+            self._host_settings.took(one.settings)
             self._findings.append(one.finding(subinterval))
 
     def _newest(self, host: str) -> int:
@@ -288,8 +288,8 @@ class LiveChanges:
             raise EditRefused([self._refusal])
 
     async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> ChangeResult:
-        before = self._told.parameters
-        after = {key: one for key, one in wanted.items() if self._told.needs(key, one)}
+        before = self._host_settings.parameters
+        after = {key: one for key, one in wanted.items() if self._host_settings.needs(key, one)}
         if not after:
             return ChangeResult(0, {}, {}, {}, {})
         was = {key: before[key] for key in after}
@@ -306,17 +306,17 @@ class LiveChanges:
 
     def _now(self) -> int:
         """The subinterval that runs."""
-        return max(0, (self._told.now_ns() - self._start_ns) // self._length_ns)
+        return max(0, (self._host_settings.now_ns() - self._start_ns) // self._length_ns)
 
     async def _edit(self, settings: Mapping[Key, Parameters], within_s: float, outside: bool) -> EditResult:
         """Send it; that it is under way is known before any host can have it."""
-        number = self._told.next_edit()
+        number = self._host_settings.next_edit()
         if outside:
             self._outside.add(number)
-        before = {key: self._told.parameters[key] for key in settings}
+        before = {key: self._host_settings.parameters[key] for key in settings}
         self._sent.append(_SentEdit(number, frozenset(host for host, _ in settings), before))
         since = self._now()
-        edited = await self._told.edit(number, settings, within_s, None if outside else MUTE_S)
+        edited = await self._host_settings.edit(number, settings, within_s, None if outside else MUTE_S)
         for host, why in edited.failed.items():
             mine = {key: one for key, one in settings.items() if key[0] == host}
             self._untaken.append(_UnappliedEdit(host, number, mine, since, why))

@@ -35,7 +35,7 @@ class Script:
         return plan, plan.steps[-1]
 
 
-def opened(plan: Plan | Path | str, defines: Mapping[str, str]) -> tuple[Plan, Script]:
+def open_script(plan: Plan | Path | str, defines: Mapping[str, str]) -> tuple[Plan, Script]:
     """A plan from its file, its text (which has more than one line), or one that was read already.
 
     Raises PlanError.

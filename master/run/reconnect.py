@@ -25,7 +25,7 @@ Greet = Callable[[Iterable[Driver]], Awaitable[list[HostFault]]]
 
 
 class Reconnection:
-    """Remembers for which hosts it tries, and which of them are there again but take no part yet."""
+    """Remembers for which hosts it tries, and which of them are connected again but take no part yet."""
 
     def __init__(
         self, specs: Iterable[HostSpec], drivers: Mapping[str, Driver], open_one: Open, begin: Begin, greet: Greet
@@ -51,7 +51,7 @@ class Reconnection:
                 attempt.cancel()
             await asyncio.gather(*attempts, return_exceptions=True)
 
-    async def there(self) -> list[Driver]:
+    async def connected_again(self) -> list[Driver]:
         """The lost hosts that are connected again; where a first attempt is under way, after a short while."""
         self._look()
         first = [asyncio.ensure_future(tried.wait()) for tried in self._tried.values() if not tried.is_set()]
@@ -72,7 +72,7 @@ class Reconnection:
                 self._attempts[name] = asyncio.get_running_loop().create_task(self._insist(name))
 
     async def _insist(self, name: str) -> None:
-        """Until the host is there again, and for as long as it stays."""
+        """Until the host is connected again, and for as long as it stays."""
         pause_s = FIRST_PAUSE_S
         await self._drivers[name].close()  # the old slave is to be gone
         while True:

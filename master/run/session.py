@@ -18,7 +18,7 @@ from typing import Any, Self
 from ..errors import PlanError, StoppedError
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginGate
-from ..live.reports import Nobody, Standing, Watcher
+from ..live.reports import Nobody, RunStatus, Watcher
 from ..live.socket_messages import Changed
 from ..live.socket_server import process
 from ..output.records import SummaryRecord
@@ -27,7 +27,7 @@ from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
 from .edit_parser import is_relative
 from .fleet import Opener, opener
-from .program_steps import PROBE, opened
+from .program_steps import PROBE, open_script
 from .resolve_settings import NotMeasured
 from .run import Options, Run
 from .signals import Interrupts
@@ -36,14 +36,14 @@ from .step_result import StepResult
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SessionResult:
     """What a step came to. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
 
     name: str
     verdict: str  # valid, partial or invalid
     reasons: tuple[str, ...]  # each a reason's word, with what was seen
     figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
-    measured: "tuple[Result, ...]" = ()  # each measurement by itself, named as its summary row; these have none
+    measured: "tuple[SessionResult, ...]" = ()  # each measurement by itself, named as its summary row; these have none
 
     def __getitem__(self, instance: str) -> Mapping[str, float | None]:
         return self.figures[instance]
@@ -68,7 +68,7 @@ class Session:
         opening: Opener | None = None,
     ) -> None:
         """`watcher` is shown what happens; `opening` makes the pipes to hosts, by default as their plan says."""
-        self._plan, self._script = opened(plan, defines or {})
+        self._plan, self._script = open_script(plan, defines or {})
         self._options = Options(Path(root), destroy, tuple(sys.argv))
         self._watcher = watcher or Nobody()
         self._opening = opening
@@ -99,11 +99,11 @@ class Session:
         return self._run.folder
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> RunStatus:
         """How the run stands, as `ivypy status` has it."""
         return self._run.api.standing()
 
-    async def go(self, name: str, **how: Any) -> Result:
+    async def go(self, name: str, **how: Any) -> SessionResult:
         """Run one step. `how` are the keys of a plan's `go`: warmup="10s", measure="1m", control={...}."""
         if self._run.api.running is not None:
             raise PlanError(f"step {name!r}: another step is running; wait for its result first")
@@ -159,16 +159,16 @@ class Session:
         self._run.api.stop(self._me)
 
 
-def result_of(result: StepResult, rollups: Rollups) -> Result:
+def result_of(result: StepResult, rollups: Rollups) -> SessionResult:
     """A step's result as plain data."""
     ends = result.ends
     figures = [_figures(record, rollups) for record in result.records]
     measured = tuple(
-        Result(one.name, str(one.verdict), tuple(map(str, one.findings)), own)
+        SessionResult(one.name, str(one.verdict), tuple(map(str, one.findings)), own)
         for one, own in zip(ends.measured, figures, strict=True)
     )
     referred = figures[result.records.index(result.referred)]
-    return Result(ends.name, str(ends.verdict), tuple(map(str, ends.findings)), referred, measured)
+    return SessionResult(ends.name, str(ends.verdict), tuple(map(str, ends.findings)), referred, measured)
 
 
 def _figures(record: SummaryRecord, rollups: Rollups) -> Mapping[str, Mapping[str, float | None]]:

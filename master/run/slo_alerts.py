@@ -29,7 +29,7 @@ class SloAlerts:
         self._commands: Mapping[str, tuple[str, ...]] = {str(one): one.command for one in step.control.slo}
         self._running: set[asyncio.Task[None]] = set()
 
-    def ring(self, alert: Alert) -> None:
+    def raise_alert(self, alert: Alert) -> None:
         """Say that a threshold is broken, and start its command if it has one."""
         seen = f"{alert.shown} of {alert.instance} in subinterval {alert.subinterval}"
         self._say("", "slo_broken", f"{alert.threshold}: {seen}")
@@ -50,7 +50,7 @@ class SloAlerts:
     async def _run(self, command: tuple[str, ...], alert: Alert) -> None:
         starts = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
-                *command, env=os.environ | self._told(alert),
+                *command, env=os.environ | self._environment(alert),
                 stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
@@ -72,7 +72,7 @@ class SloAlerts:
         words = complaint.decode(errors="replace").strip()[-MOST_SAID:]
         self._say("", "on_break", f"{command[0]} ended with {process.returncode}{': ' + words if words else ''}")
 
-    def _told(self, alert: Alert) -> dict[str, str]:
+    def _environment(self, alert: Alert) -> dict[str, str]:
         return {
             "IVYPY_THRESHOLD": alert.threshold,
             "IVYPY_INSTANCE": alert.instance,

@@ -56,7 +56,7 @@ class StepCycle:
         self,
         fleet: Fleet,
         rollups: Rollups,
-        told: HostSettings,
+        host_settings: HostSettings,
         control: ControlState,
         length_s: float,
         cooldown: int,
@@ -66,7 +66,7 @@ class StepCycle:
         """The hosts that are idle now take part."""
         self._fleet = fleet
         self._rollups = rollups
-        self._told = told
+        self._host_settings = host_settings
         self.control = control
         self._length_s = length_s
         self._length_ns = length_ns = round(length_s * 1e9)
@@ -76,7 +76,7 @@ class StepCycle:
         self._outcome: StepOutcome | None = None  # None until the step is over
         self._settings = SettingsInForce(rollups)
         self._progress = progress = StepProgress()
-        self.changes = LiveChanges(told, length_ns)
+        self.changes = LiveChanges(host_settings, length_ns)
         order = {name: rollups.order(name) for name in rollups.hosts()}
         drivers = [driver for driver in fleet.alive if driver.name in order and driver.state is HostState.IDLE]
         find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
@@ -95,7 +95,7 @@ class StepCycle:
         start_ns = await self._commands.go(self._findings.append)
         self.changes.begin(start_ns)
         first = opening(self.control)
-        self.changes.steers(steered(first.edits, self._rollups, self._told.parameters, hosts.names))
+        self.changes.steers(steered(first.edits, self._rollups, self._host_settings.parameters, hosts.names))
         announced, decided_hosts = first.next_phase, hosts.names
         while hosts.live and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
@@ -119,7 +119,9 @@ class StepCycle:
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)
             self._record(collected, announced, disturbed, decision, at, settings)
-            hosts.live = {driver for driver in hosts.live if not interval.results[driver.name].last}  # told to
+            hosts.live = {
+                driver for driver in hosts.live if not interval.results[driver.name].last
+            }  # which had to end here
             announced = decision.next_phase
             progress.running = k + 1
         self.changes.close("the step has ended")

@@ -17,7 +17,7 @@ from .baseline_step import Key, Measured
 from .resolve_settings import NoResponse, NotMeasured, steered
 
 
-def state_for(
+def control_for(
     plan: Plan,
     step: Step,
     rollups: Rollups,
@@ -53,7 +53,7 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
                 )
 
 
-def begun_with(
+def opening_parameters(
     control: ControlState, rollups: Rollups, parameters: Mapping[Key, Parameters], hosts: Collection[str]
 ) -> Mapping[Key, Parameters]:
     """The parameters with which the first subinterval runs, on these hosts."""

@@ -82,7 +82,7 @@ class StepRecorder:
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
         for alert in decision.alerts:
-            self._alarms.ring(alert)
+            self._alarms.raise_alert(alert)
         self._interlock.check(closed)
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 

@@ -20,7 +20,7 @@ from ..verdicts import ExitCode, Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
 from .discovery import PlacedPlan, begin_again, with_files
-from .edit_policy import beyond
+from .edit_policy import violations
 from .fleet import Fleet
 from .host_settings import HostSettings
 from .live_changes import EditRefused
@@ -28,7 +28,7 @@ from .reconnect import Reconnection
 from .resolve_settings import NotMeasured, resolve
 from .run_recorder import RunRecorder
 from .step import StepCycle
-from .step_control import begun_with, state_for
+from .step_control import control_for, opening_parameters
 from .step_recorder import StepRecorder
 from .step_result import StepResult, exit_code_of, result_of, without_measurement
 
@@ -57,7 +57,7 @@ class StepRunner:
         self._discovered = discovered
         self._api = api
         self._results = results
-        self._settings = HostSettings(fleet)
+        self._host_settings = HostSettings(fleet)
         self._orphans: dict[tuple[str, str], str] = {}  # host and LUN, with the step whose I/Os have not come back
         self._cut_short = False  # steps of the plan were left out
 
@@ -79,7 +79,7 @@ class StepRunner:
     async def rejoin(self) -> None:
         """Between steps: hosts that were lost, and are connected again by now, take part from here on."""
         fleet = self._fleet
-        if fleet.everybody or not self._settings.begun:
+        if fleet.everybody or not self._host_settings.begun:
             return
         await self._quiet()
         joining = asyncio.ensure_future(self._rejoin())
@@ -96,7 +96,7 @@ class StepRunner:
         fleet = self._fleet
         deadline = asyncio.get_running_loop().time() + REJOIN_S
         began, failed = await barrier(
-            [driver for driver in await self._reconnecting.there() if driver.name not in fleet.may_drive()],
+            [driver for driver in await self._reconnecting.connected_again() if driver.name not in fleet.may_drive()],
             lambda driver: begin_again(self._plan, driver, self._discovered),
             deadline,
         )
@@ -107,7 +107,7 @@ class StepRunner:
                 failed[driver] = str(error)
             else:
                 fleet.drivers[driver.name] = driver
-                self._settings.forget(driver.name)
+                self._host_settings.forget(driver.name)
                 self._recorder.event(
                     "rejoined", "it is connected again, and takes part from the next step on", driver.name
                 )
@@ -134,7 +134,7 @@ class StepRunner:
         """What `step` begins with. Raises PlanFaults, NotMeasured, and EditRefused for what was not agreed to."""
         discovered = self._discovered
         parameters = resolve(self._plan, step, discovered.placement, discovered.rollups, measured or self._measured)
-        if reasons := beyond(parameters, discovered):
+        if reasons := violations(parameters, discovered):
             raise EditRefused(reasons)
         return parameters
 
@@ -143,12 +143,12 @@ class StepRunner:
         discovered, references = self._discovered, References(self._measured)
         try:
             parameters = self.parameters_of(step, references)
-            control = state_for(self._plan, step, discovered.rollups, parameters, references)
+            control = control_for(self._plan, step, discovered.rollups, parameters, references)
         except NotMeasured as error:
             return await self._skip(step, error.finding)
-        first = not self._settings.begun
+        first = not self._host_settings.begun
         hosts = [driver.name for driver in self._fleet.alive]
-        await self._settings.tell(discovered, begun_with(control, discovered.rollups, parameters, hosts))
+        await self._host_settings.tell(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
         if self._no_host_left():
             folder = self._recorder.path
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what became of them")
@@ -158,23 +158,23 @@ class StepRunner:
 
     async def _step(self, step: Step, control: ControlState, beforehand: Sequence[Outside]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
-        discovered, parameters = self._discovered, self._settings.parameters
+        discovered, parameters = self._discovered, self._host_settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
         recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
-        sequence = StepCycle(
-            self._fleet, discovered.rollups, self._settings, control, step.subinterval_s, step.cooldown_subintervals,
-            recorder, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+        cycle = StepCycle(
+            self._fleet, discovered.rollups, self._host_settings, control, step.subinterval_s,
+            step.cooldown_subintervals, recorder, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
-        sequence.found(beforehand)
+        cycle.found(beforehand)
 
         def result() -> StepResult:
-            found = [*sequence.so_far().findings, *recorder.findings]
+            found = [*cycle.so_far().findings, *recorder.findings]
             tolerance = self._plan.achieved_iops_tolerance
             return result_of(step, recorder.begun_utc_ns, found, recorder.taken, discovered, tolerance, parameters)
 
-        with self._api.editing(RunningStep(step.number, sequence, discovered, self._measured)):
+        with self._api.editing(RunningStep(step.number, cycle, discovered, self._measured)):
             try:
-                ended = await sequence.run()
+                ended = await cycle.run()
                 luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
                 self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
                 await recorder.finish()

@@ -21,7 +21,7 @@ from ivypy.master.live.reports import (
     MeasurementRow,
     Report,
     RunEnds,
-    Standing,
+    RunStatus,
     Steadiness,
     StepBegins,
     StepEnds,
@@ -34,16 +34,16 @@ from ivypy.master.live.socket_messages import (
     Answer,
     Changed,
     Done,
-    Edit,
-    Follow,
-    Mark,
-    Pause,
-    Refused,
+    EditRequest,
+    FollowRequest,
+    HostAnswer,
+    MarkRequest,
+    PauseRequest,
+    Rejection,
     Request,
-    Status,
-    Stop,
-    Took,
-    Unpause,
+    StatusRequest,
+    StopRequest,
+    UnpauseRequest,
 )
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
@@ -87,11 +87,12 @@ MEASURED = MeasurementRow("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
 REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
 MESSAGES: list[Request | Answer | Report] = [
-    Status(), Follow(), Edit(("all=all", "iops=5"), True), Stop(), Pause(), Unpause(), Mark("x"),
-    Changed("what", (Took("a", "utc", 3, ""),)), Done("text"), Refused(("one", "two")),
-    Standing("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
+    StatusRequest(), FollowRequest(), EditRequest(("all=all", "iops=5"), True), StopRequest(),
+    PauseRequest(), UnpauseRequest(), MarkRequest("x"),
+    Changed("what", (HostAnswer("a", "utc", 3, ""),)), Done("text"), Rejection(("one", "two")),
+    RunStatus("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
     replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),
-    Standing("/f", "p", 1, None, False, False, None, (), {}), *REPORTS,
+    RunStatus("/f", "p", 1, None, False, False, None, (), {}), *REPORTS,
 ]  # fmt: skip
 
 
@@ -125,8 +126,8 @@ def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Pa
         mode, place = os.lstat(where(run)).st_mode, os.lstat(runtime).st_mode
         assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600 and stat.S_IMODE(place) == 0o700
         await asyncio.sleep(12.0)
-        standing = await asyncio.to_thread(ask, run, Status())
-        assert isinstance(standing, Standing)
+        standing = await asyncio.to_thread(ask, run, StatusRequest())
+        assert isinstance(standing, RunStatus)
         assert (standing.folder, standing.pid, standing.running) == (str(run.folder), os.getpid(), True)
         assert standing.last is not None and (standing.last.number, standing.last.step) == (1, "one")
         assert standing.hosts == {"a": "", "b": "", "c": ""}
@@ -139,15 +140,17 @@ def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Pa
 
 def ask_folder(folder: Path) -> object:
     with connected(str(folder)) as client:
-        return client.ask(Status())
+        return client.ask(StatusRequest())
 
 
 def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        changed, refused = await asks(run, Edit(("all=all", "iops=5"), False), Edit(("host=x", "iops=5"), False))
+        changed, refused = await asks(
+            run, EditRequest(("all=all", "iops=5"), False), EditRequest(("host=x", "iops=5"), False)
+        )
         assert isinstance(changed, Changed) and [took.host for took in changed.took] == ["a", "b", "c"]
-        assert isinstance(refused, Refused) and refused.reasons[0].startswith("rollup host has no instance 'x'")
+        assert isinstance(refused, Rejection) and refused.reasons[0].startswith("rollup host has no instance 'x'")
         staged.notes["me"] = socket_server.process(os.getpid(), os.getuid())
 
     staged = stage(tmp_path, visit)
@@ -159,7 +162,7 @@ RUBBISH = [
     (b"hello\n", "not understood: a line is not JSON"),
     (b"\xff\xfe\n", "not understood: a line is not JSON"),
     (b'{"type":"go"}\n', "not understood: unknown message 'go'"),
-    (b'{"type":"edit","words":"iops=5","force":false}\n', "not understood: edit.words: not a list"),
+    (b'{"type":"edit_request","words":"iops=5","force":false}\n', "not understood: edit_request.words: not a list"),
     (b'{"type":"mark","text":"x","text":"y"}\n', "not understood: a line is not JSON (a key stands twice)"),
     (b"x" * 70_000, "not understood: a line is longer than 65536 bytes"),
 ]
@@ -179,11 +182,11 @@ def test_malformed_requests_affect_only_their_sender(tmp_path: Path) -> None:
         for data, says in RUBBISH:
             answer = await asyncio.to_thread(send, path, data)
             refused = decode(answer.strip(), ANSWERS)
-            assert isinstance(refused, Refused) and refused.reasons[0].startswith(says), data
+            assert isinstance(refused, Rejection) and refused.reasons[0].startswith(says), data
         with socket.socket(socket.AF_UNIX) as half:
             half.connect(path)
             half.sendall(b'{"type":"sta')
-        assert isinstance(await asyncio.to_thread(ask, run, Status()), Standing)
+        assert isinstance(await asyncio.to_thread(ask, run, StatusRequest()), RunStatus)
 
     assert stage(tmp_path, visit).step.verdict is Verdict.VALID
 
@@ -191,7 +194,7 @@ def test_malformed_requests_affect_only_their_sender(tmp_path: Path) -> None:
 def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> None:
     async def follow(run: Run) -> list[Report]:
         reader, writer = await asyncio.open_unix_connection(where(run))
-        writer.write(encode_line(Follow()))
+        writer.write(encode_line(FollowRequest()))
         said = [decode(found, ANSWERS) async for found in reader]
         writer.close()
         assert said[0] == Done("following")
@@ -219,7 +222,7 @@ def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: py
         sleeper = socket.socket(socket.AF_UNIX)
         sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sleeper.connect(where(run))
-        sleeper.sendall(encode_line(Follow()))
+        sleeper.sendall(encode_line(FollowRequest()))
         staged.notes["sleeper"] = sleeper
         await asyncio.sleep(7.0)
         for _ in range(300):
@@ -248,7 +251,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
             one = socket.socket(socket.AF_UNIX)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.connect(where(run))
-            one.sendall(encode_line(Follow()))
+            one.sendall(encode_line(FollowRequest()))
             followers.append(one)
         staged.notes["followers"] = followers
         await asyncio.sleep(7.0)
@@ -284,9 +287,9 @@ def test_clients_beyond_the_limit_are_refused(tmp_path: Path, monkeypatch: pytes
             two.connect(path)
             await asyncio.sleep(0.1)
             with pytest.raises(PlanError, match="2 clients are connected to the run already"):
-                await asyncio.to_thread(ask, run, Status())
+                await asyncio.to_thread(ask, run, StatusRequest())
         await asyncio.sleep(0.1)
-        assert isinstance(await asyncio.to_thread(ask, run, Status()), Standing)
+        assert isinstance(await asyncio.to_thread(ask, run, StatusRequest()), RunStatus)
 
     stage(tmp_path, visit)
 
@@ -302,14 +305,14 @@ def test_a_bad_request_is_refused_and_frees_its_place(tmp_path: Path, monkeypatc
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(7.0)
         for value in [*values, *["maxtags=*" + HUGE] * 70]:
-            (refused,) = await asks(run, Edit(("all=all", value), False))
-            assert isinstance(refused, Refused) and "internal" not in refused.reasons[0], (value, refused)
+            (refused,) = await asks(run, EditRequest(("all=all", value), False))
+            assert isinstance(refused, Rejection) and "internal" not in refused.reasons[0], (value, refused)
         monkeypatch.setattr(run.api, "mark", lambda text, who: 1 // 0)
         for _ in range(70):
-            (refused,) = await asks(run, Mark("x"))
-            assert refused == Refused(("internal: ZeroDivisionError: integer division or modulo by zero",))
-        (standing,) = await asks(run, Status())
-        assert isinstance(standing, Standing)
+            (refused,) = await asks(run, MarkRequest("x"))
+            assert refused == Rejection(("internal: ZeroDivisionError: integer division or modulo by zero",))
+        (standing,) = await asks(run, StatusRequest())
+        assert isinstance(standing, RunStatus)
 
     staged = stage(tmp_path, visit)
     assert staged.step.verdict is Verdict.VALID and staged.events("edit") == []
@@ -331,7 +334,7 @@ def test_a_run_without_a_socket_stays_valid(tmp_path: Path, runtime: Path) -> No
 def test_a_report_that_cannot_be_encoded_disconnects_the_follower_alone(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
-        writer.write(encode_line(Follow()))
+        writer.write(encode_line(FollowRequest()))
         await reader.readline()
         run.recorder.hub.show(replace(CLOSED, step="other", iops=float("nan")))
         await asyncio.sleep(1.0)
@@ -490,7 +493,7 @@ def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
 
 
 def test_status_as_text() -> None:
-    standing = Standing("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
+    standing = RunStatus("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
     lines = TextLines(lambda line: None).lines(standing)
     assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
     assert lines[3].startswith("00:00:05  run") and lines[4:6] == ["  so", "  and so"]

@@ -404,18 +404,18 @@ def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
 
 
 def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None:
-    from ivypy.master.live.socket_messages import Changed, Pause, Refused, Unpause
+    from ivypy.master.live.socket_messages import Changed, PauseRequest, Rejection, UnpauseRequest
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(17.0)
-        assert isinstance(await run.api.answer(Pause(), ME), Changed)
+        assert isinstance(await run.api.answer(PauseRequest(), ME), Changed)
         assert run.api.standing().paused
-        assert await run.api.answer(Pause(), ME) == Refused(("the run is paused already",))
+        assert await run.api.answer(PauseRequest(), ME) == Rejection(("the run is paused already",))
         with pytest.raises(EditRefused, match="the run is paused; unpause it first"):
             await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(40.0)
-        assert isinstance(await run.api.answer(Unpause(), ME), Changed)
-        assert await run.api.answer(Unpause(), ME) == Refused(("the run is not paused",))
+        assert isinstance(await run.api.answer(UnpauseRequest(), ME), Changed)
+        assert await run.api.answer(UnpauseRequest(), ME) == Rejection(("the run is not paused",))
 
     staged = stage(tmp_path, visit)
     assert staged.code is ExitCode.OK and staged.iops("c") == [1000.0, 1000.0, 100.0, 100.0]
@@ -428,12 +428,12 @@ def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None
 
 
 def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
-    from ivypy.master.live.socket_messages import Done, Mark, Refused
+    from ivypy.master.live.socket_messages import Done, MarkRequest, Rejection
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        assert isinstance(await run.api.answer(Mark("fan\n  pulled"), ME), Done)
-        assert isinstance(await run.api.answer(Mark(" \n"), ME), Refused)
+        assert isinstance(await run.api.answer(MarkRequest("fan\n  pulled"), ME), Done)
+        assert isinstance(await run.api.answer(MarkRequest(" \n"), ME), Rejection)
 
     staged = stage(tmp_path, visit)
     (event,) = [row for row in staged.rows("events.csv") if row["kind"] == "mark"]
@@ -441,12 +441,12 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
 
 
 def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
-    from ivypy.master.live.socket_messages import Done, Refused, Stop
+    from ivypy.master.live.socket_messages import Done, Rejection, StopRequest
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
-        assert isinstance(await run.api.answer(Stop(), ME), Done)
-        assert await run.api.answer(Stop(), ME) == Refused(("the run is being stopped already",))
+        assert isinstance(await run.api.answer(StopRequest(), ME), Done)
+        assert await run.api.answer(StopRequest(), ME) == Rejection(("the run is being stopped already",))
 
     staged = stage(tmp_path, visit)
     assert staged.code is ExitCode.INTERRUPTED and staged.seconds < 30
