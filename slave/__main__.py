@@ -1,7 +1,7 @@
 """The slave's process: `python -m ivypy.slave`, or the folder of a bundle, at the end of a pipe.
 
 Rule: the link owns the output. A private copy of descriptor 1 is kept for it and descriptor 1 is pointed at stderr, so
-that a stray print of any library cannot break a line. The process ends with `_exit`, behind an end of its output:
+that a stray print of any library cannot break a line. The process ends with `_exit`, after it has closed its output:
 nothing may wait for a thread that the kernel holds, and the kernel itself may keep a process for as long as a hung
 device keeps its I/O.
 """
@@ -55,12 +55,12 @@ def allow_open_files() -> None:
 
 
 async def serve(outward: int) -> int:
-    """Take the signals over, and obey until the end; the code to exit with."""
+    """Handle signals, and serve until the end; returns the exit status."""
     slave = CommandServer(ControllerLink(INPUT, outward, now_ns))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end_by_signal, slave, number)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the controller's to judge
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the controller decides about the terminal's Ctrl-C
     return await slave.serve()
 
 

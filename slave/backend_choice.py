@@ -80,7 +80,7 @@ def handed_on(lun: str) -> bool:
     try:
         fd = os.open(lun, os.O_RDONLY | os.O_DIRECT)
     except OSError:
-        return False  # who drives it will say why
+        return False  # the one who drives it reports why
     try:
         with mmap.mmap(-1, mmap.PAGESIZE) as page:
             os.preadv(fd, [page], mmap.PAGESIZE, os.RWF_NOWAIT)
@@ -92,7 +92,7 @@ def handed_on(lun: str) -> bool:
 
 
 def kernel_threads_on(luns: Sequence[str]) -> str:
-    """What a person should know who has io_uring drive these LUNs; "" if nothing."""
+    """The notice for these LUNs under io_uring; "" if there is none."""
     handed = [lun for lun in dict.fromkeys(luns) if handed_on(lun)]
     if not handed:
         return ""
@@ -153,7 +153,7 @@ def _shape(parameters: Parameters) -> "Fields":
 
 
 def _turn(engine: Engine) -> float:
-    """One subinterval, flat out: reads per second."""
+    """One subinterval, closed loop: reads per second."""
     number = array("I", [0]).tobytes()
     deadline_ns = now_ns() + PATIENCE_NS
     engine.set_lease(deadline_ns)

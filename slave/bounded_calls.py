@@ -1,6 +1,6 @@
-"""Many looks at once, each with a patience of its own.
+"""Many calls at once, each with a time limit of its own.
 
-Rule: what does not answer keeps nothing else from being looked at, and is waited for no longer than it may take alone.
+Rule: a call that hangs delays no other call, and is waited for no longer than its own limit.
 """
 
 import threading
@@ -12,35 +12,35 @@ from typing import Final, TypeVar
 
 from .worker_progress import WORK
 
-ANSWER_S: Final = 10.0  # for one look
-AT_ONCE: Final = 16  # threads; they wait for devices, not for cores
+ANSWER_S: Final = 10.0  # for one call
+AT_ONCE: Final = 16  # threads; they wait for devices, not for CPU
 AT_ONCE_IF_SOME_HANG: Final = 256  # so that many that hang are not waited for one after the other
 
 Found = TypeVar("Found")
 
 
-def call_all(looks: Sequence[Callable[[], Found]], patience_s: float) -> list[Found | OSError | None]:
-    """What each look comes to: what it returned, the OSError that it raised, or None where it took too long.
+def call_all(calls: Sequence[Callable[[], Found]], patience_s: float) -> list[Found | OSError | None]:
+    """The result of each call: what it returned, the OSError that it raised, or None where it took too long.
 
-    What takes too long is left alone in its thread. Raises whatever else a look raises.
+    What takes too long is left in its thread. Raises whatever else a call raises.
     """
-    found: list[Found | OSError | None] = [None] * len(looks)
+    found: list[Found | OSError | None] = [None] * len(calls)
     came: SimpleQueue[tuple[int, Found | None, BaseException | None]] = SimpleQueue()
-    waiting, begun = deque(range(len(looks))), dict[int, float]()  # begun: when, in that order
+    waiting, begun = deque(range(len(calls))), dict[int, float]()  # begun: when, in that order
     at_once = AT_ONCE
 
     def take(i: int) -> None:
         try:
-            came.put((i, looks[i](), None))
+            came.put((i, calls[i](), None))
         except BaseException as error:
             came.put((i, None, error))
 
     while waiting or begun:
-        WORK.step()  # each turn one look is over, or is given up
+        WORK.step()  # each turn one call has ended, or is given up
         while waiting and len(begun) < at_once:
             i = waiting.popleft()
             begun[i] = time.monotonic()
-            threading.Thread(target=take, args=(i,), name="look", daemon=True).start()
+            threading.Thread(target=take, args=(i,), name="bounded call", daemon=True).start()
         try:
             i, value, error = came.get(timeout=max(next(iter(begun.values())) + patience_s - time.monotonic(), 0))
         except Empty:
@@ -56,5 +56,5 @@ def call_all(looks: Sequence[Callable[[], Found]], patience_s: float) -> list[Fo
 
 
 def no_answer_text(patience_s: float) -> str:
-    """The sentence about a LUN that did not answer."""
+    """The message about a LUN that did not answer."""
     return f"it did not answer a read within {patience_s:g} s: mend it, or leave it out of the selection"

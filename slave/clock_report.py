@@ -1,6 +1,6 @@
 """How good this machine's clock is: the cycle counter against the kernel's clocks, measured for a while.
 
-Rule: asks the engine for readings and sleeps between them; only the test of the order across cores, the cost of a
+Rule: reads the clocks through the engine and sleeps in between; only the test of the order across cores, the cost of a
 reading and fio's own method spin, for about two seconds in all. The first tenth of the time calibrates, the rest shows
 how wrong that calibration would have gone.
 """

@@ -1,10 +1,10 @@
-"""Commands to answers: what a slave does when it is told something.
+"""The slave's command server: it reads commands and sends their answers.
 
-Rule: always listening. A `clock_probe` is answered, and steering obeyed, the moment it is read, whatever else goes on.
-Everything else is obeyed in the order of its coming, one after the other, and what may take long (creating files,
-looking at devices) in a worker thread. Whatever happens - the end of input, a signal, rubbish, a bug - comes to
-`end()`: halt, remove what was made, say why, and let the process go, whatever the kernel holds: nothing of it is waited
-for without a limit.
+Rule: it never stops reading. A `clock_probe` is answered, and a steering command executed, the moment it is read. All
+other commands are executed one after the other in the order of their arrival; what may take long (creating files,
+inspecting devices) runs in a worker thread. Whatever happens - the end of input, a signal, garbage, a bug - ends in
+`end()`: halt, remove what was created, send the reason, exit. Nothing that the kernel holds is waited for without a
+limit.
 """
 
 import asyncio
@@ -52,9 +52,11 @@ from .workloads import Workloads
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
 STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
-SILENT_LEASES: Final = 3  # for so long nothing may be heard of the controller; then nobody will ever end this process
-SILENT_S: Final = 30.0  # at least; and so long before there is a lease
-READ_ON_S: Final = 1.0  # what waits in the input of a process that was frozen is read before it is called silent
+SILENT_LEASES: Final = 3  # without any command; after that nobody will ever end this process
+SILENT_S: Final = 30.0  # at least; and before there is a lease
+READ_ON_S: Final = (
+    1.0  # after a freeze: commands that wait in the input are read before the controller counts as silent
+)
 LAST_WORDS_S: Final = 1.0  # how long the far end may take to read them
 SHORTEST_CLOCK_NS: Final = 10**9
 LONGEST_CLOCK_NS: Final = 3600 * 10**9
@@ -63,17 +65,17 @@ Value = TypeVar("Value")
 
 
 class Exit(IntEnum):
-    """What the process returns, for whoever looks; the controller does not wait for it."""
+    """Exit status of the process, for people; the controller does not wait for it."""
 
-    COMMANDED = 0  # by `die`, or by the end of its input
+    COMMANDED = 0  # `die`, or the end of its input
     FAILED = 1  # a bug of ours, or a workload thread that died between steps
     NO_PIPE = 2  # its input or output is no pipe
-    PROTOCOL_ERROR = 3  # the controller did not speak the protocol
+    PROTOCOL_ERROR = 3  # the controller broke the protocol
     SIGNAL = 128  # + the signal's number
 
 
 class CommandServer:
-    """Remembers what waits to be obeyed, what was made, and how it is to end."""
+    """Keeps the queue of commands, the files that were created, and how the process is to end."""
 
     def __init__(self, link: ControllerLink, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
         self._link = link
@@ -89,22 +91,22 @@ class CommandServer:
         self._received_ns = now_ns()
 
     async def serve(self) -> int:
-        """Say hello, obey until the end, clean up; the code to exit with."""
+        """Send hello, execute commands until the end, clean up; returns the exit status."""
         self._loop.set_exception_handler(self._failed)
         first = make_hello()
         self._cores = first.cores
-        self._link.open(self._loop, self)  # heard from the next turn of the loop on, so after hello
+        self._link.open(self._loop, self)  # reads from the next turn of the loop on, so after hello is sent
         self._link.send(first)
-        obeying = self._loop.create_task(self._execute_all())
+        executing = self._loop.create_task(self._execute_all())
         watching = self._loop.create_task(self._watch())
         code, answered, words = await self._exit
-        obeying.cancel()
+        executing.cancel()
         watching.cancel()
         await self._clean_up(answered, words)
         return code
 
     def end(self, code: int, words: str, answered: int = 0) -> None:
-        """Halt, clean up, say `words` and exit with `code`; the first call counts."""
+        """Halt, clean up, send `words` and exit with `code`; the first call counts."""
         if self._exit.done():
             return
         self._exit.set_result((code, answered, words))
@@ -140,7 +142,7 @@ class CommandServer:
             print(f"ivypy: {text}", file=sys.stderr)
 
     async def _watch(self) -> None:
-        """End when nothing is heard any more: a controller that is gone with its network closes no pipe."""
+        """End when no command arrives any more: a controller that is gone with its network closes no pipe."""
         while True:
             lease_s = self._driving.lease_ns / 1e9 if self._driving is not None else 0.0
             patience_s = max(SILENT_LEASES * lease_s, SILENT_S)
@@ -151,10 +153,10 @@ class CommandServer:
             received_ns = self._received_ns
             await asyncio.sleep(READ_ON_S)
             if self._received_ns == received_ns:
-                self.end(Exit.COMMANDED, f"nothing was heard of the controller for {patience_s:g} s")
+                self.end(Exit.COMMANDED, f"no command from the controller for {patience_s:g} s")
                 return
 
-    # Commands, in the order of their coming.
+    # Commands, in the order of their arrival.
 
     async def _execute_all(self) -> None:
         try:
@@ -188,7 +190,7 @@ class CommandServer:
 
     async def _prepare(self, command: Prepare) -> None:
         if self._driving is not None:
-            self._refuse(command, "it was prepared before: start its slave anew to change backend or threads")
+            self._refuse(command, "it was prepared before: restart its slave to change backend or threads")
             return
         if reason := against_prepare(command, self._cores):
             self._refuse(command, reason)
@@ -265,7 +267,7 @@ class CommandServer:
         return not self._exit.done() and may_command(self._link.state, command)
 
     async def _work(self, job: Callable[[], Value]) -> Value:
-        """Have a job that may block done in the worker thread; it goes on there even if nobody waits any more."""
+        """Run a job that may block in the worker thread; it goes on there even if nobody waits any more."""
         self._working = working = self._loop.run_in_executor(self._worker, job)
         return await asyncio.shield(working)
 
@@ -284,11 +286,11 @@ class CommandServer:
         self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
 
     def _in_own_thread(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
-        """Have a job that may hang done in a thread of its own."""
+        """Run a job that may hang in a thread of its own."""
         return self._loop.run_in_executor(ThreadPoolExecutor(1, "end"), job)
 
     def _close_engine(self) -> asyncio.Future[list[int]]:
-        """The threads that the kernel holds."""
+        """Close the engine; returns the workload threads that the kernel still holds."""
         if self._driving is None:
             return self._in_own_thread(list)
         driving = self._driving
@@ -307,13 +309,13 @@ class CommandServer:
             written = self._driving.written
             await asyncio.wait([self._in_own_thread(lambda: self._files.settle(written))], timeout=STUCK_S)
         if self._working is not None and not self._working.done():
-            words += "; its last command is still at work"
+            words += "; its last command is still running"
         elif not closed.done():
-            words += "; what it drove is still being closed"
+            words += "; its LUNs are still being closed"
         elif held := closed.result():
             words += f"; the kernel holds workload thread {', '.join(map(str, held))}"
         if not removed.done():
-            words += "; files that it made may be left"
+            words += "; files that it created may be left"
         if words and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
             self._link.send(DyingWords(answered, -1, words))
             self._link.flush(LAST_WORDS_S)

@@ -1,4 +1,4 @@
-"""How busy each core was between two looks.
+"""How busy each core was between two readings.
 
 Rule: the kernel counts in ticks of 10 ms, so a span without a single tick has no percentage: the last one stands.
 Waiting for I/O is not busy; time stolen by a hypervisor is, since the core could do nothing else in it.
@@ -14,7 +14,7 @@ Ticks = tuple[float, float]  # seconds since boot: (busy, all)
 
 
 class CpuMeter:
-    """Remembers the last look; `busy()` is what happened since."""
+    """Keeps the last reading; `busy()` is what happened since."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
@@ -32,7 +32,7 @@ class CpuMeter:
 
 
 def percent(before: Ticks, after: Ticks, otherwise: float) -> float:
-    """Busy percent between two looks, 0 to 100; `otherwise` where no tick lies between them."""
+    """Busy percent between two readings, 0 to 100; `otherwise` where no tick lies between them."""
     whole = after[1] - before[1]
     if whole <= 0:
         return otherwise

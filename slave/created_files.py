@@ -43,11 +43,11 @@ NONE_USED: Final[Mapping[str, Identity]] = MappingProxyType({})
 
 
 class Cancelled(Exception):
-    """The slave is to end; what was being made is removed."""
+    """The slave is to end; files that were being created are removed."""
 
 
 class CreatedFiles:
-    """Remembers the files that this process made or has for itself; thread-safe enough for one maker."""
+    """The files that this process created or locked; `cancel` may be called from another thread than the others."""
 
     def __init__(self) -> None:
         self._made: dict[str, tuple[os.stat_result, bool]] = {}  # path -> (what it is, whether it is kept)
@@ -57,11 +57,11 @@ class CreatedFiles:
     def create(
         self,
         files: Sequence[PlannedFile],
-        tell: Callable[[Notice], None],
+        notify: Callable[[Notice], None],
         used: Mapping[str, Identity] = NONE_USED,
         inherited: Container[str] = (),
     ) -> None:
-        """Have all of `files` there; those made are written whole and synced. Blocks; `tell` gets notices meanwhile.
+        """Create those of `files` that do not exist: written whole and synced. Blocks; `notify` gets notices meanwhile.
 
         `used`, by path: changed files that are used all the same, since the user agreed to it. Of these, those that are
         `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotMake with
@@ -77,8 +77,8 @@ class CreatedFiles:
         for file in files:
             if file.path not in to_make:
                 text = f"{file.path} is used as it is: ivypy made it before, with exactly {exact_size(file.size)}"
-                tell(Notice(NoticeKind.FILE_REUSED, text))
-        report = _WriteProgress(sum(file.size for file in missing), len(missing), tell)
+                notify(Notice(NoticeKind.FILE_REUSED, text))
+        report = _WriteProgress(sum(file.size for file in missing), len(missing), notify)
         made: list[PlannedFile] = []
         try:
             for file in missing:
@@ -122,7 +122,7 @@ class CreatedFiles:
     def _look(
         self, files: Sequence[PlannedFile], used: Mapping[str, Identity]
     ) -> tuple[list[PlannedFile], list[Refusal]]:
-        """(the files that have to be made, what stands against others)."""
+        """(the files that have to be created, refusals of others)."""
         missing, refusals = [], []
         for file in files:
             found = existing_at(file)
@@ -139,7 +139,7 @@ class CreatedFiles:
         return missing, refusals
 
     def _take(self, file: PlannedFile, agreed: Identity | None) -> str:
-        """Have for ourselves a whole file that is there; why that cannot be, or ""."""
+        """Lock a whole file that exists; why that cannot be, or ""."""
         path = file.path
         if path in self._locks:
             return ""
@@ -155,7 +155,7 @@ class CreatedFiles:
         return reason
 
     def _inherit(self, files: Iterable[PlannedFile], used: Mapping[str, Identity]) -> None:
-        """Have those that are used for our own to remove; only where each is the very file that was made."""
+        """Take over the removal of those that are used; only if each is exactly the file that was created."""
         for file in files:
             fd, agreed = self._locks.get(file.path), used.get(file.path)
             if fd is not None and agreed is not None and not another_file(fd, file.path, agreed):
@@ -239,24 +239,24 @@ def _counted(files: int) -> str:
 
 
 class _WriteProgress:
-    """Tells how far it is, now and then."""
+    """Sends a notice of its progress every REPORT_EVERY_S."""
 
-    def __init__(self, size: int, count: int, tell: Callable[[Notice], None]) -> None:
-        self._size, self._count, self._tell = size, count, tell
+    def __init__(self, size: int, count: int, notify: Callable[[Notice], None]) -> None:
+        self._size, self._count, self._notify = size, count, notify
         self._written = 0
-        self._began = self._told = time.monotonic()
+        self._began = self._notified = time.monotonic()
 
     def add(self, size: int) -> None:
         WORK.step()
         self._written += size
         now = time.monotonic()
-        if now - self._told >= REPORT_EVERY_S:
-            self._told = now
+        if now - self._notified >= REPORT_EVERY_S:
+            self._notified = now
             text = f"creating files: {rough_size(self._written)} of {exact_size(self._size)} written"
-            self._tell(Notice(NoticeKind.CREATING_FILES, text))
+            self._notify(Notice(NoticeKind.CREATING_FILES, text))
 
     def done(self) -> None:
         if self._count:
             taken = time.monotonic() - self._began
             text = f"created {_counted(self._count)}, {exact_size(self._size)}, in {taken:.1f} s"
-            self._tell(Notice(NoticeKind.FILES_CREATED, text))
+            self._notify(Notice(NoticeKind.FILES_CREATED, text))

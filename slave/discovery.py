@@ -1,9 +1,9 @@
-"""Discovery: every LUN of this host, with its attributes; then, of those that are wanted, which they are, and what
-stands against writing them.
+"""Discovery: every LUN of this host with its attributes; then the identities of those that were selected, and the
+reasons against writing them.
 
-Rule: two steps. `listed` opens nothing: it says what sysfs, udev and folders tell. Only what was chosen from that is
-looked at, by `looked_at`: opened, read, claimed for a moment. A LUN that does not answer is listed and says so; it
-keeps no other from being listed.
+Rule: two steps. `list_luns` opens nothing: it reads sysfs, udev and folders. Only what was selected from that list is
+inspected, by `inspect_luns`: opened, read, claimed for a moment. A LUN that does not answer is listed with a notice; it
+delays no other.
 """
 
 import glob
@@ -32,7 +32,7 @@ Found = TypeVar("Found")
 def list_luns(
     blocks: bool, globs: Sequence[str], paths: Sequence[str] = (), root: Path = ROOT
 ) -> tuple[list[Lun], list[Refusal]]:
-    """The LUNs of this host: block devices if asked for, and the files that match; and globs that name none.
+    """The LUNs of this host: block devices if requested, and the files that match; and globs that name none.
 
     `paths` are block devices that have to be there; one that is not is refused. Nothing is opened.
     """
@@ -46,7 +46,7 @@ def list_luns(
 def inspect_luns(
     paths: Sequence[str], files: Sequence[PlannedFile] = (), root: Path = ROOT
 ) -> tuple[list[Lun], list[Refusal]]:
-    """A look at each of these LUNs, and at those files, to be made, that are there; and what cannot be looked at.
+    """Inspect these LUNs, and those files to be created that exist already; and refuse what cannot be inspected.
 
     May block for about ANSWER_S, longer only where many do not answer.
     """
@@ -59,21 +59,21 @@ def inspect_luns(
 def inspect_created(
     files: Sequence[tuple[str, int]], made: Container[str] = (), root: Path = ROOT
 ) -> tuple[list[Lun], list[Refusal]]:
-    """A look at each of the files (path, our open file of it) that this process has made or uses."""
+    """Inspect the files (path, our open file of it) that this process has created or uses."""
     around = Surroundings.read(root)
     luns, refusals = _collect({path: partial(inspect, path, around, root, held) for path, held in files})
     return [replace(lun, ours=True, made=lun.path in made) for lun in luns], refusals
 
 
 def _collect(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
-    """What looks, by their paths, come to."""
+    """The results of inspections, by path."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
     for path, found in zip(looks, call_all(list(looks.values()), ANSWER_S), strict=True):
         if found is None:
             luns.append(unresponsive_lun(path))
         elif isinstance(found, OSError):
-            refusals.append(Refusal(path, f"it cannot be looked at: {found.strerror}"))
+            refusals.append(Refusal(path, f"it cannot be inspected: {found.strerror}"))
         else:
             luns += [one for one in found if isinstance(one, Lun)]
             refusals += [one for one in found if isinstance(one, Refusal)]
@@ -81,7 +81,7 @@ def _collect(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[li
 
 
 def inspect_planned(file: PlannedFile, around: Surroundings, root: Path = ROOT) -> list[Lun | Refusal]:
-    """A look at a file that is to be made: at what is there already, if that may be used. Raises OSError."""
+    """Inspect what already exists where a file is to be created, if it may be used. Raises OSError."""
     found = existing_at(file)
     if found is Existing.NOTHING:
         return []
@@ -93,7 +93,7 @@ def inspect_planned(file: PlannedFile, around: Surroundings, root: Path = ROOT) 
 
 
 def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) -> list[Lun | Refusal]:
-    """A look at one LUN; `held`: our own hold on it. Raises OSError where it went, or cannot be looked at."""
+    """Inspect one LUN; `held`: our own hold on it. Raises OSError where it is gone, or cannot be opened."""
     try:
         lun = find_target(through(held) if held >= 0 else path, around, root)
     except NotDrivable as error:
@@ -108,7 +108,7 @@ def inspect(path: str, around: Surroundings, root: Path = ROOT, held: int = -1) 
         identity = identity_of(lun, held, root)
     except OSError as error:
         identity = None
-        refusals = refusals or (f"it cannot be told which LUN it is ({error.strerror}): only what can be read may be",)
+        refusals = refusals or (f"it cannot be identified ({error.strerror}): only what can be read may be written",)
     return [replace(found, refusals=refusals, notices=noticed, identity=identity)]
 
 
@@ -137,7 +137,7 @@ def find_devices(
 
 
 def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[str, Found], list[Refusal]]:
-    """What `look` finds at each path, all at once; and a refusal of each that does not answer."""
+    """What `look` finds at each path, all at once; and a refusal for each that does not answer."""
     found: dict[str, Found] = {}
     refusals: list[Refusal] = []
     for path, one in zip(paths, call_all([partial(look, path) for path in paths], ANSWER_S), strict=True):
@@ -145,7 +145,7 @@ def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[st
             said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
             refusals.append(Refusal(path, said))
         elif isinstance(one, OSError):
-            refusals.append(Refusal(path, f"it cannot be looked at: {one.strerror}"))
+            refusals.append(Refusal(path, f"it cannot be inspected: {one.strerror}"))
         else:
             found[path] = one
     return found, refusals

@@ -1,7 +1,7 @@
 """Commands that need the engine: instances, edits, steps, the lease.
 
-Rule: steering (continue, cooldown, stop, halt) and the lease act the moment they are heard; the rest is obeyed one
-after the other, by whoever awaits `obey`. Whatever the engine has to say comes through `poll`, and nowhere else.
+Rule: steering (continue, cooldown, stop, halt) and the lease act the moment they are read; other commands are executed
+one after the other, by whoever awaits `execute`. All that the engine reports comes through `poll`, and nowhere else.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from .step import StepLoop
 from .storage_exports import LunKey
 from .workloads import Workloads
 
-Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # has a job that may block done elsewhere
+Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # runs a job that may block in the worker thread
 
 
 class ThreadDied(Exception):
@@ -45,7 +45,7 @@ class ThreadDied(Exception):
 
 
 class EngineCommands:
-    """Remembers what drives: the engine, its instances, the running step, and how long it may go on unheard."""
+    """Keeps the engine, its instances, the running step, and until when its lease runs."""
 
     def __init__(
         self,
@@ -64,9 +64,9 @@ class EngineCommands:
         self._cores = cores
         self._work = work
         self._step: StepLoop | None = None
-        self._started = False  # the engine was told to go, and has not ended that step
+        self._started = False  # the engine has begun a step, and has not ended it
         self._edited: asyncio.Future[tuple[int, int]] | None = None
-        self._undecided = auto  # with which backend: the first workloads will tell
+        self._undecided = auto  # which backend: that is tried with the first workloads
         self._large_notified = 0  # bytes of large I/O buffers
         self.lease_ns = lease_ns
         self._lease_until_ns = 0
@@ -82,11 +82,11 @@ class EngineCommands:
         return self._workloads.written
 
     async def execute(self, command: Command) -> None:
-        """Do it, and answer."""
+        """Execute a command, and answer it."""
         if self.died:
-            self._refuse(command, "; ".join(self.died) + ": start this host's slave anew")
+            self._refuse(command, "; ".join(self.died) + ": restart this host's slave")
             return
-        if self.steer(command):  # it came while `go` was being obeyed
+        if self.steer(command):  # it came while `go` was being executed
             return
         match command:
             case CreateWorkloads():
@@ -106,7 +106,7 @@ class EngineCommands:
                 self._refuse(command, "a slave does not know this command")
 
     def steer(self, command: Command) -> bool:
-        """Obey at once what steers a running step, and answer; False if there is none, or it does not steer."""
+        """Execute and answer what steers the running step at once; False if it does not steer, or no step runs."""
         step = self._step
         if step is None:
             return False
@@ -129,7 +129,7 @@ class EngineCommands:
         return True
 
     def poll(self) -> None:
-        """Pass on everything that the engine has to say."""
+        """Send everything that the engine reports."""
         for thread, words in self.engine.dying_words():
             self._thread_died(thread, words)
         if self._edited is not None and not self._edited.done() and (taken := self.engine.edited()) is not None:
@@ -151,7 +151,7 @@ class EngineCommands:
             self.engine.set_lease(until_ns)
 
     def close(self) -> None:
-        """Expect nothing more of the engine."""
+        """Stop expecting results of the engine."""
         if self._step is not None:
             self._step.close()
 
@@ -172,7 +172,7 @@ class EngineCommands:
         self._done(command, refusals)
 
     def _notify_buffer_pages(self) -> None:
-        """Once there are large buffers, and again when there are more."""
+        """Notify once there are large buffers, and again when there are more."""
         large = self._workloads.large_buffers
         if large > self._large_notified:
             self._large_notified = large
@@ -221,7 +221,7 @@ class EngineCommands:
         if command.length_ns <= 0:
             return f"a subinterval of {command.length_ns} ns has no length: choose a longer one"
         if now >= self._lease_until_ns:
-            return "its lease has run out, since no clock_probe was heard in time: probe it first"
+            return "its lease has run out, since no clock_probe arrived in time: probe it first"
         if command.start_ns <= now:
             return f"its start is {(now - command.start_ns) / 1e6:.1f} ms in the past: name a later one"
         return None
@@ -231,7 +231,10 @@ class EngineCommands:
         self.died.append(text)
         if self._edited is not None and not self._edited.done():
             self._edited.set_exception(ThreadDied(text))
-        if self._link.state in (State.RUNNING, State.ENDING):  # in others, these would be the process's last words
+        if self._link.state in (
+            State.RUNNING,
+            State.ENDING,
+        ):  # in other states these would be the process's dying words
             self._link.send(DyingWords(0, thread, words))
 
     def _done(self, command: Command, refusals: list[Refusal] | None = None) -> None:

@@ -1,8 +1,8 @@
-"""What stands where a file is to be created, and whether ivypy may use it.
+"""What exists where a file is to be created, and whether ivypy may use it.
 
 Rule: files that ivypy creates carry the extended attribute `user.ivypy`: "making", and once they are whole "made", with
-the file's inode and the time of its last change. A whole file of exactly the size asked for, that was not changed
-since, is used as it is. If it was changed (by somebody, or by a run that was killed), it is used only if the user
+the file's inode and the time of its last change. A whole file of exactly the size requested, not changed since, is
+used as it is. If it was changed (by somebody, or by a run that was killed), it is used only if the user
 agreed to that; everything else there is somebody's, and refused.
 """
 
@@ -29,7 +29,7 @@ IN_USE: Final = (
 
 
 class CannotCreate(Exception):
-    """Files that cannot be made; nothing was."""
+    """Files cannot be created; none was."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__("; ".join(f"{r.what}: {r.reason}" for r in refusals))
@@ -38,7 +38,7 @@ class CannotCreate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """One file to be there."""
+    """One file that is to exist before the workloads start."""
 
     path: str
     size: int
@@ -79,7 +79,7 @@ def all_planned_files(asked: Iterable[FileToCreate]) -> list[PlannedFile]:
 
 
 class Existing(Enum):
-    """What stands where a file is to be made, if it may be used."""
+    """What exists where a file is to be created, if it may be used."""
 
     NOTHING = "nothing"
     OURS = "ours"  # ivypy made it, and nobody but ivypy has written to it since
@@ -92,13 +92,13 @@ def made_by_ivypy(path: str) -> bool:
 
 
 def existing_at(file: PlannedFile) -> Existing | str:
-    """What stands at its path; or in a sentence why the file can neither be made nor used."""
+    """What exists at its path; or a sentence that says why the file can neither be created nor used."""
     try:
         status = os.lstat(file.path)
     except FileNotFoundError:
         return _against_making(file.path) or Existing.NOTHING
     except OSError as error:
-        return f"it cannot be looked at: {error.strerror}"
+        return f"it cannot be inspected: {error.strerror}"
     mark = mark_of(file.path)
     match mark.split(b" ")[0]:
         case b"made" if status.st_size == file.size:
@@ -115,7 +115,7 @@ def existing_at(file: PlannedFile) -> Existing | str:
 
 
 def _against_making(path: str) -> str:
-    """Why a file cannot be made at this path, where nothing is; or ""."""
+    """Why a file cannot be created at this path, where nothing exists; or ""."""
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         return f"there is no folder {folder}: make it"
@@ -127,8 +127,8 @@ def _against_making(path: str) -> str:
 
 
 def against_use(fd: int, path: str, agreed: Identity | None) -> str:
-    """Lock a whole file that is there, and judge it anew: why it is not to be used, or ""."""
-    if not lock(fd) or not _is_at(path, fd):  # whoever had it may have removed it between our looks
+    """Lock a whole file that exists, and check it again: why it must not be used, or ""."""
+    if not lock(fd) or not _is_at(path, fd):  # its owner may have removed it between our checks
         return IN_USE
     if mark_of(fd) == mark_when_whole(os.fstat(fd)):
         return ""
@@ -181,7 +181,7 @@ def mark_when_whole(status: os.stat_result) -> bytes:
 
 
 def set_mark(fd: int, value: bytes) -> None:
-    """Where the filesystem has no such attributes, a file that is kept will not be known as ours the next time."""
+    """Where the filesystem has no such attributes, a file that is kept will not be recognized the next time."""
     try:
         os.setxattr(fd, MARK, value)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Which parts of a file were never written.
 
 Rule: reads of a hole, or of an extent that fallocate made and nobody wrote, never reach the disk: a factor of seven
-was measured. So they are counted, by FS_IOC_FIEMAP, where the filesystem has it; others (tmpfs, NFS) say nothing.
+was measured. So they are counted, by FS_IOC_FIEMAP, where the filesystem has it; others (tmpfs, NFS) have none.
 """
 
 import errno
@@ -15,13 +15,13 @@ from ..protocol.payload import Notice, NoticeKind
 FS_IOC_FIEMAP: Final = 0xC020660B
 SYNC: Final = 0x1  # write out what is not allocated yet, before mapping
 LAST, UNWRITTEN = 0x1, 0x800
-BATCH: Final = 512  # extents asked for at once
+BATCH: Final = 512  # extents requested at once
 HEADER: Final = struct.Struct("=QQLLLL")  # start, length, flags, mapped, room, reserved
 EXTENT: Final = struct.Struct("=QQQ16xL12x")  # offset in the file, on the device, length; flags
 
 
 def unwritten_bytes(path: str) -> int:
-    """How many bytes of a file are holes or unwritten extents; 0 where the filesystem does not say.
+    """How many bytes of a file are holes or unwritten extents; 0 where the filesystem does not report it.
 
     Raises OSError where the file cannot be opened.
     """

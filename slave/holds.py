@@ -1,7 +1,7 @@
 """Holds on LUNs: an open file that keeps others away from a block device or a file, and reads through it.
 
-Rule: a block device is held by an exclusive claim, a file by a lock. What is held is looked at and opened through the
-hold (`through`), whatever its path names by then.
+Rule: a block device is held by an exclusive claim, a file by a lock. What is held is read and opened through the hold
+(`through`), whatever its path names by then.
 """
 
 import errno
@@ -15,7 +15,7 @@ from typing import Final
 from . import signatures
 from .storage_exports import LunKey, lun_key
 
-# Two slaves on one machine may look at a device in the same instant, and each look is an exclusive claim.
+# Two slaves on one machine may inspect a device in the same instant, and each inspection claims it for a moment.
 CLAIM_TRIES: Final = 4
 CLAIM_PAUSE_S: Final = 0.02
 
@@ -44,7 +44,7 @@ def hold(path: str, locked: frozenset[LunKey] = frozenset()) -> int:
 
 
 def lock(fd: int) -> bool:
-    """Whether the file is ours alone from now on. Where the filesystem knows no locks, it has to be taken as that."""
+    """Whether the file is ours alone from now on. Where a filesystem has no locks, it counts as ours."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -55,7 +55,7 @@ def lock(fd: int) -> bool:
 
 
 def is_written(path: str) -> bool | None:
-    """Whether anyone, the kernel too, has a file open or mapped for writing; None where that cannot be asked.
+    """Whether anyone, the kernel too, has a file open or mapped for writing; None where the kernel does not report it.
 
     By a lease, which the kernel grants for reading only while there is no such one (fcntl(2), F_SETLEASE), to a file's
     owner and to root, on the filesystems of the machine itself.
@@ -98,7 +98,7 @@ def claim(path: str) -> int:
 
 
 def is_claimed(path: str) -> bool:
-    """Whether someone has a block device opened exclusively. What cannot be opened at all shows when it is read."""
+    """Whether someone has a block device opened exclusively. What cannot be opened is noticed when it is read."""
     try:
         os.close(claim(path))
     except OSError as error:

@@ -1,6 +1,6 @@
 """What this machine is: the facts that `hello` states.
 
-Rule: read once, at the start; a fact that the machine does not tell is "" or 0, never a guess. Version and hash come
+Rule: read once, at the start; a fact that the machine does not report is "" or 0, never a guess. Version and hash come
 from the bundle (its folder is named by its hash, `_bundle.py` in it has the version), since on a test host nothing
 is installed that could be asked.
 """
@@ -17,7 +17,7 @@ from .kernel_files import first_line, number_in
 
 
 def make_hello() -> Hello:
-    """The slave's first words."""
+    """The slave's first message."""
     version, bundle = identity()
     machine = os.uname()
     return Hello(

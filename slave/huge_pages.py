@@ -1,6 +1,6 @@
-"""Huge pages: what the kernel gave this process, for whoever wants to know why one run was faster than another.
+"""Huge pages: in which pages the I/O buffers really are, which explains why one run was faster than another.
 
-Rule: as the kernel tells it (/proc/self/smaps_rollup), not as it was asked.
+Rule: what the kernel reports (/proc/self/smaps_rollup), not what was requested.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ SMAPS: Final = "/proc/self/smaps_rollup"
 
 
 def describe_buffers(large: int, place: Place = SMAPS) -> str:
-    """In which pages so many bytes of I/O buffers lie, a sentence."""
+    """In which pages so many bytes of I/O buffers are, as a sentence."""
     sizes = smaps_sizes(place)
     reserved = min(sizes.get("Private_Hugetlb", 0), large)
     transparent = min(sizes.get("AnonHugePages", 0), large - reserved)

@@ -1,7 +1,7 @@
 """The kernel's small files: /proc and /sys, a word or a number each.
 
 Rule: what cannot be read is absent ("" or None), never an exception: half of these files exist only on some
-machines, and a device may go while it is being looked at.
+machines, and a device may disappear while it is read.
 """
 
 import os

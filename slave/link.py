@@ -1,9 +1,9 @@
-"""The way to the controller: bytes in, commands out; sayings in, bytes out.
+"""The link to the controller: bytes in, commands out; messages in, bytes out.
 
-Rule: never blocked by either direction, and always reading: what the far end does not take waits here, in order. Who
-produces much (results) looks at `results_held` and holds back; against a controller that asks and asks but never
-listens, reading pauses once MOST_HELD bytes wait. The slave's own state is kept here, since it is a function of
-what was said.
+Rule: never blocked by either direction, and always reading: what the controller does not read waits here, in order. The
+producer of large messages (results) checks `results_waiting` and holds back; against a controller that sends commands
+but does not read, reading pauses once MOST_HELD bytes wait. The slave's own state is kept here, since it is a function
+of what was sent.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ MOST_HELD: Final = 64 << 20  # bytes
 
 
 class Listener(Protocol):
-    """Who obeys."""
+    """Who executes the commands."""
 
     def on_command(self, command: Command, received_ns: int) -> None: ...
     def on_drained(self) -> None: ...
@@ -51,7 +51,7 @@ def why_not_a_pipe(fd: int, name: str) -> str | None:
 
 
 class ControllerLink:
-    """Remembers what is half read and what is not yet written, and the state that this comes to."""
+    """Keeps what is half read, what is not yet written, and the state."""
 
     def __init__(self, inward: int, outward: int, now_ns: Callable[[], int]) -> None:
         self.state = State.CONNECTING
@@ -62,32 +62,32 @@ class ControllerLink:
         self._lines: deque[_Line] = deque()
         self._held = 0  # bytes in _lines
         self._writing = self._reading = False
-        self._input_closed = self._over = False  # nothing is read any more; nor written
+        self._input_closed = self._over = False  # nothing is read any more; nothing is written any more
         os.set_blocking(inward, False)
         os.set_blocking(outward, False)
 
     def open(self, loop: asyncio.AbstractEventLoop, listener: Listener) -> None:
-        """Begin to listen; `loop` is the one that runs."""
+        """Begin to read; `loop` is the one that runs."""
         self._loop, self._listener = loop, listener
         self._read_on()
 
-    def send(self, saying: HostMessage) -> None:
-        """Have a saying written as soon as the far end takes it.
+    def send(self, message: HostMessage) -> None:
+        """Write a message as soon as the far end reads it.
 
-        Raises ProtocolError where our own state does not allow it: a bug of ours, found before it is on the wire.
+        Raises ProtocolError where our own state does not allow it: a bug, found before it is on the wire.
         """
-        self.state = state_after(self.state, saying)
-        self._enqueue(_Line(memoryview(encode_line(saying)), isinstance(saying, Result)))
+        self.state = state_after(self.state, message)
+        self._enqueue(_Line(memoryview(encode_line(message)), isinstance(message, Result)))
 
     def send_stamped(self, make: Callable[[], HostMessage]) -> None:
-        """Have a saying made when its turn has come, so that it can tell the time at which it left.
+        """Make and write a message when its turn comes, so that it can hold the time at which it left.
 
         It must be one that leaves the state as it is.
         """
         self._enqueue(_Line(memoryview(b""), make=lambda: encode_line(make())))
 
     def flush(self, timeout_s: float) -> None:
-        """Write what waits, blocking, for so long at most. For last words."""
+        """Write what waits, blocking, for so long at most. For the dying words."""
         deadline = time.monotonic() + timeout_s
         poll = select.poll()
         poll.register(self._out, select.POLLOUT)
@@ -96,13 +96,13 @@ class ControllerLink:
             self._write()
 
     def close_input(self) -> None:
-        """Listen no more."""
+        """Read no more."""
         if self._reading:
             self._loop.remove_reader(self._in)
         self._reading, self._input_closed = False, True
 
     def close(self) -> None:
-        """Listen and write no more."""
+        """Read and write no more."""
         self.close_input()
         if self._writing:
             self._loop.remove_writer(self._out)
@@ -140,7 +140,7 @@ class ControllerLink:
             self._read_on()
 
     def _write_on(self) -> None:
-        """The far end has taken something. Only here is `drained` called: never in the middle of a `say`."""
+        """The far end has read something. Only here is `on_drained` called: never in the middle of a `send`."""
         before = self.results_waiting
         self._write()
         if self.results_waiting < before:
@@ -186,12 +186,12 @@ class ControllerLink:
     def _closed(self) -> None:
         if not self._over:
             self.close()
-            self._loop.call_soon(self._listener.on_closed)  # not in the middle of what was being said
+            self._loop.call_soon(self._listener.on_closed)  # not in the middle of a `send`
 
 
 def decode_command(data: bytes) -> Command:
-    """The command that a line says. Raises ProtocolError where it says anything else."""
-    heard = decode_line(data)
-    if not isinstance(heard, COMMANDS):
-        raise ProtocolError(f"{wire_name(type(heard))!r} is no command")
-    return heard
+    """The command of a line. Raises ProtocolError where it is another message."""
+    found = decode_line(data)
+    if not isinstance(found, COMMANDS):
+        raise ProtocolError(f"{wire_name(type(found))!r} is no command")
+    return found

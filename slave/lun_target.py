@@ -1,6 +1,6 @@
 """What stands at a path, as something to drive: a block device or a regular file.
 
-Rule: looked at anew each time, since devices come, go and grow; what is neither is refused with a remedy.
+Rule: read again each time, since devices come, go and grow; what is neither is refused with a remedy.
 """
 
 import os
@@ -38,7 +38,7 @@ class LunTarget:
     read_only: bool = False  # of a file: its filesystem is mounted so
 
     def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
-        """What speaks against writing to it; see the gate."""
+        """The evidence against writing to it; see write_gate.py."""
         return block_evidence(self.device, around, held) if self.device else file_evidence(self.path, around, held)
 
 

@@ -1,9 +1,9 @@
 """Which processes of this machine have what open for writing, and what is mounted in their mount namespaces.
 
-Rule: what cannot be looked at is counted and told, never taken for nothing. Only what cannot hang is asked: whether an
-open file of a network filesystem, or of one that a process serves (FUSE), is a LUN is asked once a LUN is on the same
-filesystem. Whoever has a disk's character device (SCSI generic, NVMe generic) has the disk. About 20 us for each open
-file, once for many LUNs.
+Rule: what cannot be read is counted and reported, never taken for nothing. Only what cannot hang is read at once:
+whether an open file of a network filesystem, or of one that a process serves (FUSE), is a LUN is read once a LUN is on
+the same filesystem. Who has a disk's character device (SCSI generic, NVMe generic) open has the disk. About 20 us for
+each open file, once for many LUNs.
 """
 
 import os
@@ -31,7 +31,7 @@ class OpenFile:
     program: str  # what that process calls itself
     place: str  # of the open file: /proc/<pid>/fd/<n>
     path: str  # as that process sees it
-    what: LunKey | None  # None: on a filesystem that may hang, and not asked
+    what: LunKey | None  # None: on a filesystem that may hang, and not read yet
     size: int = -1  # bytes, of a file
     filesystem: int = 0  # st_dev of one that may hang
 
@@ -45,24 +45,24 @@ class OpenFile:
 
 @dataclass(slots=True)
 class Processes:
-    """What was seen."""
+    """The result of a scan."""
 
     writing: list[OpenFile] = field(default_factory=list)
     mounts: dict[int, tuple[Mount, ...]] = field(default_factory=dict)  # by pid: of other mount namespaces
-    denied: int = 0  # processes that may not be looked at
+    denied: int = 0  # processes that may not be inspected
     hidden: str = ""  # why there may be others that do not even show
 
     @property
     def unseen(self) -> str:
-        """What could not be looked at, and the remedy; "" where everything was."""
+        """What could not be inspected, and the remedy; "" if nothing."""
         if self.denied:
             they = "1 process" if self.denied == 1 else f"{self.denied} processes"
-            return f"{they} could not be looked at" + (": run the slave as root" if os.geteuid() else "")
+            return f"{they} could not be inspected" + (": run the slave as root" if os.geteuid() else "")
         return self.hidden
 
 
 def may_hang(mount: Mount) -> bool:
-    """Whether to ask this filesystem is to ask a server, or a process."""
+    """Whether a server, or a process, answers for this filesystem."""
     return mount.filesystem in NETWORK or mount.filesystem.startswith("fuse")
 
 

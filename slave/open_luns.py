@@ -2,9 +2,9 @@
 
 Rule: a LUN is opened once per consent: read-only unless the user agreed to writing, so that the kernel enforces it. One
 that is to be written is held first (a block device by an exclusive claim), then compared with what was agreed to,
-judged anew by the gate, and opened through that hold, which is kept as long as the LUN is open. So nobody mounts a
-device behind the inspection or while it is written, and what is written is what was agreed to and judged, whatever its
-path names by then. A file cannot be claimed, and both may grow: what is open is judged and compared once more, and
+checked again by the gate, and opened through that hold, which is kept as long as the LUN is open. So nobody mounts a
+device after the inspection or while it is written, and what is written is what was agreed to and checked, whatever its
+path names by then. A file cannot be claimed, and both may grow: what is open is checked and compared once more, and
 again before each further step.
 """
 
@@ -34,7 +34,7 @@ Finding = tuple[Identity | None, tuple[str, ...]]  # which LUN it is; why it mus
 
 @dataclass(slots=True)
 class OpenLun:
-    handle: int = -1  # the engine's; -1: it is only held, to be judged and then opened
+    handle: int = -1  # the engine's; -1: it is only held, to be checked and then opened
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
     identity: Identity | None = None  # of one that may be written: as it was agreed to, once it is open
     users: int = 0  # instances
@@ -59,7 +59,9 @@ class OpenLuns:
         self._root = root
         self._locked = locked
         self._luns: dict[Key, OpenLun] = {}
-        self._left: dict[Identity, Identity] = {}  # of LUNs known by their contents alone: as they were left
+        self._left: dict[
+            Identity, Identity
+        ] = {}  # of LUNs identified by their contents alone: agreed -> as they were left
         self.written: set[LunKey] = set()  # LUNs that were ever opened to be written
 
     def handle(self, key: Key) -> int:
@@ -114,7 +116,7 @@ class OpenLuns:
         return list(_against_writing(lun, list(said.values())))
 
     def reinspect(self, luns: Sequence[tuple[LunTarget, Identity]]) -> tuple[list[Refusal], list[Notice]]:
-        """(what came to stand against the LUNs that are open to be written, notices of those that do not tell).
+        """(refusals of LUNs that are open for writing and must not be any more, notices of those that do not answer).
 
         `luns`: those, and what was agreed to. By the same gate, and by identity. That one cannot be read any more is no
         reason: it could when it was opened, it is held since then, and I/O errors are for a run to count. But who uses
@@ -136,7 +138,7 @@ class OpenLuns:
         notices = [
             Notice(
                 NoticeKind.NOT_INSPECTED,
-                f"{path} was not looked at before this step: {(look and look.strerror) or no_answer_text(ANSWER_S)}",
+                f"{path} was not inspected before this step: {(look and look.strerror) or no_answer_text(ANSWER_S)}",
             )
             for path, look in found.items()
             if not isinstance(look, tuple)
@@ -146,7 +148,7 @@ class OpenLuns:
     def _used_by_now(self, lun: LunTarget, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
         """Who uses a block device that is open. Raises OSError."""
         if lun.device is None:
-            return ()  # a file is looked at at once
+            return ()  # a file has one check only
         try:
             device = self._as_it_is(lun, around).device
         except NotDrivable as error:
@@ -154,7 +156,7 @@ class OpenLuns:
         return reasons_against(in_use(device, around)) if device is not None else ()
 
     def _changed(self, lun: LunTarget, agreed: Identity, around: Surroundings) -> tuple[str, ...]:
-        """What stands against a LUN that is open, and whether it is another by now. Raises OSError."""
+        """Why a LUN that is open must not be written, and whether it is another by now. Raises OSError."""
         held = self._luns[lun.what, True].held
         try:
             now = self._as_it_is(lun, around)
@@ -179,10 +181,10 @@ class OpenLuns:
                     os.close(lun.held)
 
     def _remember(self, lun: OpenLun) -> None:
-        """What a LUN that is known by its contents alone is known by from now on."""
+        """Keep the new identity of a LUN that is identified by its contents alone."""
         if lun.identity is None or FINGERPRINT not in dict(lun.identity.facts):
             return
-        with contextlib.suppress(NotDrivable, OSError):  # then it is not known any more
+        with contextlib.suppress(NotDrivable, OSError):  # then it cannot be identified any more
             there = find_target(through(lun.held), Surroundings.read(self._root), self._root)
             self._left[lun.identity] = identity_of(there, lun.held, self._root)
 
@@ -202,7 +204,7 @@ class OpenLuns:
     def _inspect_all(
         self, luns: Sequence[LunTarget], around: Surroundings, barred: Mapping[str, OSError]
     ) -> dict[str, Finding]:
-        """A look at each LUN that is to be written, all at once."""
+        """Inspect each LUN that is to be written, all at once."""
         found = call_all([partial(self._inspect_one, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
         return {
             lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (no_answer_text(ANSWER_S),)))
@@ -210,7 +212,7 @@ class OpenLuns:
         }
 
     def _inspect_one(self, lun: LunTarget, around: Surroundings, barred: OSError | None) -> Finding:
-        """Which LUN it is, through our hold on it, if it tells; and why it must not be written."""
+        """Its identity, read through our hold on it, if there is one; and why it must not be written."""
         ours = self._luns.get((lun.what, True))
         if ours is None:
             return None, self._gate(lun, around, barred)
@@ -240,7 +242,7 @@ class OpenLuns:
         return barred
 
     def _gate(self, lun: LunTarget, around: Surroundings, barred: OSError | None = None) -> tuple[str, ...]:
-        """Why a LUN must not be written, whatever the controller says. `barred`: why it could not be held."""
+        """Why a LUN must not be written, whatever the controller requests. `barred`: why it could not be held."""
         ours = self._luns.get((lun.what, True))
         try:
             if ours is not None:
@@ -248,16 +250,16 @@ class OpenLuns:
             elif barred is not None:
                 refusals = reasons_against(_of_barred(lun.evidence(around), barred))
             else:
-                refusals = ("its path became another's while it was looked at: see who changes it, and try again",)
+                refusals = ("its path was changed to another LUN meanwhile: find out who changes it, and try again",)
         except OSError as error:
-            refusals = (f"it cannot be looked at: {error.strerror}",)
+            refusals = (f"it cannot be inspected: {error.strerror}",)
         return _against_writing(lun, refusals)
 
     def _is_open(self, key: Key) -> bool:
         return key in self._luns and self._luns[key].handle >= 0
 
     def _check_opened(self, opened: Sequence[tuple[LunTarget, WorkloadToCreate]]) -> list[Refusal]:
-        """What came to stand against writing these LUNs since they were judged; they may have grown, too.
+        """Why these LUNs, just opened, must not be written any more since they were checked; they may have grown, too.
 
         Nothing keeps others from a file, nor a claim those from a device who open it without one, as loop devices do.
         """
@@ -273,7 +275,7 @@ class OpenLuns:
         ]
 
     def _since(self, lun: LunTarget, workload: WorkloadToCreate, around: Surroundings) -> tuple[str, ...]:
-        """What stands against writing a LUN that is open; its size is the engine's by now."""
+        """Why a LUN that is open must not be written; its size is the engine's by now."""
         if against := self._against_use(lun, around):
             return against
         held = self._luns[lun.what, True].held

@@ -34,7 +34,7 @@ def threads_wanted(parameters: Parameters) -> int:
 
 
 def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
-    """What each part is told. One that has no tag, since there are fewer than parts, is paused."""
+    """The parameters of each part. One without a tag, since there are fewer tags than parts, is paused."""
     if parts == 1:
         return [parameters]
     made = []
@@ -46,7 +46,7 @@ def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
 
 @dataclass(frozen=True, slots=True)
 class EngineOrder:
-    """A step's instances, and the engine's order behind it: their first parts, then all further ones."""
+    """A step's instances, and the engine's order: their first parts, then all further ones."""
 
     instances: int
     engine: tuple[int, ...]  # numbers

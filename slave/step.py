@@ -2,7 +2,7 @@
 
 Rule: a finished subinterval is collected at once, which frees its buffers, put into one `result` and handed to the
 link. While MOST_HELD results wait there unread, nothing more is collected: then the engine finds no free buffer and
-says so as overruns, instead of this process growing. A thread that has not handed over its buffer some time after a
+reports overruns, instead of this process growing. A thread that has not handed over its buffer some time after a
 boundary (max(a quarter of the length, 0.5 s)) is left out of that result and named in it.
 """
 
@@ -21,7 +21,7 @@ PATIENCE_NS: Final = 500_000_000
 
 
 class StepLoop:
-    """Remembers when the next result is expected; `over` once `stopped` was said."""
+    """Keeps when the next result is expected; `over` once `stopped` was sent."""
 
     def __init__(
         self, engine: Engine, link: ControllerLink, cores: tuple[int, ...], go: Go, order: EngineOrder
@@ -31,7 +31,7 @@ class StepLoop:
         self._cpu = CpuMeter(cores)
         self._length_ns = go.length_ns
         self._next, self._next_start_ns = 0, go.start_ns  # the subinterval that is expected, and its start
-        self._placed: dict[int, int] = {}  # subinterval -> its end, where a `continue` said so
+        self._placed: dict[int, int] = {}  # subinterval -> its end, where a `continue` placed it
         self._cut_ns: int | None = None  # when the running subinterval was cut short
         self._complete = False  # the last result was delivered
         self._loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ class StepLoop:
         self._watch_anew()
 
     def poll(self, force: bool = False) -> None:
-        """Deliver what is finished, and `stopped` behind the last. `force`: without the threads that are late."""
+        """Deliver what is finished, and `stopped` after the last. `force`: without the threads that are late."""
         while self._link.results_waiting < MOST_HELD and (found := self._engine.collect(force)) is not None:
             force = False
             self._deliver(found)
@@ -59,7 +59,7 @@ class StepLoop:
             self._link.send(stopped_message(ended))
 
     def close(self) -> None:
-        """Expect nothing more."""
+        """Stop the timers."""
         self._start.cancel()
         self._watch.cancel()
 
@@ -88,7 +88,7 @@ class StepLoop:
 
 
 def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...]) -> Result:
-    """What the engine collected, as it travels."""
+    """The message with what the engine collected."""
     return Result(
         subinterval=found.subinterval,
         start_ns=found.start_ns,
@@ -107,7 +107,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...])
 
 
 def stopped_message(ended: Ended) -> Stopped:
-    """How the engine says that a step ended, as it travels."""
+    """The message about how the engine ended a step."""
     return Stopped(
         StopReason(ended.reason),
         ended.caught,

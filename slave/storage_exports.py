@@ -1,6 +1,6 @@
-"""What this machine serves from block devices and files without a claim that the kernel would tell of.
+"""What this machine serves from block devices and files without a claim that the kernel would report.
 
-Rule: a use is found by what is used, and not by its path: that may be another's by now, or lead elsewhere in another
+Rule: a use is found by what is used, not by its path: that may be another's by now, or lead elsewhere in another
 mount namespace. What claims a device in the kernel (mounts, volumes, arrays, DRBD) shows by that, whatever its name.
 """
 
@@ -72,7 +72,7 @@ def number_of(folder: Path) -> int:
 
 
 def lun_key_at(root: Path, path: str) -> LunKey | None:
-    """What is at a path below `root`; None where nothing is, or it cannot be looked at."""
+    """What is at a path below `root`; None where nothing is, or it cannot be read."""
     try:
         return lun_key(os.stat(root / path.lstrip("/")))
     except (OSError, ValueError):

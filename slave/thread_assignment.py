@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ThreadLoad:
-    """What a thread drives already, and where it runs."""
+    """What a thread already drives, and where it runs."""
 
     tags: int = 0
     instances: int = 0  # or parts of them
@@ -24,7 +24,7 @@ class ThreadLoad:
 
 @dataclass(frozen=True, slots=True)
 class InstanceToAssign:
-    """An instance that is to be dealt."""
+    """An instance that is to be assigned to threads."""
 
     tags: int
     node: int | None = None  # its LUN's
@@ -32,7 +32,7 @@ class InstanceToAssign:
 
 
 def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssign]) -> list[tuple[int, ...]]:
-    """The threads of each new instance, in the order of `wanted`. The largest are dealt first."""
+    """The threads of each new instance, in the order of `wanted`. The largest are assigned first."""
     now = list(loads)
     chosen: list[tuple[int, ...]] = [()] * len(wanted)
     for i in sorted(range(len(wanted)), key=lambda i: -wanted[i].tags):

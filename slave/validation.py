@@ -14,7 +14,7 @@ from .lun_target import LunTarget
 
 
 def workload_faults(workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
-    """What speaks against creating this instance on that LUN."""
+    """Why this instance cannot be created on that LUN."""
     parameters = workload.parameters
     found = faults(parameters)
     most = PARAMETERS["maxtags"].high or 0
@@ -47,16 +47,18 @@ def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: LunTarg
 
 
 def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: LunTarget) -> list[str]:
-    """What speaks against changing an instance's parameters while it exists."""
+    """Why an instance's parameters cannot be changed so while it exists."""
     changed = [f.name for f in fields(Parameters) if getattr(before, f.name) != getattr(after, f.name)]
     fixed = [name for name in changed if name not in LIVE]
     found = faults(after)
     if fixed:
         names, live = ", ".join(fixed), ", ".join(sorted(LIVE))
-        found.append(f"{names} cannot change while the instance exists (only {live} can): delete it and create it anew")
+        found.append(
+            f"{names} cannot change while the instance exists (only {live} can): delete it and create it again"
+        )
     for name, most in (("maxtags", workload.ceiling), ("blocksize", workload.blocksize_ceiling)):
         if getattr(after, name) > most:
-            found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it anew")
+            found.append(f"{name} is {getattr(after, name)}, and its buffers were made for {most}: create it again")
     if after.fraction_read < 1:
         found += _of_writing(after, workload, lun, "its LUN is opened read-only")
     return found or _of_geometry(after, lun)

@@ -1,8 +1,8 @@
-"""How much the worker thread has done: what tells the controller work that goes on from work that hangs."""
+"""How much the worker thread has done: by it the controller distinguishes work that advances from work that hangs."""
 
 
 class WorkCounter:
-    """Remembers how many single steps were done: a look, or a piece of a file written."""
+    """Counts single steps: a call that ended, or a piece of a file written."""
 
     def __init__(self) -> None:
         self.done = 0

@@ -45,7 +45,7 @@ class WorkloadInstance:
 
 
 class Workloads:
-    """Remembers the instances; every method that changes them leaves engine and memory agreeing."""
+    """Keeps the instances; every method that changes them leaves them as the engine has them."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Workloads:
         self._luns = OpenLuns(engine, root, locked)
 
     def use(self, backend: str) -> None:
-        """Drive them another way; before the first step only. Raises OSError."""
+        """Change the backend; before the first step only. Raises OSError."""
         self._engine.use(backend)
         self.backend = backend
 
     def create(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
-        """Create all of these, or none and say why. Reads from the LUNs, so it may block as long as they do."""
+        """Create all of these, or none, and return why not. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
         wanted = [
@@ -95,7 +95,7 @@ class Workloads:
         return sum(area for area in areas if area >= HUGE)
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
-        """Delete all of these, or none and say why; but those that the kernel does not let go stay alone."""
+        """Delete all of these, or none, and return why not; those that the kernel does not release stay."""
         refusals = self._unknown(numbers)
         if refusals:
             return refusals
@@ -138,13 +138,13 @@ class Workloads:
         return refusals
 
     def note_edited(self, command: EditWorkloads) -> None:
-        """Remember settings that every thread has taken."""
+        """Keep settings that every thread has applied."""
         for setting in command.settings:
             old = self._instances[setting.number]
             self._instances[setting.number] = replace(old, parameters=setting.parameters)
 
     def settings_of(self, command: EditWorkloads) -> "list[tuple[int, Fields]]":
-        """What the engine is to be told for it."""
+        """The settings of an edit, for each part of its instances."""
         return [
             (part.number, engine_fields(parameters))
             for setting in command.settings
@@ -153,7 +153,7 @@ class Workloads:
         ]
 
     def order_of(self, go: Go) -> EngineOrder:
-        """The engine's order behind that of a `go` that was checked."""
+        """The engine's order for that of a `go` that was checked."""
         parts = {number: instance.parts for number, instance in self._instances.items()}
         return EngineOrder.of(array("I", go.order.data), parts)
 
@@ -164,7 +164,7 @@ class Workloads:
         return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
     def note_started(self) -> None:
-        """Remember what the kernel holds for each thread since a `go`: room for all its instances, and one more."""
+        """Keep what the kernel reserves for each thread since a `go`: room for all its instances, and one more."""
         self._contexts = [max(room, 1 + load.tags) for room, load in zip(self._contexts, self._loads(), strict=True)]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:
@@ -179,14 +179,16 @@ class Workloads:
             if workload.number >= FIRST_FURTHER:
                 refusals.append(Refusal(name, f"its number is {workload.number}, and they end at {FIRST_FURTHER - 1}"))
             if workload.number in self._instances or counted[workload.number] > 1:
-                refusals.append(Refusal(name, f"its number {workload.number} is another instance's: number it anew"))
+                refusals.append(
+                    Refusal(name, f"its number {workload.number} is another instance's: choose another number")
+                )
             if (missing := inspection.missing.get(workload.lun)) is not None:
                 refusals.append(Refusal(name, f"{workload.lun}: {missing}"))
                 continue
             lun = inspection.targets[workload.lun]
             targets.append(lun)
             found, against = inspection.looks[workload.lun] if workload.consent is not None else (None, ())
-            # What does not tell which LUN it is is refused already.
+            # A LUN whose identity is not known is refused already.
             another = self._luns.consent_faults(workload, lun, found) if found is not None or not against else []
             reasons = [*(another or validation.workload_faults(workload, lun)), *against]
             refusals += [Refusal(name, reason) for reason in reasons]
@@ -202,7 +204,7 @@ class Workloads:
         return self._against_tags(f"{len(workloads)} workload instances", needed)
 
     def against_tags(self, tags: int) -> list[Refusal]:
-        """What speaks against so many I/Os in flight, before there is anything to drive."""
+        """Why there is no room for so many I/Os in flight, before there is anything to drive."""
         return self._against_tags("the plan's workloads", tags + len(self._contexts)) if tags else []
 
     def _against_tags(self, who: str, needed: int) -> list[Refusal]:
@@ -235,9 +237,9 @@ class Workloads:
 
     def _create_parts(self, workload: WorkloadToCreate, key: Key, threads: Sequence[int]) -> None:
         """Raises OSError; the parts that were created are remembered."""
-        told = split_parameters(workload.parameters, len(threads))
+        split = split_parameters(workload.parameters, len(threads))
         ceilings = even_shares(workload.ceiling, len(threads))
-        for k, (thread, ceiling, parameters) in enumerate(zip(threads, ceilings, told, strict=True)):
+        for k, (thread, ceiling, parameters) in enumerate(zip(threads, ceilings, split, strict=True)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
             part = InstancePart(number, thread, ceiling)
             self._engine.create(

@@ -1,11 +1,12 @@
-"""The gate: what must not be written, whatever plan and user say.
+"""The write gate: what must not be written, whatever plan and user request.
 
 Rule: what is signed, held or in use is never written, nor what has blocks in common with it: a disk and its partitions,
-a volume and what it is made of. First the evidence is gathered (`of_block`, `of_file`), then judged: a pure function
-from evidence to sentences, each with its remedy. What cannot be read cannot be cleared, so it is refused. The
-controller shows these sentences before a run; the slave gathers and judges anew before it opens a LUN for writing,
-since a device may have been mounted in between. It holds the LUN first (`hold`), so that nobody mounts it behind the
-look, and looks at and opens what it holds (`through`), whatever its path may name by then.
+a volume and what it is made of. First the evidence is gathered (`block_evidence`,
+`file_evidence`), then `reasons_against` checks it: a pure function from evidence to sentences, each with its remedy.
+What cannot be read cannot be cleared, so it is refused. The controller shows these sentences before a run; the slave
+gathers and checks again before it opens a LUN for writing, since a device may have been mounted in between. It holds
+the LUN first (holds.py), so that nobody mounts it after the check, and inspects and opens what it holds, whatever its
+path names by then.
 """
 
 import os
@@ -43,7 +44,7 @@ class Surroundings:
 
     @classmethod
     def read(cls, root: Path = ROOT, openers: bool = True) -> Self:
-        """Look at this machine. `openers`: and at what its processes have open; not needed where nothing is written."""
+        """Scan this machine. `openers`: also what its processes have open; not needed where nothing is written."""
         mounts = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
         seen = scan_processes(root) if openers else Processes()
         uses: defaultdict[LunKey, list[Use]] = defaultdict(list)
@@ -93,7 +94,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks against writing to a LUN; by default nothing does."""
+    """What is known against writing to a LUN; by default nothing."""
 
     path: str
     uses: tuple[tuple[str, Use], ...] = ()  # (what is used, as a sentence's subject: "it", "/dev/sdb1 on it"; how)
@@ -102,14 +103,14 @@ class Evidence:
     names: int = 1  # of a file: hard links
     read_only: str = ""  # what is: "the device", or the filesystem's mount point
     claimed: bool = False  # someone has it opened exclusively
-    open_elsewhere: bool = False  # of a file: the kernel says that it is open for writing
+    open_elsewhere: bool = False  # of a file: the kernel reports that it is open for writing
     signatures: tuple[str, ...] = ()
     unreadable: str = ""  # why its first or last bytes cannot be read
     unseen: str = ""  # why someone may have it open for writing all the same
 
 
 def reasons_against(seen: Evidence) -> tuple[str, ...]:
-    """Why it must not be written, a sentence with its remedy each; empty if nothing stands against it."""
+    """Why it must not be written, a sentence with its remedy each; empty if it may be."""
     path = seen.path
     found = [f"{subject} {use.said}: {use.remedy}" for subject, use in seen.uses]
     if seen.partitions:
@@ -134,12 +135,12 @@ def reasons_against(seen: Evidence) -> tuple[str, ...]:
     for name in seen.signatures:
         found.append(f"it has the signature of {name}: wipefs -a {path}, if its contents are not wanted")
     if seen.unreadable:
-        found.append(f"it cannot be told what it holds ({seen.unreadable}): only what can be read may be written")
+        found.append(f"its contents cannot be checked ({seen.unreadable}): only what can be read may be written")
     return tuple(map(_readable, found))
 
 
 def notices(seen: Evidence) -> tuple[Notice, ...]:
-    """What could not be looked at, for whoever is about to agree to writing."""
+    """What could not be checked, for the user who is about to agree to writing."""
     if not seen.unseen or reasons_against(seen):
         return ()
     text = f"whether a program has it open for writing is not known: {seen.unseen}"
@@ -147,9 +148,9 @@ def notices(seen: Evidence) -> tuple[Notice, ...]:
 
 
 def block_evidence(device: BlockDevice, around: Surroundings, held: int = -1) -> Evidence:
-    """Look at a block device. Opens it read-only for a moment; may block where the device does.
+    """Evidence about a block device. Opens it read-only for a moment; may block where the device does.
 
-    `held`: our own hold on it, if there is one; it is looked at through that, and its claim speaks against nothing.
+    `held`: our own hold on it, if there is one; it is read through that, and its claim is no evidence.
     """
     ends, unreadable = read_ends(through(held) if held >= 0 else device.path)
     seen = in_use(device, around)
@@ -183,7 +184,7 @@ def in_use(device: BlockDevice, around: Surroundings) -> Evidence:
 
 
 def file_evidence(path: str, around: Surroundings, held: int = -1) -> Evidence:
-    """Look at a regular file, through links, or at that which is `held`. Raises OSError where it is not there."""
+    """Evidence about a regular file, through links, or the one that is `held`. Raises OSError if there is none."""
     real = os.path.realpath(through(held) if held >= 0 else path)
     status = os.fstat(held) if held >= 0 else os.stat(real)
     what = lun_key(status)
@@ -248,7 +249,7 @@ def _twins(uses: Iterable[LunKey], mounts: Sequence[Mount]) -> tuple[dict[int, t
 
 
 def _found_below(device: BlockDevice, root: Path) -> Iterator[tuple[str, Use]]:
-    """What a claim, and the first and last bytes, say of that which a loop device is over. Opens it, read-only."""
+    """Uses of what a loop device is over, by a claim and by its first and last bytes. Opens it read-only."""
     for overlap in overlaps_of(device, root):
         path = overlap.path
         if not path or lun_key_at(root, path) != overlap.what:

@@ -42,13 +42,13 @@ def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
 
 def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_told(tmp_path: Path) -> None:
     lab = SimulatedHosts(**slaves(b=Faults(mute={"die"})))
-    lab.slaves["c"].last_words = "goodbye; files that it made may be left"
+    lab.slaves["c"].last_words = "goodbye; files that it created may be left"
     outcome = run(tmp_path, lab=lab)
     assert outcome.code is ExitCode.OK
     told = [(row["host"], row["kind"], row["text"]) for row in outcome.rows("events.csv")]
     left = "it did not say goodbye: /x/{} (2 files) may be left there, until its lease ends"
     assert ("b", "files_left", left) in told
-    assert ("c", "last_words", "goodbye; files that it made may be left") in told
+    assert ("c", "last_words", "goodbye; files that it created may be left") in told
     assert not [row for row in told if row[0] == "a" and row[1] in ("files_left", "last_words")]
 
 

@@ -112,7 +112,7 @@ async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_e
     assert refused.refusals == (
         Refusal(
             "delete_workloads",
-            "workload thread 0 could not go on: io_submit: EBADF: start this host's slave anew",
+            "workload thread 0 could not go on: io_submit: EBADF: restart this host's slave",
         ),
     )
     words = "workload thread 0 could not go on: io_submit: EBADF"
@@ -236,9 +236,9 @@ async def test_a_delete_that_hangs_keeps_nobody_from_being_heard(
 @pytest.mark.parametrize(
     ("what", "reached", "words"),
     [
-        ("open_lun", "open_lun", "; its last command is still at work"),
-        ("delete", "delete", "; its last command is still at work"),
-        ("close", "close_lun", "; what it drove is still being closed"),
+        ("open_lun", "open_lun", "; its last command is still running"),
+        ("delete", "delete", "; its last command is still running"),
+        ("close", "close_lun", "; its LUNs are still being closed"),
     ],
 )
 async def test_an_end_comes_whatever_hangs(

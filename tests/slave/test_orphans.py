@@ -116,7 +116,7 @@ def test_a_lun_that_hangs_while_it_is_opened(how: str, faulty_lun: FaultFs) -> N
                 slave.ask(m.ClockProbe)
             if how == "a signal":
                 slave.process.terminate()
-                assert "its last command is still at work" in slave.until(m.DyingWords).words
+                assert "its last command is still running" in slave.until(m.DyingWords).words
             else:
                 slave.end_input()
             with pytest.raises(Gone):

@@ -128,8 +128,8 @@ def test_tags_range_and_block_size_of_a_running_instance(tmp_path: Path) -> None
         result = counts_of(slave.until(m.Result))
         assert result[Count.EDIT] == 2 and result[Count.BYTES] == 16384 * result[Count.COMPLETED] > 0
         for wrong, reason in (
-            ({"maxtags": 9}, "maxtags is 9, and its buffers were made for 8: create it anew"),
-            ({"blocksize": 131072}, "blocksize is 131072, and its buffers were made for 65536: create it anew"),
+            ({"maxtags": 9}, "maxtags is 9, and its buffers were made for 8: create it again"),
+            ({"blocksize": 131072}, "blocksize is 131072, and its buffers were made for 65536: create it again"),
             ({"range": (0, 2 << 20)}, f"range ends at 2,097,152, and {tmp_path}/lun at 1,048,576:"
                                       " choose an end within it"),
             ({"fraction_read": 0.5}, "it would write, and nobody agreed to that: its LUN is opened read-only"),
@@ -228,7 +228,7 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
         assert slave.refused(m.Config) == [("config", "overtaken: this host is idle")]
         slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10)
         assert slave.refused(m.Prepare, backend="null", threads=1, lease_ns=10**10) == [
-            ("prepare", "it was prepared before: start its slave anew to change backend or threads")
+            ("prepare", "it was prepared before: restart its slave to change backend or threads")
         ]
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", PACED)
@@ -479,7 +479,7 @@ def test_a_silent_controller_ends_the_step_but_not_the_slave(tmp_path: Path) -> 
         assert (tmp_path / "lun").exists()
         far = now_ns() + 10**9
         assert slave.refused(m.Go, start_ns=far, length_ns=10**9, order=u32(0), classes=u32(0)) == [
-            ("go", "its lease has run out, since no clock_probe was heard in time: probe it first")
+            ("go", "its lease has run out, since no clock_probe arrived in time: probe it first")
         ]
         assert slave.process.poll() is None
 
@@ -561,7 +561,7 @@ def test_a_slave_that_hears_nothing_for_some_leases_ends_and_removes_its_files(t
         assert (tmp_path / "lun").exists()
         assert slave.gone() == 0
         last = slave.all[-1]
-        assert isinstance(last, m.DyingWords) and last.words.startswith("nothing was heard of the controller for 1")
+        assert isinstance(last, m.DyingWords) and last.words.startswith("no command from the controller for 1")
         assert not (tmp_path / "lun").exists()
 
 

@@ -131,8 +131,8 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
             ["it would write, and nobody agreed to that: its LUN is opened read-only"],
         ),
         ({"blocksize": 65536, "maxtags": 32, "range": (65536, 1 << 20)}, True, []),
-        ({"blocksize": 131072}, True, ["blocksize is 131072, and its buffers were made for 65536: create it anew"]),
-        ({"maxtags": 33}, True, ["maxtags is 33, and its buffers were made for 32: create it anew"]),
+        ({"blocksize": 131072}, True, ["blocksize is 131072, and its buffers were made for 65536: create it again"]),
+        ({"maxtags": 33}, True, ["maxtags is 33, and its buffers were made for 32: create it again"]),
         (
             {"blocksize": 6144},
             True,
@@ -149,7 +149,7 @@ def test_a_workload_that_cannot_be_is_refused_with_the_remedy(
             True,
             [
                 "iosequencer, seed cannot change while the instance exists (only blocksize, fraction_read, iops,"
-                " maxtags, range can): delete it and create it anew"
+                " maxtags, range can): delete it and create it again"
             ],
         ),
         ({"iops": -1.0}, True, ["iops is -1; the least is 0"]),

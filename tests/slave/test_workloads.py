@@ -100,10 +100,10 @@ def test_every_refusal_is_said_at_once_and_nothing_is_created(
             *workloads_on(file, Parameters(), first=8),
         ]
     )
-    eight = Refusal(f"h+{file}+w8", "its number 8 is another instance's: number it anew")
+    eight = Refusal(f"h+{file}+w8", "its number 8 is another instance's: choose another number")
     block = find_target(file, Surroundings.read()).block
     assert refused == [
-        Refusal(f"h+{file}+w0", "its number 0 is another instance's: number it anew"),
+        Refusal(f"h+{file}+w0", "its number 0 is another instance's: choose another number"),
         Refusal(
             f"h+{missing}+w1",
             f"{missing}: there is nothing to drive (No such file or directory): check the path",
@@ -302,8 +302,8 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert real.create(asked) == [
             Refusal(
                 f"h+{file}+w0",
-                f"{file} must not be written: its path became another's while it was looked at:"
-                " see who changes it, and try again",
+                f"{file} must not be written: its path was changed to another LUN meanwhile:"
+                " find out who changes it, and try again",
             )
         ]
         assert opened(file) == []
@@ -482,7 +482,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     try:
         monkeypatch.setattr(open_luns, "identity_of", lambda *_: answer.wait(60))
         said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
-        assert workloads.reinspect() == ([], [not_inspected(f"{file} was not looked at before this step: {said}")])
+        assert workloads.reinspect() == ([], [not_inspected(f"{file} was not inspected before this step: {said}")])
     finally:
         answer.set()
 
@@ -492,7 +492,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     monkeypatch.setattr(open_luns, "identity_of", fails)
     assert workloads.reinspect() == (
         [],
-        [not_inspected(f"{file} was not looked at before this step: Input/output error")],
+        [not_inspected(f"{file} was not inspected before this step: Input/output error")],
     )
     monkeypatch.undo()
     assert workloads.reinspect() == ([], [])

@@ -69,7 +69,7 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
         ),
         (
             Evidence("/dev/sdb", unreadable="Input/output error"),
-            ("it cannot be told what it holds (Input/output error): only what can be read may be written",),
+            ("its contents cannot be checked (Input/output error): only what can be read may be written",),
         ),
         (
             Evidence("/a/f", open_elsewhere=True),
@@ -262,7 +262,7 @@ def test_a_device_that_cannot_be_read_to_its_end(shm: Path) -> None:
     with loop_device(shm, 32 << 20) as loop:
         os.truncate(next(shm.glob("backing-*")), 16 << 20)
         (refusal,) = judged(loop)
-        assert refusal == "it cannot be told what it holds (Input/output error): only what can be read may be written"
+        assert refusal == "its contents cannot be checked (Input/output error): only what can be read may be written"
 
 
 @needs_loops
@@ -313,7 +313,7 @@ def as_nobody(look: Callable[[], str]) -> str:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
     said = as_nobody(lambda: Surroundings.read().unseen)
-    assert re.fullmatch(r"\d+ process(es)? could not be looked at: run the slave as root", said)
+    assert re.fullmatch(r"\d+ process(es)? could not be inspected: run the slave as root", said)
     device = Evidence("/dev/sdb", unseen=said)
     assert reasons_against(device) == ()
     assert [one.text for one in notices(device)] == [f"whether a program has it open for writing is not known: {said}"]

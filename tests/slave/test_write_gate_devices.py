@@ -340,7 +340,7 @@ def a_loop_device_that_is_read_only(p: Prepared) -> str:
     return loop
 
 
-@row("it cannot be told what it holds")
+@row("its contents cannot be checked")
 def a_device_that_cannot_be_read_to_its_end(p: Prepared) -> str:
     file = p.file()
     loop = p.over(file)
