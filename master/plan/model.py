@@ -93,14 +93,6 @@ class Step:
         return self.warmup_s + self.measuring_s + self.subinterval_s + self.cooldown_s
 
     @property
-    def warmup_subintervals(self) -> int:
-        return round(self.warmup_s / self.subinterval_s)
-
-    @property
-    def measure_subintervals(self) -> int:
-        return round(self.measure_s / self.subinterval_s)
-
-    @property
     def cooldown_subintervals(self) -> int:
         return round(self.cooldown_s / self.subinterval_s)
 

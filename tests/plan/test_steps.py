@@ -175,7 +175,7 @@ steps:
 def test_times_are_whole_subintervals(subinterval: str, asked: str, whole: float, count: int, note: str | None) -> None:
     step = plan(f"steps: [ {{ go: {{ name: a, subinterval: {subinterval}, warmup: {asked} }} }} ]").steps[0]
     assert step.warmup_s == whole
-    assert step.warmup_subintervals == count
+    assert step.control.warmup == count
     notes = [n for n in step.notes if n.startswith("warmup")]
     assert notes == ([note] if note else [])
 
