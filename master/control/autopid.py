@@ -18,7 +18,8 @@ from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus
 from .observation import Observation
-from .pid import COLUMNS, Loop, Pid, PidEvent, PidRules, Range, loop_in
+from .pid import COLUMNS, Pid
+from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in
 from .steer import Orders
 
 LOW_SHARE = 0.02  # of the IOPS at max

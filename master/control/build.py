@@ -13,7 +13,8 @@ from .check import blank_fault, stairs
 from .decide import ControlState, MeasurementState
 from .fixed import Fixed
 from .measure import Measure
-from .pid import Pid, PidRules, Range, pid
+from .pid import Pid, pid
+from .pid_loop import PidRules, Range
 from .search import Find
 from .slo import Watched
 from .spec import Calibration, ControlSpec, FindSpec, FixedSpec, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec

@@ -17,7 +17,7 @@ from .choices import WindowChoice
 from .focus import Focus
 from .measure import FEWEST_EFFECTIVE
 from .observe import FOCUS_METRICS, RATES
-from .pid import Range
+from .pid_loop import Range
 from .spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .staircase import Levels, levels_of_steps
 

@@ -1,37 +1,22 @@
 """Feedback control: move each instance's total IOPS until its focus metric is at the target, and keep it there.
 
-Rule: integral action on logarithms, since load and latency are both proportional quantities: after each subinterval
-ln(IOPS) -= gain x ln(metric / target). In this form there is nothing to wind up and a change of gain is bumpless: a
-clamp or a new gain changes the next step, never what was reached. P and D are always zero.
-
-The gain begins at the slope of the calibration. It is halved when the load swings across the target by more than
-`max_ripple`, down to a floor, and doubled when it has moved the same way for more than `max_monotone` subintervals;
-once it has been halved, only a way as long as no noise makes raises it again (the plant has changed). So gains do not
-step for ever, and a measurement runs only after the last step. The ancestor's start IOPS, its initial error and its
-endless gain steps were wrong (its defects 2, 3 and 15); none is here.
+Rule: each instance has a loop of its own (pid_loop.py), of integral action alone: P and D are always zero in pid.csv. A
+measurement may begin after the last gain step of any loop, and its own value is checked against the target.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
-from math import copysign, exp, log
 
 import numpy as np
 
-from ..rollup.overload import DEFAULT_TOLERANCE, SURGE, allowed
 from ..stats.confidence import half_width
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus, blank_subinterval
 from .observation import InstanceLoad, Observation
+from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in, moved, set_out
 from .steer import Orders
-
-_FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
-_LONGEST_STEP = 0.7  # ln(2): no subinterval more than doubles or halves the load
-_OVERLOAD_ERROR = 0.3  # the least error while outstanding I/Os grow: the metric does not show the worst yet
-_CLOSE = 1 + 1e-9  # a bound is reached at this distance
-_CHANGED = 5.0  # a run of this many ripples, one way, is no noise
 
 COLUMNS = (
     "subinterval",
@@ -52,92 +37,6 @@ COLUMNS = (
     "monotone",
     "event",
 )  # of pid.csv
-
-
-class PidEvent(StrEnum):
-    """What a subinterval did to a loop, as pid.csv has it."""
-
-    NONE = ""
-    FINDING_MAX = "finding range: max"
-    FINDING_LOW = "finding range: low"
-    BLANK = "blank"  # the metric had no value, so nothing moved
-    DRAINING = "draining"  # a backlog was worked off, so nothing moved
-    CLAMPED = "clamped"  # the move ended at a bound of the range
-    GAIN_DOWN = "gain down"
-    GAIN_UP = "gain up"
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """One instance's calibration: loads with the metric there; `high_target` None where it is not known."""
-
-    low_iops: float
-    high_iops: float
-    low_target: float | None = None
-    high_target: float | None = None
-
-    def faults(self, target: float, metric: str) -> Iterator[tuple[str, str]]:
-        """What keeps this range from serving `target` of `metric`: the field, and a sentence."""
-        wanted = amount_in_words(metric, target)
-        if not 0 < self.low_iops < self.high_iops:
-            ends = f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}"
-            yield "low_iops", f"{ends}; low must be above 0 and below high"
-        if self.low_target is not None and self.low_target >= target:
-            low = amount_in_words(metric, self.low_target)
-            yield "target", f"target is {wanted}; it must be above low_target, {low}"
-        if self.high_target is not None and self.high_target <= target:
-            high = amount_in_words(metric, self.high_target)
-            yield "target", f"target is {wanted}; it must be below high_target, {high}"
-
-    def start(self, target: float) -> float:
-        """Where to begin: on the straight line in logarithms between the two ends, else half-way."""
-        low, high = log(self.low_iops), log(self.high_iops)
-        slope = self.slope
-        share = (
-            0.5 if slope is None or self.low_target is None else log(target / self.low_target) / slope / (high - low)
-        )
-        return exp(low + min(max(share, 0.0), 1.0) * (high - low))
-
-    @property
-    def slope(self) -> float | None:
-        """d ln(metric) / d ln(IOPS) over the whole range; None where an end is not known."""
-        if self.low_target is None or self.high_target is None:
-            return None
-        return log(self.high_target / self.low_target) / log(self.high_iops / self.low_iops)
-
-
-@dataclass(frozen=True, slots=True)
-class PidRules:
-    """When the gain steps, and what counts as an overload."""
-
-    gain_step: float = 2.0
-    max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
-    max_monotone: int = 4  # subintervals in one direction
-    held: float = 0.05  # a measurement whose metric is surely further than this from the target is not at it
-    least_gain: float = 1 / 32  # of the first: on a very noisy device swings never end, and it must still follow
-    tolerance: float = (
-        DEFAULT_TOLERANCE  # achieved_iops_tolerance: a larger share of what fell due left over is an overload
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """What the controller remembers of one instance."""
-
-    range: Range
-    target: float
-    iops: float
-    gain: float
-    least_gain: float
-    direction: float = 0.0  # of the last move: 1, -1; 0 before the first
-    turned_at: float = 0.0  # ln(IOPS) where the direction last changed
-    monotone: int = 0  # subintervals since then
-    reduced: bool = False  # the gain has been halved at least once
-    crossed: bool = False  # the target has been crossed since the last long way
-    gain_changed: int = -1  # the subinterval after which the gain, or the target, last changed
-    at_bound: int = -1  # the first subinterval that was wholly at the bound on which it ran up without crossing
-    backlog: int = 0
-    event: PidEvent = PidEvent.NONE  # what happened last
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +101,7 @@ class Pid:
     def retargeted(self, targets: Mapping[str, float], number: int) -> "Pid":
         """The same loops, some with other targets since subinterval `number`; gains may rise again there."""
         loops = {
-            name: _set_out(loop, targets[name], number) if name in targets else loop
-            for name, loop in self.loops.items()
+            name: set_out(loop, targets[name], number) if name in targets else loop for name, loop in self.loops.items()
         }
         return replace(self, loops=loops)
 
@@ -217,7 +115,7 @@ class Pid:
                 continue
             value = observation.value(self.focus, name)
             load = observation.loads.get(self.focus.rollup, {}).get(name, InstanceLoad(0, 0, 0))
-            error, after = _moved(loop, value, load, observation.number, self.rules)
+            error, after = moved(loop, value, load, observation.number, self.rules)
             loops[name] = after
             if value is not None:
                 errors[name] = value / loop.target - 1
@@ -309,90 +207,6 @@ def pid(
     return Pid(focus, loops, rules, warmup, since)
 
 
-def loop_in(range: Range, target: float, rules: PidRules) -> Loop:
-    """A new loop: the start on the calibration's line, the gain its slope (1 where that is not known)."""
-    start = range.start(target)
-    gain = 1 / max(range.slope or 1.0, 0.2)
-    return Loop(range, target, start, gain, rules.least_gain * gain, turned_at=log(start))
-
-
 def _doubt(errors: Sequence[float]) -> float:
     """How far from zero their mean may be by noise alone, at 95 %; 0 for too few."""
     return float(np.nan_to_num(half_width(np.array(errors)[:, None])[0]))
-
-
-def _set_out(loop: Loop, target: float, number: int) -> Loop:
-    """The loop on its way to another target, from its present load."""
-    return replace(
-        loop, target=target, direction=0.0, turned_at=log(loop.iops), monotone=0, reduced=False, crossed=False,
-        gain_changed=number, at_bound=-1,
-    )  # fmt: skip
-
-
-def _moved(loop: Loop, value: float | None, load: InstanceLoad, number: int, rules: PidRules) -> tuple[float, Loop]:
-    """(error, the loop after its move) of one subinterval."""
-    grew = load.backlog - loop.backlog
-    behind = grew > rules.tolerance * load.due or _piles_up(load, rules.tolerance)
-    draining = loop.backlog > 0 and not behind and load.backlog > 0
-    loop = replace(loop, backlog=load.backlog, event=PidEvent.NONE)
-    if draining and load.backlog <= 0.75 * (load.backlog - grew):
-        return 0.0, replace(loop, event=PidEvent.DRAINING)  # response times now are of I/Os that fell due before
-    if value is None and not behind:
-        return 0.0, replace(loop, event=PidEvent.BLANK)
-    error = (
-        _FARTHEST
-        if not value
-        else min(max(log(value / loop.target), -_FARTHEST), _FARTHEST)
-        if value > 0
-        else -_FARTHEST
-    )
-    if behind or draining:
-        error = max(error, _OVERLOAD_ERROR)
-    loop, error_gain = _gain_stepped(loop, error, number, rules)
-    moved = _stepped(loop, -error_gain * error)
-    if not moved.crossed and moved.iops != loop.iops and _at_bound(moved, moved.direction):
-        return error, replace(moved, at_bound=number + 2)  # the move acts within the next subinterval
-    return error, moved
-
-
-def _piles_up(load: InstanceLoad, tolerance: float) -> bool:
-    """Outstanding I/Os have grown as no move of the load explains: to several times as many."""
-    most = allowed(load.due, tolerance, load.in_flight, 0, 1)
-    return load.surged or load.growth > max(float(most), SURGE * (load.outstanding - load.growth))
-
-
-def _gain_stepped(loop: Loop, error: float, number: int, rules: PidRules) -> tuple[Loop, float]:
-    """The loop with its gain stepped, if this error asks for it, and the gain to move by."""
-    direction = -copysign(1.0, error) if error else loop.direction
-    here = log(loop.iops)
-    way = abs(here - loop.turned_at)
-    if loop.direction and direction != loop.direction:
-        loop = replace(loop, direction=direction, turned_at=here, monotone=0, crossed=True)
-        if way <= rules.max_ripple:
-            return loop, loop.gain
-        gain = max(loop.gain / rules.gain_step, loop.least_gain)
-        if gain == loop.gain:
-            return loop, gain
-        return replace(loop, gain=gain, reduced=True, gain_changed=number, event=PidEvent.GAIN_DOWN), gain
-    loop = replace(loop, direction=direction, monotone=loop.monotone + 1)
-    far = way > _CHANGED * rules.max_ripple
-    patient = 2 * rules.max_monotone if loop.reduced else rules.max_monotone
-    if _at_bound(loop, direction):
-        return replace(loop, monotone=0), loop.gain  # it cannot move on, whatever the gain
-    if loop.monotone >= patient and (far or not loop.reduced) and abs(loop.gain * error) < _LONGEST_STEP / 2:
-        gain = loop.gain * rules.gain_step
-        return replace(loop, gain=gain, monotone=0, crossed=False, gain_changed=number, event=PidEvent.GAIN_UP), gain
-    return loop, loop.gain
-
-
-def _at_bound(loop: Loop, direction: float) -> bool:
-    return loop.iops <= loop.range.low_iops * _CLOSE if direction < 0 else loop.iops * _CLOSE >= loop.range.high_iops
-
-
-def _stepped(loop: Loop, step: float) -> Loop:
-    """The loop with its load moved by `step` in ln(IOPS), within its range."""
-    wanted = log(loop.iops) + min(max(step, -_LONGEST_STEP), _LONGEST_STEP)
-    low, high = log(loop.range.low_iops), log(loop.range.high_iops)
-    clamped = not low <= wanted <= high
-    iops = exp(min(max(wanted, low), high))
-    return replace(loop, iops=iops, event=PidEvent.CLAMPED if clamped and loop.event is PidEvent.NONE else loop.event)

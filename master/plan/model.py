@@ -78,9 +78,7 @@ class Step:
     place: Place
     notes: tuple[str, ...] = ()  # for people: where it differs from the plan's text
     longest_s: float | None = None  # of all measuring together, where that is not measure_s
-    control: ControlSpec = field(
-        default_factory=ControlSpec
-    )  # when it is measured well, what steers it, what must hold
+    control: ControlSpec = field(default_factory=ControlSpec)
 
     @property
     def measuring_s(self) -> float:

@@ -23,7 +23,8 @@ from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import Phase
-from ivypy.master.control.pid import Range, pid
+from ivypy.master.control.pid import pid
+from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.search import Find
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SteadySpec
 from ivypy.master.control.steady import Steady

@@ -9,7 +9,8 @@ from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import Observation
-from ivypy.master.control.pid import Range, pid
+from ivypy.master.control.pid import pid
+from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.probe import ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched

@@ -14,7 +14,8 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, loads, observed, samples
-from ivypy.master.control.pid import Range, pid
+from ivypy.master.control.pid import pid
+from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec

@@ -13,7 +13,8 @@ from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import InstanceLoad, Observation, Phase
-from ivypy.master.control.pid import Loop, Pid, PidEvent, PidRules, Range, TargetCheck, pid
+from ivypy.master.control.pid import Pid, TargetCheck, pid
+from ivypy.master.control.pid_loop import Loop, PidEvent, PidRules, Range
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered, retargeted
 from ivypy.master.stats.metric_sample import MetricSample

@@ -9,7 +9,7 @@ from math import inf, sqrt
 
 import numpy as np
 
-from ivypy.master.control.pid import Range
+from ivypy.master.control.pid_loop import Range
 from ivypy.master.stats.confidence import t_quantile
 
 _BALLPARK_S, _SUBINTERVAL_S = 60.0, 5.0
