@@ -1,7 +1,7 @@
-"""One run, many eyes: every report goes to all who follow, and what a newcomer needs to know is remembered.
+"""Sends each report of a run to all who follow it, and remembers what a new follower needs.
 
-Rule: a follower only takes; one that is slow or gone is its own affair. So it is with the run's own watcher: one whose
-console is gone is shown nothing more, and the run goes on.
+Rule: a follower only receives, and a slow or closed one costs only itself. The same holds for the run's own watcher: if
+its console is gone, it gets no more reports, and the run continues.
 """
 
 from collections import deque
@@ -10,13 +10,13 @@ from typing import Final
 
 from .reports import Nobody, Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
 
-MOST_ENDED: Final = 100  # steps that a newcomer is told of; a run may have thousands
+MOST_ENDED: Final = 100  # steps that a new follower gets; a run may have thousands
 
 Follower = Callable[[Report], None]
 
 
 class Broadcast:
-    """Fills the seam of a watcher; `first` is the run's own, `lost` is told why it was given up."""
+    """A watcher that passes reports on; `first` is the run's own, `lost` is called when that one fails."""
 
     def __init__(self, first: Watcher, lost: Callable[[OSError], None]) -> None:
         self._first = first

@@ -17,7 +17,7 @@ class ConsoleWriter:
     """Remembers what waits. Its thread begins with the first piece, and does not keep the process alive."""
 
     def __init__(self, name: str, tell: Callable[[int], None]) -> None:
-        """`tell`, in the thread: how many pieces were dropped since it was last called."""
+        """`tell`, in the thread, gets how many pieces were dropped since its last call."""
         self.error: OSError | None = None
         self._name = name
         self._tell = tell

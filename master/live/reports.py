@@ -1,6 +1,6 @@
-"""What the session tells whoever watches a run: plain data, and the seam that a watcher fills.
+"""The reports that a run sends to its watchers: plain data, and the interface of a watcher.
 
-Rule: a watcher only shows. It never asks the session anything, and a run without one is the same run.
+Rule: a watcher only shows. It sends nothing back, and a run without one is the same run.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Subinterval:
     hosts_of: int
     busy_percent: float | None
     busiest_percent: float | None
-    says: tuple[str, ...]  # what control says: of what steers, of what judges, of each threshold
+    says: tuple[str, ...]  # control's messages: on what it steers, what it measures, and each threshold
     step_remaining_s: float
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
@@ -111,7 +111,7 @@ class RunEnds:
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """How a run stands, told to whoever asks."""
+    """The status of a run."""
 
     folder: str
     plan: str

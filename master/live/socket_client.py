@@ -1,6 +1,6 @@
-"""The user's end of a control socket: find the run, ask it, follow it.
+"""The user's end of a control socket: find the run, send a request, follow its reports.
 
-Rule: blocking and simple, a command does one thing; whatever goes wrong is an error that says which run was meant.
+Rule: blocking, one thing per command. Every error names the run that was meant.
 """
 
 import json
@@ -66,7 +66,7 @@ def _of_folder(folder: Path) -> Path:
 
 
 def exit_code_of(folder: str) -> int:
-    """What run.json says of a run that ended without a last word; 1 if it says nothing."""
+    """The exit code in run.json, for a run that ended without RunEnds; 1 if there is none."""
     with suppress(OSError, ValueError, AttributeError):
         code = json.loads((Path(folder) / "run.json").read_text()).get("exit_code")
         return code if isinstance(code, int) else ExitCode.INTERNAL

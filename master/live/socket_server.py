@@ -107,7 +107,7 @@ class _Server:
                 leave()
 
     async def _answer(self, request: Request, who: str) -> Answer:
-        """The handler's; where that fails by a fault of ours, the client is told, and only its request is lost."""
+        """The handler's answer; a bug of ours there costs only this request, and its client gets the error."""
         try:
             return await self._handler.answer(request, who)
         except Exception as error:
@@ -115,13 +115,13 @@ class _Server:
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:
-    """Wait until all that was said is read."""
+    """Wait until all that was sent is read."""
     writer.transport.set_write_buffer_limits(0)
     await writer.drain()
 
 
 def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
-    """Never raises: whoever cannot be told is cut off."""
+    """Never raises: a client that cannot be written to is cut off."""
     if writer.transport.is_closing():
         return
     try:

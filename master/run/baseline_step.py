@@ -57,7 +57,7 @@ def of_step(
 
 
 class References:
-    """Asks for what was measured, and remembers what was asked."""
+    """Looks up earlier measurements, and remembers which were used."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured

@@ -1,7 +1,8 @@
-"""Where each host's boundaries lie on its own clock: placed, and then checked against what the host says.
+"""The boundaries of one step on each host's own clock: places them, and checks each result against its place.
 
-Rule: a host's subintervals follow on each other, and each ends where it was placed, or a length behind the one before
-where the host was not told in time. A result that says otherwise is a contradiction: its rates are of another length.
+Rule: subintervals follow one another without a gap, and each ends where it was placed, or one length after the one
+before if the host did not get the place in time. A result that is placed otherwise is a protocol error: its rates would
+be of another length.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Where a running test is asked and told: status, edits, pause, mark, stop; from the socket, a signal or a program.
+"""Status, edits, pause, mark and stop of a running test, for the socket, a signal and a program.
 
-Rule: whoever asks, it is done here, in one way, and leaves a row in events.csv that says who. What is refused changes
-nothing and leaves none.
+Rule: a request does the same whoever sends it, and writes a row of events.csv with the sender. A rejected request
+changes nothing and writes nothing.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""The controller's own lateness: how long its event loop got round to nothing, and the CPU time that it used.
+"""The controller's own pauses and CPU time: for how long its event loop did not run.
 
-Rule: a clock ticks in the loop; what a tick is late, nobody was read, told or probed. Whoever is about to call a host
-late asks here first when the controller was back, and waits from then on.
+Rule: a timer ticks in the loop. While a tick is overdue, no pipe was read and no lease renewed. Before a host counts as
+late, `patient_until_ns` says whether the controller itself was paused, and until when to wait instead.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ class ControllerLag:
         self._due_ns = self._next = None
 
     def stood_ns(self) -> int:
-        """For how long the controller got round to nothing since the last `take`, all such times together."""
+        """The sum of all pauses since the last `take`."""
         self._look()
         return self._stood_ns
 
     def patient_until_ns(self, most_ns: int) -> int:
-        """Until when nobody may be called late: after it stood still, for so long again, and no longer than `most_ns`.
+        """Until when no host counts as late: as long again as the pause was, and no longer than `most_ns`.
 
         What was said meanwhile lies in the pipes, and has yet to be read.
         """
@@ -51,7 +51,7 @@ class ControllerLag:
         return self._back_ns + min(self._late_ns, most_ns)
 
     def take(self) -> tuple[int, int]:
-        """(time that it got round to nothing, CPU time that it used) since it was last asked, in nanoseconds."""
+        """(time in pauses, CPU time) since the last `take`, in nanoseconds."""
         stood_ns, used_ns = self.stood_ns(), self._cpu_ns()
         since_ns = used_ns - self._used_ns
         self._stood_ns, self._used_ns = 0, used_ns
@@ -63,7 +63,7 @@ class ControllerLag:
         self._next = asyncio.get_running_loop().call_later(TICK_NS / 1e9, self._tick)
 
     def _look(self) -> None:
-        """A tick that is overdue is counted when somebody looks, not only when it comes."""
+        """Count an overdue tick now, before it comes."""
         if self._due_ns is None:
             return
         now_ns = self._now_ns()

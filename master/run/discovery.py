@@ -1,8 +1,8 @@
-"""What the hosts have, and where the plan's workloads go on it.
+"""The LUNs of the hosts, and the plan's workloads placed on them.
 
-Rule: nothing is discovered twice. What there is is listed once, without a touch; what the plan selects of it is looked
-at once. From then on LUNs are known by their identities, and nothing is added to them but the files that the hosts
-created for this run, when it is about to use them; `ivypy devices` shows these as they would be.
+Rule: nothing is discovered twice. LUNs are listed once without opening any; those that the plan selects are opened and
+inspected once. From then on a LUN is known by its identity. Only files that hosts create for this run are added later;
+`ivypy devices` lists those as they would be.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ async def _prepare(plan: Plan, driver: Driver) -> None:
 
 
 async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
-    """List every host's LUNs, look at those that the plan selects, and place the workloads on them, and on the files
+    """List every host's LUNs, inspect those that the plan selects, and place the workloads on them, and on the files
     that are still to be created.
 
     Raises HostsError, PlanFaults.
@@ -154,7 +154,7 @@ async def begin_again(plan: Plan, driver: Driver, seen: PlacedPlan) -> Sequence[
     await _prepare(plan, driver)
     if not plan.luns.create:
         return ()
-    # A slave that was killed has written to its files, and could not say so on them.
+    # A killed slave has written to its files and could not mark them.
     name = driver.name
     made = {lun.path for lun in _created(seen, name) if lun.made}
     return await _create(plan, driver, seen, _agreed(seen, name) | _known(_created(seen, name)), made)
@@ -192,7 +192,7 @@ def _hostnames(fleet: Fleet) -> dict[str, str]:
 
 
 def _completed(looked: Lun, listed: Lun | None) -> Lun:
-    """What a look tells, and what only the list does: by which names it was asked for; all, where it did not answer."""
+    """The inspected LUN with the names that only the list has; the listed one where the LUN did not answer."""
     if listed is None:
         return looked
     if looked.silent:

@@ -1,8 +1,8 @@
-"""What a load before an edit has left behind: I/Os that fell due then, and are done in the subintervals behind it.
+"""The backlog that a load leaves behind when it is edited: I/Os that fell due before and are done afterwards.
 
-Rule: such a subinterval is not a measurement of the load that is in force: more is done than is asked for, and response
-times are of a wait that has nothing to do with it. So it is transient, until of each workload instance no more waits
-than what is in flight. Where what waits no longer shrinks, nobody waits for it: it is said instead.
+Rule: such a subinterval is transient. It completes more than its own load, and its response times contain a wait that
+the load in force did not cause. It lasts until each edited workload instance has no more due I/Os waiting than are in
+flight. Where the backlog no longer shrinks, the step measures with it, and rows say so.
 """
 
 from collections.abc import Iterable
@@ -18,13 +18,13 @@ Ints = NDArray[np.int64]
 Where = NDArray[np.bool_]
 
 LEFT: Final = 0.0025  # of what falls due in a subinterval: so much may wait beside what is in flight
-SHRINKS: Final = 0.01  # by less than this share of it in a subinterval, a backlog stands still
+SHRINKS: Final = 0.01  # by less than this share of it in a subinterval, a backlog does not shrink
 PATIENCE: Final = 3  # subintervals in which it may do so
 
 
 @dataclass(slots=True)
 class _OpenBacklog:
-    """One host's workload instances that still owe."""
+    """One host's workload instances that have a backlog of the load before."""
 
     where: Where
     total: int  # at the end of the subinterval before
@@ -43,7 +43,7 @@ class EarlierBacklog:
 
 
 class Backlogs:
-    """Remembers which workload instances of which host owe I/Os of a load before, and which nobody waits for."""
+    """Remembers which instances have a backlog of the load before, and for which of them nobody waits any more."""
 
     def __init__(self) -> None:
         self._owing: dict[str, _OpenBacklog] = {}
@@ -63,7 +63,7 @@ class Backlogs:
         return [*self._over, *self._open.values()]
 
     def only(self, hosts: Iterable[str]) -> None:
-        """The others are gone, with what they owe."""
+        """Forget the backlog of all other hosts."""
         for host in self._owing.keys() - set(hosts):
             del self._owing[host]
 

@@ -1,8 +1,8 @@
-"""`ivypy edit`: words become a change of live settings, and the change becomes parameters of workload instances.
+"""`ivypy edit`: parses clauses and settings, and applies them to the parameters of workload instances.
 
-Rule: pure; everything that is wrong is found before anything is sent, and told together. Values are read by the
-plan's own parsers, and names, ranges and consent are the plan's. `+100`, `-100` and `*1.2` are relative to what is in
-force. Several clauses select the union of their instances; `total_iops` is shared over the union.
+Rule: pure. Every fault is found before anything is sent, and all are reported together. Values go through the plan's
+own parsers. `+100`, `-100` and `*1.2` are relative to the value in force. Several clauses select the union of their
+instances; `total_iops` is shared over the union.
 """
 
 import math

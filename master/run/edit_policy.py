@@ -1,7 +1,7 @@
-"""Whether a change may be made: against the plan's limits, what was agreed to, the LUNs, and the step that runs.
+"""Whether an edit is allowed: by the plan's limits, the consent, the LUNs, and the step that runs.
 
-Rule: pure; the whole change is judged before anything of it is sent, and every reason against it is told, a line each
-with the instances that it is of.
+Rule: pure. The whole edit is checked before any of it is sent. Every violation is one line, with the instances that it
+concerns.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedP
 
 
 def violations(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list[str]:
-    """What speaks against these parameters in this run, whoever asks for them: a line for each reason."""
+    """What these parameters violate in this run: one line for each reason."""
     reasons = _lines(wanted, discovered, lambda key, one: _limits(key, one, discovered))
     return reasons or _lines(wanted, discovered, lambda key, one: _misfits(key, one, discovered))
 
@@ -42,7 +42,7 @@ def violations(wanted: Mapping[Key, Parameters], discovered: PlacedPlan) -> list
 def _lines(
     wanted: Mapping[Key, Parameters], discovered: PlacedPlan, against: Callable[[Key, Parameters], Iterable[str]]
 ) -> list[str]:
-    """What `against` says of each instance: a line for each reason, with those that it is of."""
+    """What `against` finds for each instance: one line for each reason, with its instances."""
     reasons: dict[str, list[Key]] = {}
     for key, one in wanted.items():
         for reason in against(key, one):

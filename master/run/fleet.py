@@ -1,7 +1,7 @@
-"""All hosts of a run: connected at once, asked at once, closed at once.
+"""All hosts of a run: connect them at once, ask them at once, close them at once.
 
-Rule: every fault of every host is found before anything is refused, and they are told together. One driver and one
-prober a host, in the run's one TaskGroup; they end when the fleet is left.
+Rule: the faults of all hosts are collected and raised together. Each host has a driver task and a prober task in the run's
+one TaskGroup; both end when the fleet is closed.
 """
 
 import asyncio
@@ -166,7 +166,7 @@ async def ask_in_parts(
 async def luns_of(
     driver: Driver, kind: type[Command], name: str = "", items: Sequence[Any] = (), **fields: Any
 ) -> list[Lun]:
-    """Ask a host for LUNs; where `name` is given, its `items` are asked for in as many messages as they take."""
+    """A host's LUNs; where `name` is given, its `items` go out in as many messages as they take."""
     found: list[Lun] = []
     for start in range(0, max(len(items), 1), MOST_IN_A_LIST):
         part = {name: tuple(items[start : start + MOST_IN_A_LIST])} if name else {}
@@ -190,7 +190,7 @@ async def connected(
     the lost ones again. Raises PlanError, or HostsError with the faults of all.
 
     `processes` drive the hosts that they are given for, and write their logs to `log_path`; those of one that has ended
-    are driven here. `parted` gets each host's last words when it is told to end; None of one that says none.
+    are driven here. `parted` gets the last words of each host at the end; None for a host that sends none.
     """
     open_files.allow(specs)
     now_ns = fleet.now_ns

@@ -1,8 +1,8 @@
-"""What the hosts have been told: the parameters of every workload instance, and every change of them.
+"""The parameters that every workload instance has on its host, and every change of them.
 
-Rule: only here are workload instances created, edited and deleted, so that what is remembered is what was
-acknowledged. Edits are numbered through the whole run, since results name the number in force. Whoever reads the
-parameters in order to change them holds `changing` meanwhile: two changes at once would each undo the other.
+Rule: only this module creates, edits and deletes workload instances, so `parameters` holds what the hosts acknowledged.
+Edits are numbered through the whole run, because results name the edit in force. Hold `changing` while you work out a
+change from the parameters: two changes at once would undo each other.
 """
 
 import asyncio
@@ -31,20 +31,20 @@ class EditResult:
     number: int
     effective_ns: Mapping[str, int]  # by host: when its last thread took it, on the controller's clock
     failed: Mapping[str, str]  # by host: why it did not
-    lost: frozenset[str] = frozenset()  # the hosts that could not be told: the run is without them
+    lost: frozenset[str] = frozenset()  # hosts that were lost meanwhile
 
 
 class HostSettings:
-    """Remembers what every workload instance was told, and the number of the last edit."""
+    """Remembers the parameters that every workload instance has, and the number of the last edit."""
 
     def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
         self.parameters: dict[Key, Parameters] = dict(parameters or {})
         self.changing = asyncio.Lock()
         self._fleet = fleet
         self.blocksizes: dict[Key, int] = {}  # that the buffers of each instance hold
-        self._unsure: set[Key] = set()  # an edit of them was not answered: told again before the next step
+        self._unsure: set[Key] = set()  # an edit of them was not answered: sent again before the next step
         self._edits = 0
-        self.begun = bool(parameters)  # everybody was told something
+        self.begun = bool(parameters)  # the instances of all hosts were created
 
     def next_edit(self) -> int:
         """A number for an edit, known before it is sent."""
@@ -52,11 +52,11 @@ class HostSettings:
         return self._edits
 
     def needs(self, key: Key, wanted: Parameters) -> bool:
-        """Whether an instance has to be told: it has other parameters, or may have."""
+        """Whether an instance needs these parameters sent: it has others, or may have."""
         return self.parameters[key] != wanted or key in self._unsure
 
     def forget(self, host: str) -> None:
-        """It has a new slave, to which nothing was told."""
+        """It has a new slave, which has no workload instances."""
         for remembered in (self.parameters, self.blocksizes):
             for key in [key for key in remembered if key[0] == host]:
                 del remembered[key]
@@ -68,7 +68,7 @@ class HostSettings:
         self, number: int, settings: Mapping[Key, Parameters], within_s: float, mute_s: float | None = None
     ) -> EditResult:
         """Live settings, to all their hosts at once, of which answers are awaited for `within_s`; for `mute_s` where a
-        host still owes the answer to an edit before."""
+        host has not answered the edit before."""
         by_host: dict[str, list[Setting]] = {}
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
@@ -88,7 +88,7 @@ class HostSettings:
         return EditResult(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
 
     def took(self, settings: Mapping[Key, Parameters]) -> None:
-        """They are in force: the host said so, or its results do."""
+        """These are in force: the host acknowledged them, or its results show it."""
         self.parameters.update(settings)
         self._unsure -= settings.keys()
 

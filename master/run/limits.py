@@ -1,8 +1,7 @@
-"""The most that a run may ask of a workload instance: by any step, loop or edit of its plan, or by an edit of a running
-step.
+"""The most that any step, loop or edit of a plan, or an edit of a running step, may set on a workload instance.
 
-Rule: pure. It is settled before anything is created, since buffers are made for it and consent is given to it: what
-an edit would write, it writes only where some step of the plan writes, or where the plan's `live:` says so.
+Rule: pure. Limits are fixed before anything is created, because I/O buffers are sized by them and consent is given to
+them. An edit may write only where some step of the plan writes, or where the plan's `live:` section allows it.
 """
 
 from collections.abc import Iterable, Mapping

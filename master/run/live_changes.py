@@ -1,8 +1,8 @@
-"""LiveChanges of the load while a step runs: control's own, the user's, and a pause that holds back both.
+"""Changes of the load while a step runs: control's own, the user's, and a pause, which holds back both.
 
-Rule: a change is worked out from the parameters in force and sent while nothing else may change them. Which
-subinterval a change from outside acted in is taken from the results themselves, which name the edit in force per
-workload instance: so a change that acts just before a boundary is never missed, whenever it is acknowledged.
+Rule: a change is worked out from the parameters in force and sent under the lock of HostSettings. The results name the
+edit in force per workload instance, and so which subinterval a change from outside acted in: a change just before a
+boundary is never missed, whenever its host acknowledges it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -155,7 +155,7 @@ class LiveChanges:
         self._steered.update(keys)
 
     async def alter(self, alter: Alter, words: str) -> ChangeResult:
-        """A change from outside; `words` say what it is, and whose. Raises EditRefused, also what `alter` raises."""
+        """A change from outside; `words`: what it is, and whose. Raises EditRefused, and what `alter` raises."""
         async with self._host_settings.changing:
             self.check_changeable()
             present = InForce(self._host_settings.parameters, self._host_settings.blocksizes, frozenset(self._steered))
@@ -208,7 +208,7 @@ class LiveChanges:
             counts = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
             now = counts[:, Count.EDIT]
             before = self._in_force.get(host, np.zeros_like(now))
-            # One edit may overtake another in one subinterval, and a long one may arrive in parts: either tells.
+            # One edit may overtake another in one subinterval, and a long one may arrive in parts: both count.
             low, high = int(before.max(initial=0)), int(now.max(initial=0))
             here = any(low < number <= high for number in self._outside)
             here |= not self._outside.isdisjoint(now[now != before].tolist())
@@ -235,7 +235,7 @@ class LiveChanges:
         return parameters
 
     def edited(self, first: int, last: int) -> Iterator[Outside]:
-        """What a measurement has to say of changes from outside: its load is not the plan's.
+        """The findings of a measurement whose load was changed from outside.
 
         One that was edited back says nothing, where what is in force now is what was in force at its end.
         """
@@ -250,7 +250,7 @@ class LiveChanges:
             yield from (Outside(finding, host, number, first, last) for host, number in sorted(keys))
 
     def found(self) -> Iterator[Outside]:
-        """What the whole step has to say of its changes."""
+        """The findings of the whole step."""
         yield from self._findings
         yield from (one.finding(None) for one in self._untaken)
         for left in self._backlogs.left:
@@ -259,7 +259,7 @@ class LiveChanges:
             yield Outside(finding, left.host, number, left.since, left.until)
 
     def _differs(self, key: Key, now: Parameters) -> bool:
-        """From the plan's; the IOPS that control sets are as the plan says."""
+        """Whether parameters differ from the plan's; IOPS that control sets do not count."""
         plan = self._begun[key]
         return now != (replace(plan, iops=now.iops) if key in self._steered else plan)
 
@@ -273,7 +273,7 @@ class LiveChanges:
         self._backlogs.seen(interval.subinterval, host, counts, edited, paced)
 
     def _taken_late(self, host: str, subinterval: int) -> None:
-        """Its results say that it has what it did not answer in time: from the next subinterval on, all is well."""
+        """Its results show an edit that it did not acknowledge in time: the finding ends with this subinterval."""
         for one in [one for one in self._untaken if one.host == host and one.number <= self._newest(host)]:
             self._untaken.remove(one)
             self._host_settings.took(one.settings)

@@ -86,7 +86,7 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
 
 
 def _shared(luns: tuple[PlacedLun, ...]) -> tuple[PlacedLun, ...]:
-    """The same LUNs, in which those that are one say so."""
+    """The same LUNs, with `first` set where several paths lead to one."""
     ways: dict[Hashable, list[Way]] = {}
     for lun in luns:
         if (known := _known_as(lun.lun.identity)) is not None:
@@ -102,7 +102,7 @@ def _shared(luns: tuple[PlacedLun, ...]) -> tuple[PlacedLun, ...]:
 def _known_as(identity: Identity | None) -> Hashable:
     """What two LUNs have in common that are one: a world-wide name; else what is its own on one machine.
 
-    None where nothing tells: what a LUN holds at its ends, another may hold too.
+    None where nothing identifies it: two LUNs may have the same content at their ends.
     """
     if identity is None or not identity.facts:
         return None
@@ -133,7 +133,7 @@ def _placed(plan: Plan, host: str, hostname: str, lun: Lun, created: Collection[
 
 
 def to_create(plan: Plan, host: str) -> tuple[FileToCreate, ...]:
-    """The files that the plan asks `host` to create: `{host}` in a path is the plan's name of the host."""
+    """The files that `host` has to create: `{host}` in a path is the plan's name of the host."""
     return tuple(replace(f, path=os.path.normpath(f.path.replace("{host}", host))) for f in plan.luns.create)
 
 
@@ -142,5 +142,5 @@ def globs(plan: Plan, host: str) -> tuple[str, ...]:
 
 
 def created_sizes(plan: Plan, host: str) -> dict[str, int]:
-    """Path and size of each file that the plan asks `host` to create."""
+    """Path and size of each file that `host` has to create."""
     return {f.path.replace("{}", str(i)): f.size for f in to_create(plan, host) for i in range(f.count)}

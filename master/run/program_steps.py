@@ -1,7 +1,7 @@
-"""A program's steps, written as a plan's: so that the plan's own reader checks them, with all that was said before.
+"""Writes a program's steps as those of a plan, so that the plan's reader checks them together with all earlier ones.
 
-Rule: pure. The plan's text stays as it is, line for line, but for its own `steps:`; in their place stand the program's,
-as JSON, which is YAML. The plan's own steps are not run: with the workloads, they say the most that the program may do.
+Rule: pure. The plan's text stays as it is, line for line, except for its own `steps:`; the program's replace them as
+JSON, which is YAML. The plan's own steps are not run: with the workloads, they limit what the program may do.
 """
 
 import json

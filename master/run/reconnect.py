@@ -1,8 +1,7 @@
-"""Hosts that were lost are connected again, so that they take part from the next step on.
+"""Connects lost hosts again in the background; they take part from the next step on.
 
-Rule: a login costs the running step nothing, so it is tried in the background, again and again, with longer and longer
-pauses. What may cost something - files that are made anew, LUNs that are opened - is done between steps, for a bounded
-time, and by a new slave: what was agreed to holds for it as for the first one, and it checks that itself.
+Rule: a login costs the running step nothing, so it is retried with growing pauses. What may cost something (creating
+files, opening LUNs) waits until the steps are over. The host gets a new slave, which checks the consent by itself.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""The absolute parameters of every workload instance in a step: the plan's edits, shared out and resolved.
+"""Resolves the plan's settings to the absolute parameters of every workload instance in a step.
 
-Rule: pure. Percentages of another step and totals over a rollup become a number of IOPS per instance here; the hosts
-are told absolute numbers only. `total_iops` is shared equally over the distinct LUNs of what the edit selects,
-and within a LUN equally over its workloads. `50% of step max` takes, for each rollup instance by itself, the
-IOPS which that same instance measured (baseline_step.py).
+Rule: pure. Percentages of another step and totals over a rollup become a number of IOPS per instance; hosts receive
+absolute numbers only. `total_iops` is shared equally over the distinct LUNs that the edit selects, and within a LUN
+equally over its workloads. `50% of step max` takes, for each rollup instance, the IOPS that this instance itself
+measured (baseline_step.py).
 """
 
 from collections.abc import Collection, Mapping, Sequence

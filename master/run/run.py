@@ -35,7 +35,7 @@ from .signals import Interrupts
 from .step_result import StepResult
 from .step_runner import StepRunner
 
-SLOW_DISK_S: Final = 2.0  # at the end of the run: then its watchers are told what is waited for
+SLOW_DISK_S: Final = 2.0  # at the end of the run: then watchers are shown what it waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Run:
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
 
     async def _close(self) -> None:
-        """Write what is left, and say how the run ended. Raises OutputError."""
+        """Write what is left, and report how the run ended. Raises OutputError."""
         patience = asyncio.get_running_loop().call_later(SLOW_DISK_S, self._slow_disk)
         try:
             await self.recorder.close(self.code)
@@ -141,7 +141,7 @@ class Run:
         return driver_processes(hosts, wanted, self._plan.lease_s)
 
     def _parted(self, host: str, words: str | None) -> None:
-        """A host was told to end: what may be left on it is said."""
+        """A host has ended: report its last words, or the files that may be left on it."""
         if words is not None:
             if words != GOODBYE:
                 self.recorder.event("last_words", words, host)

@@ -1,8 +1,8 @@
 """Records one run: its folder, written by one thread, and the reports that watchers are shown.
 
-Rule: callers say what happened; when and by which thread it is written is decided here, and nobody waits for the disk
-while a step runs. run.json is written anew at the beginning and end of each step, so that a run that was cut off says
-how far it came.
+Rule: callers report what happened; this module decides when and in which thread it is written. Nobody waits for the
+disk while a step runs. run.json is written anew at the beginning and end of each step, so that it shows how far a run
+came that was cut off.
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class RunRecorder:
         self.event("console_lost", f"standard output is gone ({why.strerror or why}); `ivypy attach` shows the run")
 
     def noted(self, **more: Any) -> None:
-        """What else run.json is to say."""
+        """More entries of run.json."""
         self._run = replace(self._run, more={**self._run.more, **more})
         self._write_run()
 

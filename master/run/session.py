@@ -1,7 +1,7 @@
 """`ivypy.Session`: a run whose steps a Python program decides, one after the other.
 
-Rule: a thin face over Run. Whatever a program asks is read, checked and recorded as a plan's own steps are, and a
-running step is edited as `ivypy edit` does it. Results are plain data.
+Rule: a thin layer over Run. A program's steps are read, checked and recorded like a plan's own, and its edits act like
+`ivypy edit`. Results are plain data.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Session:
 
     `plan` is a path, or the text of a plan; what its `steps:` could do is the most that the program may do, and they
     are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines` are as from -D.
-    Every method raises IvypyError where it cannot do what is asked; nothing is changed then.
+    Every method that fails raises IvypyError and changes nothing.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Session:
         watcher: Watcher | None = None,
         opening: Opener | None = None,
     ) -> None:
-        """`watcher` is shown what happens; `opening` makes the pipes to hosts, by default as their plan says."""
+        """`watcher` gets the reports; `opening` opens the pipes to hosts, by default as the plan says."""
         self._plan, self._script = open_script(plan, defines or {})
         self._options = Options(Path(root), destroy, tuple(sys.argv))
         self._watcher = watcher or Nobody()

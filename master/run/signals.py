@@ -1,11 +1,11 @@
-"""Ctrl-C, three times: the first halts the run politely, the second gives up on the hosts, the third leaves.
+"""Ctrl-C: the first press halts the run, the second gives up the hosts, the third exits at once.
 
-Rule: a thread of its own hears the signals, so that the third press leaves whatever the event loop is at; the others
-only set things in motion in the loop, and what a halt means is the session's. SIGTERM and SIGHUP are a first press:
-nothing that ends the controller leaves I/O running. SIGHUP never is another one, since a terminal that is closed sends
-it more than once; one that is ignored (nohup) stays so. SIGUSR1 asks how the run stands.
+Rule: a thread of its own reads the signals, so the third press works whatever the event loop does; the first two only
+start something in the loop. SIGTERM and SIGHUP count as a first press: nothing that ends the controller leaves I/O
+running. SIGHUP never counts as a second press, because a closing terminal sends it more than once; an ignored SIGHUP
+(nohup) stays ignored. SIGUSR1 prints the run's status.
 
-Once the run is over, its exit code is earned: a press only ends the waiting for a console that is not read.
+Once the run has its exit code, a press only ends the wait for a console that nobody reads.
 """
 
 import asyncio
@@ -113,7 +113,7 @@ def run_until_pressed(main: Callable[[Interrupts], Coroutine[Any, Any, Outcome]]
 
 
 def _listen(heard: Callable[[int], None]) -> None:
-    """Have a thread told of each signal that comes, from now on."""
+    """Pass each signal to `heard`, in a thread, from now on."""
     numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         numbers.append(signal.SIGHUP)

@@ -1,7 +1,7 @@
-"""Alerts while a step runs: a row of events.csv each, and the command that the plan's `on_break` names.
+"""Alerts of a running step: a row of events.csv each, and the command of the plan's `on_break`.
 
-Rule: nothing of the run waits for a command, and none outlives the step by more than PATIENCE_S. It is run without a
-shell; what it is to know stands in its environment. How often it may run, control decides (control/slo.py).
+Rule: the run never waits for a command, and no command outlives the step by more than PATIENCE_S. Commands run without
+a shell; their input is in the environment. How often one runs, control decides (control/slo.py).
 """
 
 import asyncio

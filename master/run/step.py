@@ -153,7 +153,7 @@ class StepCycle:
         return self._outcome
 
     def retarget(self, targets: Mapping[str, float], words: str) -> None:
-        """Other targets for instances that control holds at one; `words` say which, and who wants it."""
+        """Other targets for instances that control holds at one; `words`: which, and by whom."""
         running = self._progress.running
         self.control = retargeted(self.control, targets, running)
         self._findings.append(Outside(Finding(Reason.EDITED, f"{words}, in subinterval {running}"), since=running))

@@ -1,7 +1,7 @@
-"""A step's control, made when the step begins: what it decides with, and the loads that it begins at.
+"""Builds a step's control when the step begins, and the parameters of its first subinterval.
 
-Rule: what could be known from the plan alone has been told when it was read; it is asked again here for plans that
-were not read for a run. What only earlier steps can show makes this step one that is not run.
+Rule: faults that the plan alone shows are reported when it is read; they are checked again here for plans that were not
+read for a run. A fault that only earlier measurements show skips the step.
 """
 
 from collections.abc import Collection, Mapping

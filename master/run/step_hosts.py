@@ -17,7 +17,7 @@ from .io_faults import Find, Report
 from .step_states import StepProgress
 
 STOOD_STILL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
-ENDED_EARLY: Final = "it ended the step by itself"  # why, it says afterwards
+ENDED_EARLY: Final = "it ended the step by itself"  # its `stopped` says why
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class StepHosts:
         self.set_aside(driver)
 
     def has_stopped(self, driver: Driver, stopped: Stopped, k: int, arrived: Container[Driver]) -> None:
-        """It says `stopped`, in subinterval `k`, of which the results of `arrived` are in."""
+        """It sent `stopped` in subinterval `k`, of which the results of `arrived` are in."""
         self.stopped[driver.name] = stopped
         if stopped.reason is not StopReason.COMMANDED:
             self.lose(driver, self._why_stopped(stopped.reason), k, arrived, "ended")
@@ -79,7 +79,7 @@ class StepHosts:
             self.leave(driver)
 
     def lose(self, driver: Driver, why: str, k: int, arrived: Container[Driver] = (), kind: str = "lost") -> None:
-        """The step is without the host. What counts is that it was told to go, not whether it was still waited for."""
+        """The host is lost. It counts if it was sent `go`, even if nobody waits for it any more."""
         if driver in self.part:
             since = min(k, self._progress.running) + (driver in arrived)
             before = self._losses.get(driver)

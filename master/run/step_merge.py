@@ -1,7 +1,7 @@
-"""One step's results, merged where they arrive: here, or by the driver processes that hold their hosts.
+"""Merges a step's results where they arrive: in the controller, or in the driver process that holds the host.
 
-Rule: whoever adds up which hosts, the interval is the same. What a process has added up is fetched when barrier 1
-closes, for exactly the hosts that the controller took as arrived.
+Rule: the interval is the same wherever its hosts are added up. The sum of a driver process is fetched when barrier 1
+closes, for exactly the hosts whose results the controller took.
 """
 
 import asyncio

@@ -37,7 +37,7 @@ QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say
 
 
 class StepRunner:
-    """Remembers what its hosts have, what they were told, and each step's result."""
+    """Remembers the placed plan, the settings of the hosts, and each step's result."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class StepRunner:
             self._recorder.event("not_rejoined", f"it is connected again, but cannot take part: {reason}", driver.name)
 
     def goes_on(self) -> bool:
-        """Whether another step may begin; if not, why is said."""
+        """Whether another step may begin; reports why not."""
         if self._fleet.interrupted.is_set():
             self._cut_short = True
             return False
@@ -127,7 +127,7 @@ class StepRunner:
         self._plan = plan
 
     async def program(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """What a program has asked for, for run.json."""
+        """Write a program's steps to run.json."""
         self._recorder.noted(program=list(entries))
 
     def parameters_of(self, step: Step, measured: Measured | None = None) -> Mapping[Key, Parameters]:
@@ -202,7 +202,7 @@ class StepRunner:
         return code
 
     def _no_host_left(self) -> bool:
-        """Whether no step can be run any more, and what became of the hosts is said."""
+        """Whether no step can be run any more; reports why each host was lost."""
         if self._fleet.alive:
             return False
         while not self._fleet.inbox.empty():
@@ -228,7 +228,7 @@ class StepRunner:
         ]
 
     async def _quiet(self) -> None:
-        """A step is not to begin while a host that was given up may still drive."""
+        """Wait while a host that was given up may still drive."""
         if may_drive := self._fleet.may_drive():
             names = ", ".join(sorted(may_drive))
             self._recorder.event("waiting", f"for the leases of hosts that were given up while they drove: {names}")

@@ -4,7 +4,7 @@
     running ---- halt ----------------> halted
     running ---- no host delivers ----> abandoned --- halt ----> halted
 
-A step ends when every host has said `stopped` or is lost. That is no state of its own: nothing is decided then.
+A step ends when every host has sent `stopped` or is lost. That is no state of its own: nothing is decided then.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-PATIENCE: Final = (
-    0.75  # of a subinterval: after its end, for results; for all that came while the controller stood still
-)
+PATIENCE: Final = 0.75  # of a subinterval: for results after its end; for answers after a pause of the controller
 NEVER: Final = 1 << 62  # a subinterval that every result comes too late for
 
 

@@ -1,8 +1,8 @@
-"""`ivypy edit ... target=2ms`: a new target for the feedback control of a running step.
+"""`ivypy edit ... target=2ms`: sets a new target for the feedback control of a running step.
 
-Rule: pure; everything that is wrong is found before anything changes, and told together. Nothing is sent to any host:
-control moves the load by itself, from the next subinterval on. The clauses must name whole instances of the rollup
-type that is controlled: half of one has no target of its own.
+Rule: pure. Every fault is found before anything changes, and all are reported together. No host gets a command: control
+moves the load from the next subinterval on. The clauses must select whole instances of the controlled rollup type,
+because a part of an instance has no target of its own.
 """
 
 import math
