@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Phase
-from ivypy.master.control.observe import FOCUS_METRICS, focus_on, samples
+from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import microseconds, subinterval_line
 from ivypy.master.live.reports import Subinterval
@@ -34,10 +34,12 @@ from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.window import Window
+from ivypy.master.rollup.window import Measurement, Window
 from ivypy.master.run.step_records import ClosedSubinterval
 from ivypy.master.run.step_reports import subinterval_report
-from ivypy.master.stats.metric_sample import value_of
+from ivypy.master.stats.estimate import estimates
+from ivypy.master.stats.metric_sample import MetricSample, value_of
+from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from ivypy.protocol.parameters import Parameters
 from tests.support.logs import run
@@ -76,6 +78,8 @@ class Shown:
         self.interval: MergedSubinterval = merged(merger, data, place, length_ns=LENGTH_NS)
         self.figures = Figures(self.interval.merged, np.ones(len(ROLLUPS.rows), bool))
         self.start_utc_ns = START + place * LENGTH_NS
+        focuses = list(map(focus_on, FOCUS_METRICS))
+        self.seen = observe(self.interval, SETTINGS, focuses, 5.0 * place, 5.0, Phase.RUN, True, False)
 
     def csv(self) -> dict[str, str]:
         row = replace(record(self.interval, SETTINGS, "run", timed=False), figures=self.figures)
@@ -90,8 +94,11 @@ class Shown:
         return subinterval_report(closed, self.figures, STEP, utc(self.start_utc_ns), 0.0)
 
     def control(self, metric: str) -> float | None:
-        focus = focus_on(metric)
-        return value_of([samples(self.figures, focus, ROLLUPS.type("all").instances)["all"]], focus.fraction)
+        """What a PID, a threshold and a criterion are given."""
+        return self.seen.value(focus_on(metric), "all")
+
+    def sample(self, metric: str) -> MetricSample:
+        return self.seen.samples[focus_on(metric)]["all"]
 
 
 def column_of(figures: Figures, metric: str) -> float | None:
@@ -144,6 +151,7 @@ def test_every_place_shows_what_control_sees(step: Hosts) -> None:
     for one in shown:
         check_printed(one)
         window.add(one.interval)
+    check_window(shown, window.measurement())
     figures = Figures(window.measurement().merged, np.ones(len(ROLLUPS.rows), bool))
     with TemporaryDirectory() as folder:
         base = HistogramWriter(Path(folder) / "histograms.sqlite")
@@ -171,7 +179,23 @@ def test_every_place_shows_what_control_sees(step: Hosts) -> None:
 
 
 def over_all(shown: list[Shown], metric: str) -> float | None:
-    """As control sees a window of several subintervals."""
-    focus = focus_on(metric)
-    parts = [samples(one.figures, focus, ROLLUPS.type("all").instances)["all"] for one in shown]
-    return value_of(parts, focus.fraction)
+    """A window of several subintervals, as a search and an SLO that lasts see it."""
+    return value_of([one.sample(metric) for one in shown], focus_on(metric).fraction)
+
+
+def check_window(shown: list[Shown], measurement: Measurement) -> None:
+    """A summary row, against what control sees of the same subintervals: measure and find, in estimates over a matrix
+    of samples; the checks of a measurement; and sums of samples."""
+    figures = Figures(measurement.merged, np.ones(len(ROLLUPS.rows), bool))
+    checked = observe_measurement(measurement, map(focus_on, FOCUS_METRICS))
+    for metric in FOCUS_METRICS:
+        focus, expected = focus_on(metric), column_of(figures, metric)
+        assert checked[focus]["all"] == expected, metric
+        (estimated,) = estimates(matrix_of([one.seen.samples[focus] for one in shown], focus.fraction)).values
+        # A rate is a sum of quotients, and a float holds no sum of latencies above 2**53 ns (104 days) exactly.
+        tolerance = 0.0 if focus.fraction is not None else 1e-15
+        for value in (over_all(shown, metric), None if np.isnan(estimated) else float(estimated)):
+            if expected is None or value is None:
+                assert value in (expected, 0.0), metric
+            else:
+                assert value == pytest.approx(expected, rel=tolerance, abs=0.0), metric
