@@ -110,3 +110,19 @@ def test_architecture_lists_the_rooms_in_their_order() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     listed = re.findall(r"^\| `(\w+)/` \|", text, re.MULTILINE)
     assert [room for room in listed if room in (*MASTER, *ENGINE)] == [*MASTER, *ENGINE]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_no_module_uses_the_private_names_of_another(folder: str) -> None:
+    """`thing._field` stands only where the module itself defines `_field`."""
+    of_python = {"_exit", "_asdict", "_replace", "_fields"}
+    for path in modules(folder):
+        tree = ast.parse(path.read_text())
+        mine = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+        mine |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
+        mine |= {node.attr for node in used if isinstance(node.ctx, ast.Store)}
+        for node in used:
+            its_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not its_own and not node.attr.startswith("__"):
+                assert node.attr in mine | of_python, f"{path.relative_to(ROOT)}:{node.lineno} uses {node.attr}"

@@ -1,7 +1,7 @@
 """All hosts of a run: connect them at once, ask them at once, close them at once.
 
-Rule: the faults of all hosts are collected and raised together. Each host has a driver task and a prober task in the run's
-one TaskGroup; both end when the fleet is closed.
+Rule: the faults of all hosts are collected and raised together. Each host has a driver task and a prober task, which
+end when the fleet is closed.
 """
 
 import asyncio
