@@ -1,6 +1,6 @@
 """From a step's control spec to the state that decides, once the rollup instances are known.
 
-Rule: loads that refer to earlier steps become numbers here. What the plan alone shows to be wrong, check.py has said.
+Rule: loads that refer to earlier steps become numbers here. Faults that the plan alone shows are found in check.py.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

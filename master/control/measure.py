@@ -1,9 +1,9 @@
-"""Measure: run until the focus metric of every instance is known to the accuracy that the plan asks for.
+"""Measure: run until the focus metric of every instance is known to the accuracy in the plan.
 
 Rule: the window is the longest since the warmup or the last change of load; its beginning is dropped only where a
 trend is found. It passes with at least 12 subintervals, 20 effective samples and every instance's half-width within
 the accuracy, on one common window. A rule that takes the shortest window that passes (the ancestor's, kept as
-`shortest`) picks the windows whose noise happens to look small, and is wrong more often than it says.
+`shortest`) picks the windows whose noise happens to look small, and is wrong more often than its confidence allows.
 """
 
 from collections.abc import Mapping

@@ -44,7 +44,7 @@ FOCUS_METRICS: Final = (
 
 
 def focus_on(metric: str, rollup: str = "all") -> Focus:
-    """The focus of a metric; whether there is such a metric, check.py says."""
+    """The focus of a metric; check.py reports a metric that does not exist."""
     return Focus(metric, rollup, PERCENTILES.get(metric.partition("_us_")[2]))
 
 
@@ -58,7 +58,7 @@ def observe(
     same_hosts: bool,
     edited: bool,
 ) -> Observation:
-    """What control sees of a closed subinterval; `settings`: in force at its end. The rest is as Observation says."""
+    """What control sees of a closed subinterval; `settings`: in force at its end. The rest: see Observation."""
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)

@@ -174,7 +174,7 @@ class Find:
         return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self.iops),), rows)
 
     def _in_doubt(self) -> bool:
-        """There is no bracket, and only one run at max says that there is none."""
+        """There is no bracket, and only one run at max shows that."""
         found = bracket(self.probes)
         one_sided = (found.passed is None) is not (found.failed is None)
         return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.spec.probes

@@ -117,8 +117,8 @@ class Watched:
         present = [_present(observation, threshold) for threshold in self.thresholds]
         alerts, alerted_s = self._alerts(observation, present)
         rows = (*decision.rows, *(_row(observation, one) for one in present))
-        said = tuple(one.say for one in present)
-        decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=said)
+        values = tuple(one.say for one in present)
+        decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=values)
         if not measured and not decision.done and (lost := abort.certain_miss(aborting)):
             decision = replace(
                 decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is certainly missed"

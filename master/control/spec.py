@@ -1,4 +1,5 @@
-"""What a step asks of control: a frozen class for each of measure, steady, pid, staircase, find and slo.
+"""A step's control as its plan defines it: a frozen class for each of fixed, measure, steady, pid, staircase, find
+and slo.
 
 Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Every default of a plan's control
 stands here and nowhere else. A spec may hold what cannot work, since a plan is read to its end: check.py reports it,
@@ -36,7 +37,7 @@ class FixedSpec:
 
 @dataclass(frozen=True, slots=True)
 class MeasureSpec:
-    """`measure` by accuracy: until the metric of every instance is known so well."""
+    """`measure` by accuracy: until the metric of every instance is known to an accuracy."""
 
     focus: Focus
     accuracy: float = 0.02  # half-width, as a fraction of the value
@@ -134,7 +135,7 @@ class SloSpec:
 
 @dataclass(frozen=True, slots=True)
 class ControlSpec:
-    """All that a step asks."""
+    """The control of one step."""
 
     subinterval_s: float = 1.0
     warmup: int = 0  # subintervals

@@ -112,8 +112,8 @@ class Staircase:
             return state, replace(decision, rows=(*decision.rows, row), measured=(measured,))
         # k + 1 runs already, with two loads; the next level's warmup begins after it.
         state = replace(state, measurement=self.measurement.begun(observation.number + 2))
-        rows, said = (*decision.rows, row), state._steering()
-        return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=said)
+        rows, steering = (*decision.rows, row), state._steering()
+        return state, Decision(Phase.TRANSIENT, (state._edit(),), rows, (measured,), steering=steering)
 
     def cut_short(self, number: int) -> Measured:
         return replace(self.measurement.cut_short(number), suffix=self._suffix())

@@ -19,7 +19,7 @@ from .spec import TIMEOUT_S
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the controller asks for after a subinterval."""
+    """The controller's output after a subinterval."""
 
     edits: tuple[LoadEdit, ...] = ()
     rows: tuple[ControlRow, ...] = ()

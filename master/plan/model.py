@@ -136,7 +136,7 @@ class Plan:
     parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:
-        """The error that says `text` about a place of this plan, in the form of all plan errors."""
+        """An error with `text` at a place of this plan, in the form of all plan errors."""
         return self.faults([(place, text)])
 
     def faults(self, found: Iterable[tuple[Place | None, str]]) -> PlanFaults:

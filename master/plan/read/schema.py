@@ -1,8 +1,8 @@
 """The plan as it is written: one pydantic model per section, the source of the JSON schema and of docs/plan.md.
 
-Rule: a model knows its own keys and nothing of other sections; what one section says of another is looked at when
-the plan is resolved. Workload parameters come from the table in protocol/parameters.py. Short forms are rewritten
-to long ones before the model sees them.
+Rule: a model knows its own keys and nothing of other sections; faults between sections are found when the plan is
+resolved. Workload parameters come from the table in protocol/parameters.py. Short forms are rewritten to long ones
+before the model sees them.
 """
 
 import re
