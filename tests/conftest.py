@@ -25,9 +25,11 @@ settings.register_profile("fast", max_examples=25, deadline=None)
 settings.register_profile("full", deadline=None)  # a busy machine is no counterexample
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "full"))
 
-# A shell has what it runs in the background ignore Ctrl-C, and nohup a hang-up: so would every program of a test.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# Whatever ends a session, what its tests made is undone. And none is ignored, as Ctrl-C is by what a shell runs in the
+# background, and a hang-up by what nohup runs: every program of a test would ignore it, too.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+for number in SIGNALS:
+    signal.signal(number, signal.default_int_handler)
 
 DISK = 12 << 30  # bytes, of which memory holds what is written
 UNDO = pytest.StashKey[contextlib.ExitStack]()
@@ -114,3 +116,13 @@ def runtime_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="ivypy-run-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def _signals_of_pytest() -> Iterator[None]:
+    """A command that a test runs in this process leaves its handlers: Ctrl-C would end pytest, and undo nothing."""
+    yield
+    if any(signal.getsignal(number) is not signal.default_int_handler for number in SIGNALS):
+        signal.set_wakeup_fd(-1)
+        for number in SIGNALS:
+            signal.signal(number, signal.default_int_handler)
