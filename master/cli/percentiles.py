@@ -87,7 +87,6 @@ def percentiles(**words: Any) -> ExitCode:
 
 def _options(words: dict[str, Any]) -> "PercentilesOptions":
     """PlanError names every option that is wrong."""
-    from ..control.observation import Phase
     from ..logs.compat import CompatOptions, Tool
     from ..logs.execute import PercentilesOptions, interval_ms
     from ..logs.readers.bucket_layouts import LayoutHints
@@ -145,7 +144,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
         ),
         max_start_spread_s=spread_s,
         align=words["align"],
-        other_phases=() if words["phases"] == "all" else (Phase.WARMUP, Phase.COOLDOWN),
+        all_phases=words["phases"] == "all",
         latencies=("service", "response") if words["latencies"] == "both" else (words["latencies"],),
         compat=compat,
         compat_options=CompatOptions(

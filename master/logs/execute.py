@@ -63,7 +63,7 @@ class PercentilesOptions:
     hints: Hints
     max_start_spread_s: float
     align: str | None  # "clock" or "start"; None: start for runs of ivypy
-    other_phases: tuple[str, ...]  # of ivypy's runs: phases that are left out
+    all_phases: bool  # of ivypy's runs: warmup and cooldown, too
     latencies: tuple[str, ...]  # of ivypy's runs: service, response
     compat: Tool | None
     compat_options: CompatOptions
@@ -97,7 +97,7 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
         lines = PRINTERS[options.compat](paths, options.hints, options.compat_options)
         _deliver("".join(f"{line}\n" for line in lines), options.output, out)
         return ExitCode.OK
-    found = find(options.paths, options.hints, options.latencies, options.other_phases, copies)
+    found = find(options.paths, options.hints, options.latencies, options.all_phases, copies)
     if options.check:
         return _check(found, options, out)
     result = _analyse(found, options)

@@ -33,10 +33,10 @@ def find(
     paths: Sequence[Path],
     hints: Hints,
     latencies: Sequence[str] = (),
-    other_phases: tuple[str, ...] = (),
+    all_phases: bool = True,
     copies: Mapping[Path, Path] | None = None,
 ) -> Found:
-    """`other_phases`: of runs, what is left out. `copies`: files that hold what came through pipes."""
+    """`all_phases`: of runs, warmup and cooldown, too. `copies`: files that hold what came through pipes."""
     sources: list[Source] = []
     faults: list[Fault] = []
     notes: list[str] = []
@@ -59,11 +59,12 @@ def find(
                 continue
             found = detect(file, hints, copies.get(file))
             if isinstance(found, Source) and found.format is Format.IVYPY:
-                run = sources_of(file, latencies, other_phases)
+                run = sources_of(file, latencies, all_phases)
                 found = run if isinstance(run, Fault) else found
                 sources += [] if isinstance(run, Fault) else run
-                if not isinstance(run, Fault) and leaves_out(file, other_phases):
-                    notes.append(f"{file.parent}: {' and '.join(other_phases)} are left out; --phases all has them")
+                if not isinstance(run, Fault) and leaves_out(file, run[0].other_phases):
+                    words = " and ".join(run[0].other_phases)
+                    notes.append(f"{file.parent}: {words} are left out; --phases all has them")
             elif isinstance(found, Source):
                 sources.append(found)
             if isinstance(found, Fault):

@@ -37,11 +37,13 @@ _RESULTS: Final = (
 _MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
 
 
-def sources_of(path: Path, latencies: Sequence[str], other_phases: tuple[str, ...]) -> list[Source] | Fault:
-    """What a run holds, without the subintervals of some phases. A Fault where the file is no run's, of another
+def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
+    """What a run holds, without warmup and cooldown unless `all_phases`. A Fault where the file is no run's, of another
     version, or holds no such subinterval."""
-    from ...output.histogram_db_reader import HistogramReader  # a seventh of a second, which logs need not wait for
+    from ...control.observation import Phase  # with the next, a fifth of a second, which logs need not wait for
+    from ...output.histogram_db_reader import HistogramReader
 
+    other_phases = () if all_phases else (Phase.WARMUP.value, Phase.COOLDOWN.value)
     sources: list[Source] = []
     try:
         with HistogramReader(path) as stored:

@@ -4,7 +4,7 @@ Rule: only quanta that hold something are stored; `rows` lays them out over a sp
 interval without I/O is a row with count 0 and no latency, never a missing row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final
 
@@ -34,6 +34,16 @@ class Histograms:
         return self.layout.edges[self.base : self.base + self.cells.shape[1] + 1]
 
 
+def _union(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Spans without overlaps, ascending."""
+    found: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if found and begin <= found[-1][1]:
+            begin, end = found[-1][0], max(found.pop()[1], end)
+        found.append((begin, end))
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Splits:
     """What rows that an interval cuts have added to it; one value per quantum of a series."""
@@ -54,6 +64,10 @@ class Series:
     splits: Splits
     tail: tuple[tuple[int, int], ...] = ()  # the span of I/Os that no log holds, but were estimated
     histograms: Histograms | None = field(repr=False, default=None)
+    covered: tuple[tuple[int, int], ...] = field(init=False)  # what spans and tail cover together, without overlaps
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "covered", _union([*self.spans, *self.tail]))
 
     @property
     def first(self) -> int:
@@ -68,13 +82,8 @@ class Series:
 
     def covered_ns(self, begin_ns: int, end_ns: int) -> int:
         """How much of (begin, end] its logs and the estimated tail cover."""
-        covered = 0
-        for first, last in sorted([*self.spans, *self.tail]):
-            first = max(first, begin_ns)
-            if min(last, end_ns) > first:
-                covered += min(last, end_ns) - first
-                begin_ns = last
-        return covered
+        own = [(max(first, begin_ns), min(last, end_ns)) for first, last in self.covered]
+        return sum(last - first for first, last in own if last > first)
 
     def logs_at(self, quantum: int) -> int:
         """How many of its logs cover a quantum, in part at least."""

@@ -189,7 +189,7 @@ def _row(
     origin, zero_ns = result.origin_ns, result.apart_ns.get(series.instance, result.zero_ns)
     is_averaged = series.instance.quantity.endswith("_avg")
     covered_ns, length_ns = series.covered_ns(begin_ns, end_ns), end_ns - begin_ns
-    is_short = bool(0 < covered_ns < length_ns - tolerance_ns(np.array(length_ns), length_ns))
+    is_short = 0 < covered_ns < length_ns and covered_ns < length_ns - int(tolerance_ns(np.array(length_ns), length_ns))
     count = float(statistics.count[row])
     is_split = number is not None and count > 0 and series.splits.ios[row] > 0
     is_run = series.instance.format == Format.IVYPY
@@ -243,7 +243,8 @@ class _Nothing:
 
 
 def _us(ns: float) -> float | None:
-    return None if np.isnan(ns) else float(ns) / NS_PER_US
+    value = float(ns)
+    return None if math.isnan(value) else value / NS_PER_US
 
 
 def _mean_us(statistics: "Statistics | _Nothing", row: int) -> float | None:
