@@ -57,7 +57,7 @@ def _source() -> str:
 
 
 def words(host: HostSpec, python: tuple[str, ...], bundle: Bundle) -> list[str]:
-    """The command line of the first contact, behind the words of the launcher."""
+    """The command line of the first contact, after the words of the launcher."""
     program = loader_for_words() if host.launcher is Launcher.COMMAND else loader()
     facts = [bundle.hash, str(len(bundle.payload)), bundle.machine]
     return [*python, "-I", "-c", program, *facts, *([host.cache_dir] if host.cache_dir else [])]
@@ -92,13 +92,13 @@ async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], 
         what, remedy = interrupted_fault(error) if bootstrap.heard else not_started_fault(host, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
     except TimeoutError:
-        what = f"nothing was heard from its Python for {host.connect_timeout_s:g} s"
+        what = f"no answer from its Python for {host.connect_timeout_s:g} s"
         remedy = f'see why "{" ".join(host.python)} -I -c pass" takes so long there, or raise connect_timeout:'
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
 
 
 class _Bootstrap:
-    """What the far end says. Remembers the lines that came together, and how much noise there was."""
+    """The bootstrap's lines. Keeps those that arrived together, and counts noise."""
 
     def __init__(self, pipe: Pipe, log: Callable[[str], None]) -> None:
         self._pipe = pipe
@@ -123,7 +123,7 @@ class _Bootstrap:
             except ProtocolError:
                 self._noise = MOST_NOISE
             if self._noise >= MOST_NOISE:
-                raise PipeLost(f"it said {MOST_NOISE} bytes that make no sense, and not what a bootstrap says")
+                raise PipeLost(f"it sent {MOST_NOISE} bytes that are not the bootstrap's")
         return self._words.popleft()
 
     def _receive(self, text: str) -> None:
@@ -157,7 +157,7 @@ def bootstrap_fault(word: str, arguments: list[str], bundle: Bundle) -> tuple[st
             return f"the cache {path} cannot be used ({reason})", ANOTHER_CACHE
         case "native", [path, libc, reason]:
             return native_fault(path, libc, reason)
-    return f"its bootstrap says {word!r}, which is unknown here", "report this to the makers of ivypy"
+    return f"its bootstrap sent {word!r}, which is unknown here", "report this to the makers of ivypy"
 
 
 def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:
@@ -175,7 +175,7 @@ def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Symptom:
-    """A way in which shells, sudo and launchers say that a program did not even start."""
+    """A message of shells, sudo or launchers when a program did not even start."""
 
     pattern: str  # searched in a line of stderr
     names_python: bool  # the line must name one of the words of `python:`; else it is about something else
@@ -218,14 +218,14 @@ def interrupted_fault(error: PipeLost) -> tuple[str, str]:
 
 
 def not_started_fault(host: HostSpec, error: PipeLost) -> tuple[str, str]:
-    """Why the pipe ended before the bootstrap said a word, and the remedy."""
+    """Why the pipe ended before the bootstrap sent a line, and the remedy."""
     python = " ".join(host.python)
     for line in reversed(error.words):
         for symptom in _SYMPTOMS:
             named = any(word in line for word in host.python) or not symptom.names_python
             if named and re.search(symptom.pattern, line):
-                told = {"python": python, "line": line}
-                return symptom.what.format(**told), symptom.remedy.format(**told)
+                values = {"python": python, "line": line}
+                return symptom.what.format(**values), symptom.remedy.format(**values)
     if error.status == 127:  # what a shell gives for a command that it does not find
         return f'there is no "{python}" there (exit status 127)', ANOTHER_PYTHON
     if error.status is None:

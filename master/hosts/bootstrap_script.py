@@ -1,12 +1,12 @@
 # ruff: noqa: UP031
-"""The first program on a test host: sent on its command line, it says what it lacks, or becomes the slave.
+"""The first program on a test host: sent on its command line, it reports what is missing, or becomes the slave.
 
     python3 -I -c LOADER <bundle's hash> <payload's size> <processor> [<cache directory>]
 
-It says lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload, after `run` one
+It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload, after `run` one
 byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but `note` is its last.
 
-Rule: Python 3.4 parses this file, so that an old Python can say that it is too old. Nothing runs from the cache that
+Rule: Python 3.4 parses this file, so that an old Python can report that it is too old. Nothing runs from the cache that
 was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
 its path leads to by then, and the cache is where nobody else may put anything. A bundle in use carries a shared lock,
 which the slave inherits without knowing it; who removes a bundle takes that lock exclusively.
@@ -152,7 +152,7 @@ def hold(place: str, digest: str) -> "int | None":
         if os.path.samestat(os.fstat(held), os.lstat(place)) and digest_of(hashes(through(held))) == digest:
             return held
     except FileNotFoundError:
-        pass  # removed while we looked
+        pass  # removed meanwhile
     os.close(held)
     return None
 
@@ -228,7 +228,7 @@ def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
             if remove_unused(place):
                 say("note", "the bundle in the cache was not as it was sent; it is replaced")
             else:
-                time.sleep(0.02 + os.getpid() % 8 * 0.01)  # others look at it too, and hold its lock while they do
+                time.sleep(0.02 + os.getpid() % 8 * 0.01)  # others read it too, and hold its lock meanwhile
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     raise OSError(errno.EBUSY, "the bundle %s in it was changed while it is in use" % digest[:12])

@@ -23,17 +23,17 @@ ABI3: Final = ".abi3.so"
 MAIN: Final = b"from ivypy.slave.__main__ import main\n\nraise SystemExit(main())\n"
 
 # A namespace package would lose against an ivypy that is installed on the host: the import system prefers a regular
-# package anywhere on the path. The real __init__ asks for the installed version, which a host does not have.
+# package anywhere on the path. The real __init__ reads the installed version, which a host does not have.
 ROOT_INIT: Final = b'"""The part of ivypy that a test host needs."""\n'
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Files as they travel. `hash` names their directory on the host, and `hello` says it again."""
+    """Files as they travel. `hash` names their directory on the host, and `hello` repeats it."""
 
     hash: str
     payload: bytes = field(repr=False)  # as bootstrap.receive reads it
-    machine: str  # the processor that the compiled files are for, as `uname -m` says it
+    machine: str  # the processor that the compiled files are for, as `uname -m` prints it
 
 
 def pack(files: Mapping[str, bytes], machine: str | None = None) -> Bundle:
@@ -71,7 +71,7 @@ def sources(package: str) -> dict[str, bytes]:
     """Every Python file of a package and those below it."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise BundleError(f"the package {package} is not installed here; install ivypy anew")
+        raise BundleError(f"the package {package} is not installed here; install ivypy again")
     top = Path(spec.submodule_search_locations[0])
     prefix = package.replace(".", "/")
     return {f"{prefix}/{path.relative_to(top).as_posix()}": path.read_bytes() for path in sorted(top.rglob("*.py"))}

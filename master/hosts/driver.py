@@ -1,10 +1,10 @@
 """One host, as the run sees it: commands go out, answers and events come in.
 
 Rule: no expected fault leaves a driver as an exception of a task. A cut pipe, a protocol error, beats that are not
-answered: each becomes `lost`, a reason in words; whoever waits for an answer gets HostLost, and the inbox gets a Lost.
-The pipe of a lost host is closed at once: the end of its input is what halts a slave that is still there. So does a bug
-of ours that something which the host sent brings out: then its log has the traceback. Here is what all drivers share;
-pipe_driver.py holds a host's pipe itself, drivers/remote_driver.py has a driver process hold it.
+answered: each becomes `lost`, a reason as text; callers that wait for an answer get HostLost, and the inbox gets a
+Lost. So does a bug of ours that a host's message brings out: then its log has the traceback. The pipe of a lost host is
+closed at once: the end of its input halts a slave that is still there. Here is what all drivers share; pipe_driver.py
+holds a host's pipe itself, the RemoteDriver of drivers/process.py has a driver process hold it.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ Answer = TypeVar("Answer")
 
 
 class HostLost(Exception):
-    """The host cannot be asked any more; its text is the reason."""
+    """The host takes no more commands; its text is the reason."""
 
 
 class CommandRefused(Exception):
@@ -85,11 +85,11 @@ class PendingRequest:
 
     command: Command
     answer: asyncio.Future[list[HostMessage]]
-    said: list[HostMessage] = field(default_factory=list)
+    answers: list[HostMessage] = field(default_factory=list)  # those received so far
 
 
 class Driver(ABC):
-    """Remembers one host's state, its open questions, its clock offset, and whether it is lost."""
+    """One host's state, its pending requests, its clock offset, and whether it is lost."""
 
     def __init__(
         self, name: str, inbox: Inbox, now_ns: Callable[[], int], log: Callable[[str], None] = lambda text: None
@@ -113,12 +113,12 @@ class Driver(ABC):
 
     @property
     def round_trip_s(self) -> float:
-        """From a question to its answer, as of late; 0 where none was answered yet."""
+        """From a request to its answer, recently; 0 where none was answered yet."""
         return self.pulse.round_trip_ns / 1e9
 
     @abstractmethod
     async def drive(self) -> None:
-        """Read what the host says until it is lost. Cancel to give the host up."""
+        """Read what the host sends until it is lost. Cancel to give the host up."""
 
     @abstractmethod
     async def probe(self) -> None:
@@ -141,7 +141,7 @@ class Driver(ABC):
         await self._gone.wait()
 
     async def request(self, kind: type[Command], **fields: Any) -> list[HostMessage]:
-        """Send a command and wait for all that it is answered with (for all but list_luns that is one saying).
+        """Send a command and wait for its whole answer: one message, or for lists of LUNs several.
 
         Raises HostLost, or CommandRefused with the host's reasons.
         """
@@ -152,29 +152,29 @@ class Driver(ABC):
         command = kind(id=self.new_id(), **fields)
         if not may_command(self.state, command):
             raise CommandRefused((Refusal(wire_name(kind), f"the host is {self.state}"),))
-        question = PendingRequest(command, asyncio.get_running_loop().create_future())
-        self.pending[command.id] = question
+        pending = PendingRequest(command, asyncio.get_running_loop().create_future())
+        self.pending[command.id] = pending
         if isinstance(command, Prepare):
             self.pulse.set_lease(command.lease_ns)
         if isinstance(command, Continue):
             self.pulse.beat(command.id, self.now_ns())
         try:
             await self.send(command)
-            answer = await question.answer
+            answer = await pending.answer
         except PipeLost as error:
             self.lose(str(error))
             raise HostLost(str(error)) from None
         finally:
-            # Whoever gave up waiting leaves the question: its answer may still come, and is then not out of turn.
-            if question.answer.done() and not question.answer.cancelled():
+            # A caller that gave up leaves its request pending: the answer may still come, and is then not out of turn.
+            if pending.answer.done() and not pending.answer.cancelled():
                 self.pending.pop(command.id, None)
         if isinstance(answer[-1], Refused):
             raise CommandRefused(answer[-1].refusals)
         return answer
 
     def has_pending(self, kind: type[Command]) -> bool:
-        """Whether such a command is still to be answered, even where nobody waits any more."""
-        return any(isinstance(question.command, kind) for question in self.pending.values())
+        """Whether a command of that type is unanswered, even where nobody waits any more."""
+        return any(isinstance(request.command, kind) for request in self.pending.values())
 
     def lose(self, reason: str, ended: bool = False) -> None:
         """Give the host up; the first reason stands. `ended`: its process is known to be gone."""
@@ -195,7 +195,7 @@ class Driver(ABC):
         self._close_pipe()
 
     def lose_for_bug(self, error: Exception) -> None:
-        """Give the host up for what came of something that it said; its log says where that was."""
+        """Give the host up for an exception that one of its messages caused; its log gets the traceback."""
         for text in "".join(traceback.format_exception(error)).splitlines():
             self.log(f"   {text}")
         self.lose(f"protocol error: {type(error).__name__}: {error}")
@@ -224,27 +224,27 @@ class Driver(ABC):
         """Into the inbox."""
         self._inbox.put_nowait((self, event))
 
-    def settle(self, number: int, said: list[HostMessage]) -> None:
-        """A question is answered; where nobody waits any more, its answer is an event."""
+    def settle(self, number: int, answers: list[HostMessage]) -> None:
+        """A request is answered; where nobody waits any more, its answer is an event."""
         question = self.pending[number]
         if question.answer.done():
             del self.pending[number]
-            self.report(LateAnswer(said[-1]))
+            self.report(LateAnswer(answers[-1]))
         else:
-            question.answer.set_result(said)
+            question.answer.set_result(answers)
 
 
 async def barrier(
     hosts: Iterable[Driver],
-    ask: Callable[[Driver], Awaitable[Answer]],
+    request: Callable[[Driver], Awaitable[Answer]],
     deadline: float,
     patient_until: Callable[[], float] | None = None,
 ) -> tuple[dict[Driver, Answer], dict[Driver, str]]:
-    """Ask all hosts at once and wait for all, no longer than `deadline` (of the loop's clock); `patient_until` says at
-    the deadline whether to wait longer.
+    """Send a request to all hosts at once and wait for all, no longer than `deadline` (of the loop's clock), or than
+    `patient_until` returns at the deadline.
 
     Returns the answers, and for each host that gave none the reason. Raises nothing that a host can cause: one whose
-    answer `ask` cannot deal with is lost.
+    answer `request` cannot deal with is lost.
     """
     answers: dict[Driver, Answer] = {}
     failed: dict[Driver, str] = {}
@@ -256,7 +256,7 @@ async def barrier(
 
     async def one(host: Driver) -> None:
         try:
-            answers[host] = await ask(host)
+            answers[host] = await request(host)
         except (HostLost, CommandRefused) as error:
             failed[host] = str(error)
         except TimeoutError:

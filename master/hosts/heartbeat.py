@@ -3,7 +3,7 @@
 Rule: pure; times are handed in. A beat is what a living slave answers at once: a probe, or a `continue` of the step
 that it drives. A probe is sent where no beat was for a quarter of the lease, so a busy conversation needs none. A
 host is lost once half its lease passed since a beat that it did not answer, without a word from it; at least three
-beats, so that the silence of a controller that stood still is not taken for the host's.
+beats, so that a stall of the controller is not taken for the host's silence.
 
 A slave answers probes whatever its worker thread does, so each reading carries how much that thread has done. Each read
 of a device has a time limit, and files are synced every 64 MiB: a host whose count does not grow for STUCK_NS while a
@@ -15,8 +15,8 @@ from statistics import median_high
 from typing import Final
 
 S: Final = 10**9
-USUAL_LEASE_NS: Final = 10 * S  # until `prepare` says it
-SHORTEST_LEASE_NS: Final = 1 * S  # that plans may ask for
+USUAL_LEASE_NS: Final = 10 * S  # until `prepare` sets it
+SHORTEST_LEASE_NS: Final = 1 * S  # that plans may set
 LONGEST_NS: Final = 5 * S  # between two beats: the clocks drift apart meanwhile
 FIRST_NS: Final = 10 * S  # so long a host is probed every second, to know its clock
 AGAIN_NS: Final = 1 * S  # from an unanswered beat to the next
@@ -33,14 +33,14 @@ class Pulse:
         self._begun_ns = now_ns
         self._beat_ns = now_ns - FIRST_NS  # when the last one was sent
         self._unanswered: dict[int, int] = {}  # id -> sent
-        self._silent: list[int] = []  # when beats were sent since anything was heard
-        self.received_ns = now_ns  # when it last said something
-        self._stale = True  # what the last beat said that had been heard was old: it may not have renewed the lease
+        self._silent: list[int] = []  # when beats were sent since the last message
+        self.received_ns = now_ns  # when its last message arrived
+        self._stale = True  # the stamp in the last beat was old: it may not have renewed the lease
         self._trips_ns: deque[int] = deque(maxlen=TRIPS_KEPT)
         self.lease_ns = USUAL_LEASE_NS
 
     def set_lease(self, lease_ns: int) -> None:
-        """The host stops when it has heard nothing for so long."""
+        """The host stops when it receives nothing for so long."""
         self.lease_ns = max(lease_ns, SHORTEST_LEASE_NS)
 
     @property
@@ -60,7 +60,7 @@ class Pulse:
         self._silent.append(now_ns)
 
     def received(self, now_ns: int) -> None:
-        """The host said something, whatever it was."""
+        """A message of the host arrived."""
         self.received_ns = now_ns
         self._silent.clear()
 
@@ -79,7 +79,7 @@ class Pulse:
         return self._beat_ns + min(self.lease_ns // 4, often)
 
     def lost_ns(self) -> int | None:
-        """When the host is lost unless something is heard until then; None while too few beats are unanswered."""
+        """When the host is lost unless a message arrives until then; None while too few beats are unanswered."""
         return self._silent[0] + self.patience_ns if len(self._silent) >= BEATS_LOST else None
 
 
@@ -88,22 +88,22 @@ class CommandProgress:
 
     def __init__(self) -> None:
         self._done = 0
-        self._since_ns: int | None = None  # None: nothing that may take long is asked
+        self._since_ns: int | None = None  # None: no command that may take long is unanswered
 
     def started(self, now_ns: int) -> None:
-        """Something that may take long was asked."""
+        """A command that may take long was sent."""
         self._since_ns = now_ns
 
     def reported(self, done: int, now_ns: int) -> None:
-        """The host says how much it has done."""
+        """The host reports how much it has done."""
         if done > self._done:
             self._done = done
             self._since_ns = now_ns if self._since_ns is not None else None
 
     def finished(self) -> None:
-        """Nothing that may take long is left to answer."""
+        """All commands that may take long are answered."""
         self._since_ns = None
 
     def stuck_ns(self) -> int | None:
-        """When the host is stuck unless it gets on until then; None while nothing is asked of it."""
+        """When the host is stuck unless it advances until then; None while no such command is unanswered."""
         return None if self._since_ns is None else self._since_ns + STUCK_NS

@@ -1,4 +1,4 @@
-"""Which host keys are believed, and what to say about one that is not.
+"""Which host keys are trusted, and the fault for one that is not.
 
 Rule: verification cannot be turned off, neither by a plan nor by ~/.ssh/config (`UserKnownHostsFile none` switches it
 off in asyncssh without a word). A key becomes known only where the user compared it, never here.
@@ -58,7 +58,7 @@ class Verifier(asyncssh.SSHClient):
             self._log(f"<- (banner) {text}")
 
     def fault(self, host: HostSpec, by_hand: str, entry: str, error: str) -> HostFault:
-        """What to say after asyncssh gave up for the host key's sake; `by_hand` logs in as a person would."""
+        """The fault after asyncssh rejected the host key; `by_hand`: the command by which a person would log in."""
         if self._offered is None:
             return HostFault(host.name, f"its host key is not accepted ({error})", "mend the known_hosts file")
         offered = fingerprint(self._offered)

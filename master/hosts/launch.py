@@ -1,4 +1,4 @@
-"""From a host's specification to a pipe on which its slave is about to say hello.
+"""From a host's specification to a pipe on which its slave is about to send hello.
 
 Rule: all launchers take the same way: a command line that gives a pipe, then the first contact over it.
 """
@@ -25,17 +25,19 @@ async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callab
 
     Whatever a host does, or makes a library do, comes to that alone.
     `host.connect_timeout_s` is the patience for the login, and again for every answer of the bootstrap. `log` gets a
-    line for each thing said (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
+    line for each message (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
     """
     try:
         return await _open(host, bundle, gate, log)
     except (IvypyError, HostUnusable):
         raise
-    except Exception as error:  # a bug, ours or asyncssh's, that something which the host said brings out
+    except Exception as error:  # a bug, ours or asyncssh's, that something which the host sent brings out
         for text in "".join(traceback.format_exception(error)).splitlines():
             log(f"   {text}")
         what = f"the way to it failed: {type(error).__name__}: {error}"
-        raise HostUnusable(HostFault(host.name, what, f"log/{host.name}.log says where; this is a bug")) from None
+        raise HostUnusable(
+            HostFault(host.name, what, f"log/{host.name}.log has the traceback; this is a bug")
+        ) from None
 
 
 async def _open(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:

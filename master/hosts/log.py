@@ -4,7 +4,7 @@
 
 `->` went to the host, `<-` came from it, `!!` is its stderr; the second field is the time since the line before, in
 seconds. Rule: a line is a line, whatever a host wrote: control characters stand escaped. Nobody waits for the disk:
-lines are written together, a little later; while too much waits, further ones are dropped, and the log says how many.
+lines are written together, a little later; while too much waits, further ones are dropped, and the log states how many.
 """
 
 import errno
@@ -93,7 +93,7 @@ class HostLogs:
 
 
 class _HostLog:
-    """Remembers an open log, its lines that wait, and when its last line was said."""
+    """Remembers an open log, its lines that wait, and the time of its last line."""
 
     def __init__(self, path: Path) -> None:
         self.lines: list[bytes] = []

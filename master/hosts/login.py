@@ -1,9 +1,9 @@
 """An ssh connection to a host, and a sentence for each way in which it does not come about.
 
-Rule: all of asyncssh's ways to fail to log in are told apart here, in `_fault`, and nowhere else; among them a
+Rule: all of asyncssh's ways to fail to log in are distinguished here, in `_fault`, and nowhere else; among them a
 TimeoutError without a text. A login that is reset before sshd has let anyone in is tried again for as long as
 `connect_timeout` allows: sshd resets at random what it has no room for. Jump hosts are logged in to by the same code,
-so that their keys are verified, and their faults told, like any other's.
+so that their keys are verified, and their faults reported, like any other's.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ async def logged_in(
 
     `before`: jump hosts to go through; else those that ssh's configuration names.
 
-    While the block goes on, the others at the same door wait: only a session that has begun tells that sshd has
+    While the block goes on, the others at the same door wait: only a session that has begun proves that sshd has
     crossed the login off its list of those under way.
     """
     options = await _options(host, _given(host))
@@ -162,7 +162,7 @@ async def _insist(
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """Where a login really goes, once ssh's configuration has had its say."""
+    """Where a login really goes, after ssh's configuration was applied."""
 
     host: HostSpec
     address: str
@@ -191,22 +191,22 @@ class _Door:
 
 
 def _given(host: HostSpec) -> dict[str, Any]:
-    """What the plan says; asyncssh takes the rest from ssh's configuration, and then its defaults."""
-    said = {"port": host.port, "username": host.user, "client_keys": [host.identity] if host.identity else None}
+    """The plan's settings; asyncssh takes the rest from ssh's configuration, and then its defaults."""
+    given = {"port": host.port, "username": host.user, "client_keys": [host.identity] if host.identity else None}
     return {
         "host": host.address,
         "connect_timeout": None,  # ours, and without the time that a name's lookup takes
-        "keepalive_interval": 0,  # our own probes tell whether a host is there
+        "keepalive_interval": 0,  # our own probes detect whether a host is alive
         "agent_forwarding": False,
         "config": () if host.ssh_config else None,  # (): the user's own
-        **{key: value for key, value in said.items() if value is not None},
+        **{key: value for key, value in given.items() if value is not None},
     }
 
 
 def _kinds(options: asyncssh.SSHClientConnectionOptions) -> dict[str, Any]:
-    """What to ask for where ssh's configuration says nothing.
+    """The kinds to request where ssh's configuration names none.
 
-    Host keys: those known for the host first, then any, as ssh(1) does. asyncssh would ask for the known kinds alone;
+    Host keys: those known for the host first, then any, as ssh(1) does. asyncssh would request the known kinds alone;
     sshd hangs up when it has none, and the changed key is never seen. Ciphers: the cheapest first.
     """
     kinds = {} if options.config.get("HostKeyAlgorithms") else {"server_host_key_algs": f"+{ANY_KIND}"}

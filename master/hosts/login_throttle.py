@@ -1,9 +1,8 @@
 """How many logins may be under way to one sshd, and the one connection to each jump host.
 
 sshd refuses at random beyond ten logins that have not yet proved themselves (its default, `MaxStartups 10:30:100`),
-and the refused one cannot tell that from a broken network; so no more than eight go at a time to one door. Behind a
-jump host the door that counts is the jump host's: all hosts behind it share one connection to it, and log in through
-that.
+and the refused one cannot distinguish that from a broken network; so no more than eight go at a time to one door. For
+hosts beyond a jump host that door is the jump host's: they share one connection to it, and log in through that.
 """
 
 import asyncio

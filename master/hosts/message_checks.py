@@ -1,4 +1,4 @@
-"""What a host cannot rightly say, known without its step's layout: results that no `go` asked for so, and chatter.
+"""What a host cannot rightly send, checked without its step's layout: results that match no `go`, too many events.
 
 Rule: pure; nanoseconds of the controller's clock are handed in. Whatever is implausible is a ProtocolError, and so
 costs that host before anything is made of it.
@@ -19,7 +19,7 @@ MOST_LISTED: Final = 128 << 20  # bytes in which a host lists its LUNs, in all o
 
 
 class ResultChecks:
-    """Looks at the results of one step of a host. Remembers how many there were, and the newest."""
+    """Checks the results of one step of a host. Keeps how many there were, and the newest."""
 
     def __init__(self, go: Go, cores: int, sent_ns: int) -> None:
         """`sent_ns`: when `go` was sent. `cores`: how many the host has."""
@@ -36,7 +36,7 @@ class ResultChecks:
             raise ProtocolError(f"a result of subinterval {k} came again")
         if k * length_ns * (1 - MOVED) > now_ns - self._sent_ns:
             raise ProtocolError(f"a result of subinterval {k}, which cannot have begun")
-        # One of a host that stood still may be of several subintervals; whoever merges it looks where it was placed.
+        # After a machine stall a result may be of several subintervals; the merge checks where it was placed.
         if result.length_ns > now_ns - self._sent_ns or (
             result.length_ns < length_ns * (1 - MOVED) and not result.last
         ):
@@ -47,7 +47,7 @@ class ResultChecks:
 
 @dataclass(slots=True)
 class EventLimit:
-    """How much a host may say unasked: as a bucket that empties at a steady rate. Remembers when it is empty."""
+    """How many events a host may send: a bucket that empties at a steady rate. Keeps when it will be empty."""
 
     empty_ns: int = 0
 

@@ -1,7 +1,7 @@
 """From a host's name to a connected socket.
 
 Rule: names are looked up in threads of their own, so that slow ones never take the threads that others need, and a
-name that is waited for is told apart from a host that does not answer. One that hangs keeps no process from ending.
+name that is waited for is distinguished from a host that does not answer. One that hangs keeps no process from ending.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ from ..errors import PlanError
 from .spec import HostSpec, Launcher
 
 PER_SSH_HOST: Final = 2  # the connection and the log
-PER_PROCESS: Final = 5  # three pipes, the log, and what tells of its end
+PER_PROCESS: Final = 5  # three pipes, the log, and the watch for its end
 OTHERS: Final = 128  # the run's folder, sockets, libraries; and what is open for a moment
 
 
@@ -21,7 +21,7 @@ def allow(hosts: Sequence[HostSpec]) -> None:
     if most != resource.RLIM_INFINITY and needed > most:
         raise PlanError(
             f"{len(hosts)} hosts need {needed} open files, and this user may have {most}; raise it in"
-            " /etc/security/limits.conf (nofile, hard) or with LimitNOFILE= of the service, and log in anew"
+            " /etc/security/limits.conf (nofile, hard) or with LimitNOFILE= of the service, and log in again"
         )
 
 

@@ -1,6 +1,6 @@
 """The seam between the launchers and everything above them: a pair of byte streams to a far process.
 
-Rule: whoever holds a Pipe does not know what it runs through. Lines are split above it, by protocol/lines.py alone.
+Rule: the holder of a Pipe does not know what it runs through. Lines are split above it, by protocol/lines.py alone.
 """
 
 from typing import Protocol
@@ -9,7 +9,7 @@ from ...protocol.text import printable
 
 
 class PipeLost(Exception):
-    """The way to the far process was cut, or the process ended in a way it should not have; its text says how.
+    """The way to the far process was cut, or the process ended in a way it should not have; its text states how.
 
     `status` is the far process's exit status where there is one, `words` the last lines that it wrote to stderr.
     """

@@ -54,22 +54,22 @@ class PipeDriver(Driver):
         super().__init__(name, inbox, now_ns, log)
         self._pipe = pipe
         self._progress = CommandProgress()
-        self._chatter = EventLimit()
+        self._event_limit = EventLimit()
         self._listed = 0  # bytes
-        self._results: ResultChecks | None = None  # of the step that the host was told to go last
+        self._results: ResultChecks | None = None  # of the newest step that the host was commanded to begin
 
     async def drive(self) -> None:
-        """Read what the host says until it is lost. Cancel to give the host up."""
+        """Read what the host sends until it is lost. Cancel to give the host up."""
         reader = LineReader()
         try:
             while self.lost is None:
                 data = await self._pipe.read(READ_BYTES)
                 arrived_ns = self.now_ns()
                 if self.lost is not None:
-                    return  # given up while it was silent: nothing that it says now counts
+                    return  # given up while it was silent: nothing that it sends now counts
                 if not data:
                     reader.close()
-                    how = "it closed the connection" if self.state is not State.GONE else "it ended as told"
+                    how = "it closed the connection" if self.state is not State.GONE else "it ended on command"
                     self.lose(how, ended=True)
                 for found in reader.feed(data):
                     self.log(f"<- {shortened(found)}")
@@ -137,55 +137,55 @@ class PipeDriver(Driver):
     def _read_line(self, data: bytes, arrived_ns: int) -> None:
         """One line of the host's. Raises ProtocolError."""
         try:
-            heard = decode_line(data, self._results.room if self._results else 0)
-            if isinstance(heard, Luns):
+            message = decode_line(data, self._results.room if self._results else 0)
+            if isinstance(message, Luns):
                 self._listed += len(data)
                 if self._listed > MOST_LISTED:
                     raise ProtocolError(f"it lists LUNs in more than {MOST_LISTED >> 20} MiB")
-            self._receive(heard, arrived_ns)
+            self._receive(message, arrived_ns)
         except ProtocolError:
             raise
         except Exception as error:
             self.lose_for_bug(error)
 
-    def _receive(self, heard: Message, arrived_ns: int) -> None:
-        if isinstance(heard, Command):
-            raise ProtocolError(f"the host sent a command, {wire_name(type(heard))!r}")
-        self.state = state_after(self.state, heard)
+    def _receive(self, message: Message, arrived_ns: int) -> None:
+        if isinstance(message, Command):
+            raise ProtocolError(f"the host sent a command, {wire_name(type(message))!r}")
+        self.state = state_after(self.state, message)
         self.pulse.received(arrived_ns)
-        match heard:
+        match message:
             case Hello():
-                self.greet(heard)
+                self.greet(message)
             case ClockReading():
-                sent_ns = self.pulse.answered(heard.re, arrived_ns)
+                sent_ns = self.pulse.answered(message.re, arrived_ns)
                 if sent_ns is None:
-                    raise ProtocolError(f"'clock_reading' answers {heard.re}, which was not asked")
-                self.newest_stamp_ns = heard.sent_ns
-                self._progress.reported(heard.done, arrived_ns)
-                self.clock.add(sent_ns, heard.received_ns, heard.sent_ns, arrived_ns)
+                    raise ProtocolError(f"'clock_reading' answers {message.re}, which was not sent")
+                self.newest_stamp_ns = message.sent_ns
+                self._progress.reported(message.done, arrived_ns)
+                self.clock.add(sent_ns, message.received_ns, message.sent_ns, arrived_ns)
             case Result():
                 if self._results is not None:
-                    self._results.check(heard, arrived_ns)
-                self.newest_stamp_ns = heard.collected_ns
-                self.report(Delivered(heard, arrived_ns))
+                    self._results.check(message, arrived_ns)
+                self.newest_stamp_ns = message.collected_ns
+                self.report(Delivered(message, arrived_ns))
             case Stopped():
-                self.report(heard)
+                self.report(message)
             case Notice() | DyingWords(re=0):
-                self._chatter.add(arrived_ns)
-                self.report(heard)
+                self._event_limit.add(arrived_ns)
+                self.report(message)
             case _:
-                self._answer(heard, arrived_ns)
+                self._answer(message, arrived_ns)
 
-    def _answer(self, saying: Any, arrived_ns: int) -> None:
-        sent_ns = self.pulse.answered(saying.re, arrived_ns)
-        if sent_ns is not None and isinstance(saying, Ok):  # of a `continue`: said the moment it was heard
-            self.newest_stamp_ns = saying.effective_ns
-            self.clock.add(sent_ns, saying.effective_ns, saying.effective_ns, arrived_ns)
-        question = self.pending.get(saying.re)
-        if question is None:
-            raise ProtocolError(f"{wire_name(type(saying))!r} answers {saying.re}, which was not asked")
-        question.said.append(saying)
-        if sum(len(said.luns) for said in question.said if isinstance(said, Luns)) > MOST_LUNS:
+    def _answer(self, message: Any, arrived_ns: int) -> None:
+        sent_ns = self.pulse.answered(message.re, arrived_ns)
+        if sent_ns is not None and isinstance(message, Ok):  # of a `continue`: sent the moment that was read
+            self.newest_stamp_ns = message.effective_ns
+            self.clock.add(sent_ns, message.effective_ns, message.effective_ns, arrived_ns)
+        request = self.pending.get(message.re)
+        if request is None:
+            raise ProtocolError(f"{wire_name(type(message))!r} answers {message.re}, which was not sent")
+        request.answers.append(message)
+        if sum(len(one.luns) for one in request.answers if isinstance(one, Luns)) > MOST_LUNS:
             raise ProtocolError(f"it lists more than {MOST_LUNS:,} LUNs")
-        if check_answer(type(question.command), saying):
-            self.settle(saying.re, question.said)
+        if check_answer(type(request.command), message):
+            self.settle(message.re, request.answers)

@@ -1,4 +1,4 @@
-"""The far process's stderr: every line to the host's log, the last few kept to say why it ended."""
+"""The far process's stderr: every line to the host's log, the last few kept to explain why it ended."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable

@@ -85,7 +85,7 @@ class ProcessPipe:
 
 
 def ended(status: int, words: tuple[str, ...]) -> PipeLost:
-    """What to say of a process that ended with `status` (negative: by that signal)."""
+    """The fault of a process that ended with `status` (negative: by that signal)."""
     how = f"it was killed by {signal_name(-status)}" if status < 0 else f"it exited with status {status}"
     return PipeLost(f"{how} ({words[-1]})" if words else how, status, words)
 

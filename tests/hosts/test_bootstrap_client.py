@@ -326,7 +326,7 @@ async def test_a_transfer_that_is_cut(tmp_path: Path) -> None:
 async def test_a_far_end_that_says_nothing(tmp_path: Path) -> None:
     spec = command(tmp_path, "sh", "-c", "exec sleep 1000", connect_timeout_s=0.3)
     assert str(await fault(spec)) == (
-        f'h1: nothing was heard from its Python for 0.3 s; see why "{sys.executable} -I -c pass" takes so long there, '
+        f'h1: no answer from its Python for 0.3 s; see why "{sys.executable} -I -c pass" takes so long there, '
         "or raise connect_timeout:"
     )
 
@@ -342,14 +342,12 @@ async def test_the_noise_of_login_scripts_is_skipped_and_logged(tmp_path: Path) 
 @pytest.mark.parametrize("noise", ["yes", "cat /dev/zero"])
 async def test_noise_without_an_end_is_given_up(tmp_path: Path, noise: str) -> None:
     found = await fault(command(tmp_path, "sh", "-c", f"exec {noise}"))
-    assert found.what == (
-        "the first contact broke off: it said 65536 bytes that make no sense, and not what a bootstrap says"
-    )
+    assert found.what == ("the first contact broke off: it sent 65536 bytes that are not the bootstrap's")
 
 
 async def test_a_word_that_is_unknown(tmp_path: Path) -> None:
     shell = script(tmp_path / "shell", "echo 'ivypy-boot dance\twell'; cat >/dev/null")
-    assert (await fault(command(tmp_path, shell))).what == "its bootstrap says 'dance', which is unknown here"
+    assert (await fault(command(tmp_path, shell))).what == "its bootstrap sent 'dance', which is unknown here"
 
 
 async def test_a_pipe_that_was_not_opened_leaves_no_process(tmp_path: Path) -> None:

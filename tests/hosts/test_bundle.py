@@ -90,7 +90,7 @@ def test_an_engine_that_was_not_built_says_how_to_build_it(monkeypatch: pytest.M
 def test_a_package_that_is_missing_is_named() -> None:
     with pytest.raises(BundleError) as caught:
         bundle.sources("no_such_package")
-    assert str(caught.value) == "the package no_such_package is not installed here; install ivypy anew"
+    assert str(caught.value) == "the package no_such_package is not installed here; install ivypy again"
 
 
 def test_an_old_python_can_parse_the_bootstrap() -> None:

@@ -114,7 +114,7 @@ def test_an_answer_to_nothing_loses_the_host() -> None:
     async def test(driver: PipeDriver) -> None:
         driver._pipe.say(encode_line(m.Ok(77, 0)))  # type: ignore[attr-defined]
         lost = await event(driver)
-        assert isinstance(lost, Lost) and lost.reason == "protocol error: 'ok' answers 77, which was not asked"
+        assert isinstance(lost, Lost) and lost.reason == "protocol error: 'ok' answers 77, which was not sent"
 
     with_host(test)
 
