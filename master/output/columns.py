@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.parameters import PARAMETERS, Unit
+from ..rollup.half_widths import STATED_ROWS
 from ..rollup.instances import ALL, RollupType
 from ..rollup.metrics import METRICS, Metric
-from ..rollup.window import STATED_ROWS
 
 
 @dataclass(frozen=True, slots=True)

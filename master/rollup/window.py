@@ -7,14 +7,11 @@ over a change of its set of hosts: `fits` says whether a subinterval may be adde
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
-from ..stats.block_bootstrap import stated_half_width
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
-from ..stats.histograms import NS_PER_US
 from .arrays import (
     LIMBS,
     NO_LEAST,
@@ -27,108 +24,15 @@ from .arrays import (
     Words,
     added,
     no_buckets,
-    reals,
-    sum_of,
     words_of,
 )
 from .decode_result import threads_of
 from .figures import PERCENTILES
+from .half_widths import BatchedFigures, BatchedHistograms, PercentileHalfWidths, figures_of
 from .merge import MergedSubinterval, merged_rates, presence
 from .merge_layout import MergeLayout
 from .overload import Account, Outstanding
 from .thread_stats import ThreadSummary, ThreadTotals
-
-MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
-MOST_HISTOGRAMS: Final = 128  # likewise
-STATED_ROWS: Final = 16  # rows whose percentiles have a half-width: it takes their histograms of every subinterval
-
-
-class BatchedFigures:
-    """Figures of R rows over time, at most MOST_SAMPLES of them: what comes after is kept as means of 2, 4, 8 ...
-
-    A mean of batches has the same half-width as the mean of what is in them, and memory stays as it is.
-    """
-
-    def __init__(self, figures: int, rows: int) -> None:
-        self._samples: list[Floats] = []  # each (figures, R)
-        self._part = np.zeros((figures, rows))
-        self._in_part = 0
-        self._batch = 1
-
-    def add(self, figures: Floats) -> None:
-        """One subinterval's figures, shape (figures, R)."""
-        self._part = self._part + figures
-        self._in_part += 1
-        if self._in_part < self._batch:
-            return
-        self._samples.append(self._part / self._batch)
-        self._part, self._in_part = np.zeros_like(self._part), 0
-        if len(self._samples) == MOST_SAMPLES:
-            pairs = zip(self._samples[::2], self._samples[1::2], strict=True)
-            self._samples = [(one + other) / 2 for one, other in pairs]
-            self._batch *= 2
-
-    def array(self) -> Floats:
-        """Shape (samples, figures, R); an unfinished batch is left out."""
-        return np.array(self._samples).reshape(-1, *self._part.shape)
-
-
-class BatchedHistograms:
-    """Histograms of the first STATED_ROWS rows over time, at most MOST_HISTOGRAMS of them: beyond that, neighbours are
-    added together, so that memory stays as it is."""
-
-    def __init__(self, series: tuple[int, ...]) -> None:
-        self._series = series
-        self._parts: list[Buckets] = []
-        self._open: Buckets | None = None  # what an unfinished batch comes to
-        self._in_part = 0
-        self._batch = 1
-
-    def add(self, merged: Merged) -> None:
-        """One subinterval."""
-        rows = min(STATED_ROWS, len(merged.counts))
-        parts = [merged.buckets[one] for one in self._series]
-        found = sum_of([Buckets(one.low, one.counts[:rows]) for one in parts], rows)
-        found = Buckets(found.low, found.counts.copy())
-        self._open = found if self._open is None else sum_of([self._open, found], rows)
-        self._in_part += 1
-        if self._in_part < self._batch:
-            return
-        self._parts.append(self._open)
-        self._open, self._in_part = None, 0
-        if len(self._parts) == MOST_HISTOGRAMS:
-            pairs = zip(self._parts[::2], self._parts[1::2], strict=True)
-            self._parts = [sum_of([*pair], rows) for pair in pairs]
-            self._batch *= 2
-
-    def stated(self, fraction: float, moments: RowMoments) -> "PercentileHalfWidths":
-        """The half-widths of what was added so far, whose moments are `moments`."""
-        series = list(self._series)
-        least, most = moments.least[:, series].min(axis=1), moments.most[:, series].max(axis=1)
-        return PercentileHalfWidths(tuple(self._parts), fraction, least, most)
-
-
-class PercentileHalfWidths:
-    """Half-widths of a percentile, computed when they are first read; the histograms are dropped then."""
-
-    def __init__(self, parts: tuple[Buckets, ...], fraction: float, least: Words, most: Words) -> None:
-        """`least` and `most`: (R,) the shortest and the longest latency, ns."""
-        self._parts, self._fraction = parts, fraction
-        self._least, self._most = least.astype(np.float64), most.astype(np.float64)
-        self._found: Floats = np.full(len(least), np.nan)
-
-    def half_widths_us(self) -> Floats:
-        """(R,); nan where none is stated."""
-        parts, self._parts = self._parts, ()
-        used = [part for part in parts if part.counts.shape[1]]
-        if len(parts) < FEWEST_STATED or not used:
-            return self._found
-        low, high = min(part.low for part in used), max(part.high for part in used)
-        counts = np.stack([part.padded(low, high).counts for part in parts]).astype(np.float64)
-        for row in range(counts.shape[1]):
-            least, most = float(self._least[row]), float(self._most[row])
-            self._found[row] = stated_half_width(counts[:, row], low, least, most, self._fraction) / NS_PER_US
-        return self._found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +102,7 @@ class Window:
         self._account = self._account.plus(Outstanding.of(interval.counts))
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
-        self._samples.add(_figures(merged))
+        self._samples.add(figures_of(merged))
         self._services.add(merged)
         self._responses.add(merged)
         self._add_hosts(interval)
@@ -268,13 +172,3 @@ def carried(limbs: Words) -> Words:
             limbs[..., low + 1] += limbs[..., low] >> np.uint64(32)
             limbs[..., low] &= np.uint64(0xFFFFFFFF)
     return limbs
-
-
-def _figures(merged: Merged) -> Floats:
-    """What half-widths are computed from, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same
-    two of response times."""
-    found = [merged.rates[:, :, 0].sum(axis=1)]
-    for first in (SERVICE, RESPONSE):
-        limbs = merged.moments.limbs[:, first : first + KINDS]
-        found += [reals(limbs, moment).sum(axis=1) for moment in (Moment.SUM, Moment.COUNT)]
-    return np.stack(found)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from ivypy.master.rollup.arrays import NO_LEAST, Merged, integers
 from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.half_widths import MOST_SAMPLES, BatchedFigures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.partial_merge import PartialMerger
-from ivypy.master.rollup.window import MOST_SAMPLES, BatchedFigures, Window, carried
+from ivypy.master.rollup.window import Window, carried
 from ivypy.protocol.counters import SERIES, Count, Moment, ThreadCount
 from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import BUCKETS, LIMIT_NS, bucket_of
