@@ -19,13 +19,13 @@ class Focus:
 
 
 def blank_window(focus: Focus, instance: str) -> str:
-    """That a window has no value, and why, for people."""
+    """Why a window has no value, as a message."""
     why = "none was seen" if focus.fraction is None else f"fewer than {FEWEST_BEYOND} I/Os beyond it"
     return f"{focus.metric} of {instance} is blank: {why} in the window"
 
 
 def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
-    """That a subinterval has no value, and why, for people."""
+    """Why a subinterval has no value, as a message."""
     blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
     if focus.fraction is None or not seen:
         return f"{blank}: none was seen in a subinterval"

@@ -1,8 +1,8 @@
 """What rows are computed from: counters, moments and histograms merged per rollup instance, as arrays over all rows.
 
-Rule: everything here is a sum (or a minimum, a maximum), exact and in any order. Sums that outgrow 64 bits stand as
-32-bit limbs, each in a u64, so that four thousand million of them can be added before anything is lost; Python's
-integers are made of them at the end.
+Rule: everything here is a sum (or a minimum, a maximum), exact and in any order. Sums that outgrow 64 bits are stored
+as 32-bit limbs, each in a u64, so 2**32 of them can be added before one overflows; they become Python integers at the
+end.
 """
 
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def added(one: Buckets, other: Buckets) -> Buckets:
 
 
 def sum_of(parts: list[Buckets], rows: int) -> Buckets:
-    """The sum of several sets of histograms, in memory of its own unless there is but one."""
+    """The sum of several sets of histograms, in memory of its own unless there is only one."""
     used = [part for part in parts if part.counts.shape[1]]
     if len(used) <= 1:
         return used[0] if used else no_buckets(rows)
@@ -91,7 +91,7 @@ class RowMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Presence:
-    """What R rows are of."""
+    """The hosts, instances and CPU of R rows."""
 
     length_s: Floats  # (R,) mean real length over the hosts that are in; nan where none is
     hosts_in: Ints  # (R,) hosts whose results are in
@@ -103,7 +103,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
-    """One subinterval, or one window, for all R rows. Arrays are read-only by agreement."""
+    """One subinterval, or one window, for all R rows. Arrays are read-only by convention."""
 
     rollups: Rollups
     counts: Ints  # (R, Count): sums, but HIGHEST are maxima, and STATES are those at the end

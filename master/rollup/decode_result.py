@@ -1,7 +1,7 @@
-"""A result's packed arrays as numpy arrays of the shapes that `go` laid down; or what does not fit, in a ProtocolError.
+"""Decodes a result's packed arrays into numpy arrays of the shapes that `go` implies, or raises ProtocolError.
 
-Rule: whatever passes here can be merged without looking again: sizes, types, bucket ranges, and that each series'
-count is the sum of its buckets.
+Rule: whatever passes here can be merged without another check: sizes, types, bucket ranges, and that each series' count
+is the sum of its buckets.
 """
 
 import math
@@ -107,12 +107,12 @@ def threads_of(result: Result) -> Ints:
 
 
 def light(result: Result) -> Result:
-    """A result without the data that only merging looks into; their streams stay, to be stored."""
+    """A result without the data that only merging needs; the compressed streams stay, to be stored."""
     return _each(result, lambda array: Array(array.type, b"", array.stream))
 
 
 def whole(result: Result) -> Result:
-    """What `light` has taken away, put back."""
+    """The result with the data that `light` removed."""
     return _each(result, lambda one: Array(one.type, zlib.decompress(one.packed), one.packed) if one.packed else one)
 
 

@@ -1,8 +1,8 @@
-"""Figures of all rows at once, worked out from merged arrays: latencies of a category, percentiles, rates.
+"""Figures of all rows at once, computed from merged arrays: latencies of a category, percentiles, rates.
 
-Rule: a figure is an array with a number per row, nan where there is none: nothing was counted, or too little for the
-figure to mean anything. A category is a sum of some of the four kinds of I/O. Categories that come to the same sum,
-because the other kinds saw no I/O, are worked out once.
+Rule: a figure is an array with a number per row, nan where there is none: nothing was counted, or samples are
+insufficient. A category is a sum of some of the four kinds of I/O. Categories with the same sum, because the other
+kinds saw no I/O, are computed once.
 """
 
 from collections.abc import Sequence
@@ -101,7 +101,7 @@ class LatencyFigures:
 
 
 class Figures:
-    """The latencies and rates of one merged subinterval or window. Worked out when first asked for, then kept."""
+    """The latencies and rates of one merged subinterval or window. Computed when first read, then kept."""
 
     def __init__(self, merged: Merged, response: NDArray[np.bool_]) -> None:
         """`response` (R,): rows whose response times may be shown: all instances paced, and the target reached."""
@@ -119,7 +119,7 @@ class Figures:
         return self._of((LATENESS,))
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
-        """Rows where the response time of a category has a meaning: where it was recorded for each and every I/O."""
+        """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""
         found: NDArray[np.bool_] = self._response & (self.response(category).count == self.service(category).count)
         return found
 

@@ -14,16 +14,13 @@ from ..stats.confidence import FEWEST_STATED
 from ..stats.histograms import NS_PER_US
 from .arrays import Buckets, Floats, Merged, RowMoments, Words, reals, sum_of
 
-MOST_SAMPLES: Final = 512  # when a series has so many, neighbours are put together
+MOST_SAMPLES: Final = 512  # a series of this length is halved: neighbours are combined
 MOST_HISTOGRAMS: Final = 128  # likewise
 STATED_ROWS: Final = 16  # rows whose percentiles have a half-width: it takes their histograms of every subinterval
 
 
 class BatchedFigures:
-    """Figures of R rows over time, at most MOST_SAMPLES of them: what comes after is kept as means of 2, 4, 8 ...
-
-    A mean of batches has the same half-width as the mean of what is in them, and memory stays as it is.
-    """
+    """Figures of R rows over time, at most MOST_SAMPLES of them; a longer series is kept as means of 2, 4, 8 ..."""
 
     def __init__(self, figures: int, rows: int) -> None:
         self._samples: list[Floats] = []  # each (figures, R)
@@ -50,13 +47,13 @@ class BatchedFigures:
 
 
 class BatchedHistograms:
-    """Histograms of the first STATED_ROWS rows over time, at most MOST_HISTOGRAMS of them: beyond that, neighbours are
-    added together, so that memory stays as it is."""
+    """Histograms of the first STATED_ROWS rows over time, at most MOST_HISTOGRAMS of them; a longer series is kept as
+    sums of 2, 4, 8 ..."""
 
     def __init__(self, series: tuple[int, ...]) -> None:
         self._series = series
         self._parts: list[Buckets] = []
-        self._open: Buckets | None = None  # what an unfinished batch comes to
+        self._open: Buckets | None = None  # the sum of the unfinished batch
         self._in_part = 0
         self._batch = 1
 
@@ -78,7 +75,7 @@ class BatchedHistograms:
             self._batch *= 2
 
     def stated(self, fraction: float, moments: RowMoments) -> "PercentileHalfWidths":
-        """The half-widths of what was added so far, whose moments are `moments`."""
+        """The half-widths of everything added so far, whose moments are `moments`."""
         series = list(self._series)
         least, most = moments.least[:, series].min(axis=1), moments.most[:, series].max(axis=1)
         return PercentileHalfWidths(tuple(self._parts), fraction, least, most)
@@ -108,8 +105,8 @@ class PercentileHalfWidths:
 
 
 def figures_of(merged: Merged) -> Floats:
-    """What half-widths are computed from, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same
-    two of response times."""
+    """The input of half-widths, per subinterval, shape (5, R): IOPS; sum of service times, ns; I/Os; the same two of
+    response times."""
     found = [merged.rates[:, :, 0].sum(axis=1)]
     for first in (SERVICE, RESPONSE):
         limbs = merged.moments.limbs[:, first : first + KINDS]

@@ -20,7 +20,7 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True)
 class RollupSpec:
-    """What a plan says of a rollup type."""
+    """A rollup type in a plan."""
 
     by: tuple[str, ...]  # attribute names
     quantity: int | None = None  # required number of instances
@@ -45,7 +45,7 @@ class WorkloadInstance:
 
     @property
     def distinct_lun(self) -> tuple[str, str]:
-        """Host and path: one pair for each LUN, by however many ways it is reached."""
+        """Host and path: one pair for each LUN, however many paths lead to it."""
         return self.first or (self.host, self.lun)
 
     @property

@@ -1,9 +1,9 @@
 """Merging one step's results, subinterval by subinterval, into every rollup instance at once.
 
-Rule: exact, in any order of arrival and in any parts (partial_merge.py), and in memory that does not grow. A result is
-checked against the layout completely before any of it is used, so a malformed one costs its host and changes nothing.
-Histograms are added as they come, for the finest rollup types only; the coarser ones, `all` first, are sums of those
-when the subinterval closes. Scalars are put in their place as they come and summed when it closes.
+Rule: exact, in any order of arrival and in any partition (partial_merge.py), and in memory that does not grow. A result
+is checked completely before any of it is used, so a malformed one costs its host and changes nothing. Histograms are
+added on arrival, for the finest rollup types only; when the subinterval closes, the coarser types are computed as sums
+of these. Scalars are stored on arrival and summed at the close.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,13 +23,13 @@ from .partial_merge import PartialMerge, PartialMerger
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergedSubinterval:
-    """One closed subinterval: all that rows, control and later windows are computed from."""
+    """One closed subinterval: rows, control's input and windows are computed from it."""
 
     subinterval: int
     layout: MergeLayout
     merged: Merged
     counts: Ints  # (I, Count)
-    results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as they came
+    results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as received
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
     class_io: Words  # (G, KINDS, 2) I/Os and bytes of each merge class
 
@@ -40,12 +40,12 @@ class MergedSubinterval:
 
     @property
     def last(self) -> bool:
-        """Whether a host said that this was its step's last subinterval."""
+        """Whether a host marked this as its step's last subinterval."""
         return any(result.last for result in self.results.values())
 
     def uncovered(self) -> dict[str, int]:
-        """Hosts whose result does not cover exactly this subinterval: how many boundaries found no free buffer, and
-        how many threads did not hand theirs over."""
+        """Hosts whose result does not cover exactly this subinterval, with the number of boundaries without a free
+        buffer and of threads that did not hand over their buffer."""
         found = {}
         for host, result in self.results.items():
             overruns = int(threads_of(result)[:, ThreadCount.OVERRUNS].sum()) + len(result.missing)
@@ -64,7 +64,7 @@ class Merger:
         self._results: dict[str, Result] = {}
 
     def open(self, subinterval: int) -> None:
-        """Begin with nothing merged; what was added since the last `close` is forgotten."""
+        """Begin a subinterval; whatever was added since the last `close` is dropped."""
         self._adder.open(subinterval)
         self._results = {}
 
@@ -75,16 +75,16 @@ class Merger:
         self._results[host] = result
 
     def note(self, host: str, result: Result) -> None:
-        """Take a result whose numbers come with a part. Raises ProtocolError if it is out of turn."""
+        """Record a result whose numbers arrive in a partial merge. Raises ProtocolError if it is out of turn."""
         self._check_turn(host, result)
         self._results[host] = result
 
     def put(self, part: PartialMerge) -> None:
-        """Merge what was added up elsewhere, of hosts that were noted."""
+        """Merge a sum that a driver process made, of hosts whose results were noted."""
         self._adder.put(part)
 
     def forget(self, host: str) -> None:
-        """A host that was noted, and whose part does not come."""
+        """Drop a noted host whose partial merge will not arrive."""
         del self._results[host]
 
     def close(self) -> MergedSubinterval:
@@ -151,7 +151,7 @@ def merged_rates(layout: MergeLayout, class_io: Words, length_ns: Ints) -> Float
 
 
 def presence(layout: MergeLayout, length_ns: Ints, cpu: Floats) -> Presence:
-    """What rows are of. `cpu` (H, 2): mean and busiest core of each host; a host that is not in has length 0."""
+    """The hosts and CPU of rows. `cpu` (H, 2): mean and busiest core of each host; a missing host has length 0."""
     size = len(layout.rollups.rows)
     rows, hosts = (part[length_ns[layout.pairs[1]] > 0] for part in layout.pairs)
     hosts_in = np.bincount(rows, minlength=size)

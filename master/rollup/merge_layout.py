@@ -1,4 +1,4 @@
-"""Where everything of one step stands: which host's classes and instances go into which rows. Built once a step.
+"""The merge layout of a step: which classes and instances of which host are merged into which rows. Built once.
 
 Rule: three levels, each a sum of the one before: workload instances, merge classes, rows (rollup instances). Hosts
 stand in one order; their instances and their classes are consecutive, so that a host's result is a slice.
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Groups items by a target: sums or extremes of an array's first axis, a slice at a time, exactly."""
+    """Groups items by a target: exact sums or extremes over an array's first axis."""
 
     order: Ints  # the items, sorted by target
     starts: Ints  # where each target's run begins in `order`
@@ -32,7 +32,7 @@ class Reduction:
         return cls(order, starts, targets)
 
     def into(self, out: NDArray[Any], items: NDArray[Any], combine: np.ufunc = np.add) -> None:
-        """Put `combine` over each target's items into that row of `out`; other rows stay as they are."""
+        """Write `combine` over each target's items into that row of `out`; other rows are unchanged."""
         if len(self.order):
             first, last = self.order[0], self.order[-1]
             as_they_stand = last - first + 1 == len(self.order) and bool((np.diff(self.order) == 1).all())
@@ -108,8 +108,8 @@ class MergeLayout:
         return np.array([(host, one) in keys for host in self.hosts for one in self.numbers[host]], bool)
 
     def places(self, hosts: Sequence[str] | None = None) -> MergePlaces:
-        """Where results are added: all of them, in tables of all rows; or those of some hosts, in the rows that these
-        have a part in."""
+        """Where results are added: those of all hosts, in tables of all rows; or of some hosts, in tables of their
+        rows alone."""
         class_rows = {host: self.class_rows[self.classes[host]][:, self.direct] for host in hosts or self.hosts}
         numbers = {host: self.numbers[host] for host in class_rows}
         if hosts is None:
@@ -125,7 +125,7 @@ def _pairs(class_rows: Ints, class_host: Ints) -> tuple[Ints, Ints]:
 
 
 def _refinements(class_rows: Ints) -> tuple[tuple[int, ...], tuple[Reduction, ...]]:
-    """The types that stand alone, and how the others are sums of a finer one (`all` of any; `host` of `host+port`)."""
+    """The types that are merged directly, and how the others are sums of a finer one (`host` of `host+port`)."""
     sizes = [len(np.unique(column)) for column in class_rows.T]
     by_size = sorted(range(len(sizes)), key=lambda t: (-sizes[t], t))
     direct, sums = [], []

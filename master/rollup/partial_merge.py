@@ -1,7 +1,7 @@
-"""Adding up the results of some hosts: what a driver process does for its own, and the controller for the rest.
+"""Adding up the results of some hosts: a driver process does it for its hosts, the controller for the rest.
 
-Rule: exact, in any order and in any parts: buckets are added, scalars stand at their place until a subinterval closes.
-So the parts of all processes, put together, are what one process would have come to, bit by bit. A result is checked
+Rule: exact, in any order and in any partition: buckets are added, scalars are stored until the subinterval closes. So
+the partial merges of all processes, combined, equal the merge of a single process bit by bit. A result is checked
 completely before any of it is used.
 """
 
@@ -18,7 +18,7 @@ from .decode_result import DecodedResult, decode_result
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePlaces:
-    """Where the results of some hosts are added: so much of a layout as that takes."""
+    """Where the results of some hosts are added: their part of a merge layout."""
 
     numbers: Mapping[str, tuple[int, ...]]  # a host's workload instances, in `go`'s order
     class_rows: Mapping[str, Ints]  # per host (classes, direct types): which of `rows` each class is added to
@@ -27,7 +27,7 @@ class MergePlaces:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PartialMerge:
-    """One subinterval of some hosts. The places of those that are not in are as if nothing had been measured."""
+    """One subinterval of some hosts. A host that is not in has the values of an empty measurement."""
 
     subinterval: int
     of: tuple[str, ...]  # H' hosts, in the order of the arrays
@@ -35,7 +35,7 @@ class PartialMerge:
     counts: Ints  # (I', Count)
     moments: Words  # (G', SERIES, Moment)
     length_ns: Ints  # (H',)
-    cpu: Floats  # (H', 2) busy percent: mean over cores, busiest core; nan where nobody says
+    cpu: Floats  # (H', 2) busy percent: mean over cores, busiest core; nan where unknown
     rows: Ints  # (r,) of the layout
     buckets: tuple[Buckets, ...]  # one per series, over `rows`
 
@@ -49,12 +49,12 @@ class PartialMerger:
         self._position = {host: i for i, host in enumerate(self._of)}
         self._instances = consecutive({host: len(numbers) for host, numbers in places.numbers.items()})
         self._classes = consecutive({host: len(rows) for host, rows in places.class_rows.items()})
-        self._used = [(0, 0)] * SERIES  # bucket ranges of the subinterval before: a good guess for the next
+        self._used = [(0, 0)] * SERIES  # bucket ranges of the previous subinterval: a good guess for the next
         self.hosts: set[str] = set()
         self.subinterval = -1  # -1: none is open
 
     def open(self, subinterval: int) -> None:
-        """Begin with nothing added; what was added since the last `close` is forgotten."""
+        """Begin a subinterval; whatever was added since the last `close` is dropped."""
         self.subinterval = subinterval
         self.hosts = set()
         self._counts = np.zeros((_end(self._instances), len(Count)), np.int64)
@@ -71,7 +71,7 @@ class PartialMerger:
         return decode_result(host, result, self._places.numbers[host], len(self._places.class_rows[host]))
 
     def add(self, host: str, result: Result, unpacked: DecodedResult) -> None:
-        """Add one host's result of the open subinterval, as `check` gave it."""
+        """Add one host's result of the open subinterval, decoded by `check`."""
         self.hosts.add(host)
         self._counts[self._instances[host]] = unpacked.counts
         self._moments[self._classes[host]] = unpacked.moments
@@ -82,7 +82,7 @@ class PartialMerger:
         self._add_buckets(unpacked, self._places.class_rows[host])
 
     def put(self, part: PartialMerge) -> None:
-        """Add what others have added up: of hosts and rows that are among these."""
+        """Add a partial merge of some of these hosts and rows."""
         self.hosts |= part.hosts
         self._counts[_joined(self._instances, part.of)] = part.counts
         self._moments[_joined(self._classes, part.of)] = part.moments
@@ -96,7 +96,7 @@ class PartialMerger:
                 table.counts[rows, more.low - table.low : more.high - table.low] += more.counts
 
     def close(self) -> PartialMerge:
-        """What was added, in arrays that are the caller's now."""
+        """The sum; its arrays belong to the caller."""
         part = PartialMerge(
             subinterval=self.subinterval,
             of=self._of,
@@ -113,7 +113,7 @@ class PartialMerger:
         return part
 
     def _add_buckets(self, unpacked: DecodedResult, class_rows: Ints) -> None:
-        """Add a host's buckets to the rows of every type that is a sum of no other."""
+        """Add a host's buckets to the rows of every type that is not a sum of another."""
         rows = class_rows.tolist()
         spans, buckets = unpacked.spans.tolist(), unpacked.buckets
         for series, (low, high) in _ranges(spans).items():
@@ -135,7 +135,7 @@ class PartialMerger:
 
 
 def consecutive(sizes: Mapping[str, int]) -> dict[str, slice]:
-    """The places of each, one behind the other."""
+    """Consecutive slices of the given sizes."""
     found, start = {}, 0
     for name, size in sizes.items():
         found[name] = slice(start, start + size)
@@ -148,12 +148,12 @@ def _end(places: Mapping[str, slice]) -> int:
 
 
 def _joined(places: Mapping[str, slice], names: Iterable[str]) -> Ints:
-    """The places of some, as indices."""
+    """The slices of some names, as indices."""
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(places[n].start, places[n].stop) for n in names)])
 
 
 def _within(low: int, high: int, table: Buckets) -> Buckets:
-    """The buckets [low, high) of a table; those beside them were used by nobody."""
+    """The buckets [low, high) of a table; the others are unused."""
     return Buckets(low, table.counts[:, low - table.low : high - table.low] if high else table.counts[:, :0])
 
 

@@ -1,4 +1,4 @@
-"""The workload parameters in force, as rows say them.
+"""The workload parameters in force, as rows show them.
 
 Rule: one value stands plain; several as `value(k/n) value(m/n)`, the most frequent first, each with how many of the
 row's workload instances have it.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...protocol.parameters import MAX, PARAMETERS, Parameters
 from .instances import Rollups
 
-NOTHING: Final = "0"  # the total that is asked for where iops is 0
+NOTHING: Final = "0"  # the total target where iops is 0
 MOST_NAMED: Final = 8  # different values that are spelled out
 
 
@@ -27,7 +27,7 @@ class Settings:
     paced: NDArray[np.bool_]  # (R,) every instance has a number for iops: response time has a meaning
     some_max: NDArray[np.bool_]  # (R,) an instance has iops: max
     at_max: frozenset[tuple[str, int]]  # (host, number) of those instances
-    iops: tuple[str, ...]  # total that is asked for: a number, `max`, or blank where some are paced and some not
+    iops: tuple[str, ...]  # total target: a number, `max`, or blank where some are paced and some not
 
     @classmethod
     def of(cls, rollups: Rollups, parameters: Mapping[tuple[str, int], Parameters]) -> "Settings":
@@ -44,7 +44,7 @@ class Settings:
 
 
 class SettingsInForce:
-    """Remembers the newest settings: they are worked out anew only when the parameters change, or the hosts."""
+    """Keeps the newest settings, which are computed again only when the parameters or the hosts change."""
 
     def __init__(self, rollups: Rollups) -> None:
         self._rollups = rollups
@@ -52,7 +52,7 @@ class SettingsInForce:
         self._settings = Settings.of(rollups, {})
 
     def of(self, parameters: Mapping[tuple[str, int], Parameters], hosts: Collection[str]) -> Settings:
-        """Of the instances of `hosts` alone: the load of the others is not part of what rows say."""
+        """Of the instances of `hosts` alone: rows do not include the load of the others."""
         parameters = {key: one for key, one in parameters.items() if key[0] in hosts}
         if parameters != self._parameters:
             self._parameters, self._settings = parameters, Settings.of(self._rollups, parameters)

@@ -15,7 +15,7 @@ from ...protocol.histogram import BUCKETS
 from ..stats.histograms import EDGES_NS, MIDDLES_NS, NS_PER_US, percentile_buckets
 from .arrays import Ints
 
-# Without `spin`, a thread is awake without need for a quarter of its time at most.
+# Without `spin`, a thread is busy-waiting for a quarter of its time at most.
 SPINS_FROM: Final = 0.3
 _SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT, ThreadCount.REAP_DELAY_SUM, ThreadCount.COMPLETED)
 _USED: Final = np.array([*_SUMS, ThreadCount.REAP_DELAY_P99])
@@ -25,9 +25,9 @@ _USED: Final = np.array([*_SUMS, ThreadCount.REAP_DELAY_P99])
 class ThreadSummary:
     """One host's, over a window."""
 
-    busy_percent: float  # of its busiest thread: time on a core, less what it was awake without need
+    busy_percent: float  # of its busiest thread: time on a core, less what it was busy-waiting
     spins: bool  # a thread keeps its core busy by `spin`: the core's own figure says nothing
-    late_ns: int  # over all completions: for how long their thread was kept from looking
+    late_ns: int  # reap delay, summed over all completions
     completed: int
     p99s: Mapping[int, int]  # bucket of a thread's p99 of that in a subinterval: how many completions these were of
 
@@ -65,7 +65,7 @@ class ThreadTotals:
 
 
 def reap_delay_us(seen: Iterable[ThreadSummary]) -> tuple[float, float]:
-    """(mean, p99) of how late completions were looked for on some hosts, in microseconds."""
+    """(mean, p99) of the reap delay on some hosts, in microseconds."""
     late_ns, p99s = 0, np.zeros((1, BUCKETS), np.int64)
     for one in seen:
         late_ns += one.late_ns

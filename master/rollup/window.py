@@ -1,8 +1,8 @@
 """A window: consecutive subintervals summed into one measurement.
 
 Rule: exact, and in memory that does not grow with the window's length. Histograms and moments add, the state at the
-end is the last subinterval's, rates are each host's I/Os over that host's own real time. A window is never summed
-over a change of its set of hosts: `fits` says whether a subinterval may be added.
+end is the last subinterval's, rates are each host's I/Os over that host's own real time. A window never continues
+across a change of its set of hosts: `fits` tells whether a subinterval may be added.
 """
 
 from collections import Counter
@@ -85,7 +85,7 @@ class Window:
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
     def fits(self, interval: MergedSubinterval) -> bool:
-        """Whether `interval` follows on the last one with the same set of hosts."""
+        """Whether `interval` directly follows the last one and has the same set of hosts."""
         last = self._last
         return last is None or (interval.subinterval == last.subinterval + 1 and interval.hosts == last.hosts)
 
@@ -166,7 +166,7 @@ class Window:
 
 
 def carried(limbs: Words) -> Words:
-    """The same sums with every limb but a sum's last below 2**32, so that more can be added for ever."""
+    """The same sums with every limb but a sum's last below 2**32, so that there is always room to add."""
     for moment in (Moment.COUNT, Moment.BYTES, Moment.SUM, Moment.SQUARES_LOW):
         for low in range(2 * moment, 2 * moment + words_of(moment) - 1):
             limbs[..., low + 1] += limbs[..., low] >> np.uint64(32)

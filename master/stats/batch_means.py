@@ -1,7 +1,7 @@
-"""A metric of many instances for as long as it may take: few samples, each of many subintervals.
+"""A metric of many instances over any number of subintervals: few samples, each the sum of a batch of subintervals.
 
-Rule: neighbours are put together when there are MOST samples, so that memory and the time to judge them do not grow
-with a step's length. A batch says as much of the mean as what is in it.
+Rule: neighbours are combined when there are MOST samples, so memory and the time to check them do not grow with a
+step's length. A batch has as much information about the mean as the subintervals in it.
 """
 
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from .metric_sample import MetricSample, merged
 
-MOST = 64  # samples, a batch each; they are halved when there are as many
+MOST = 64  # samples, a batch each; when there are so many, neighbours are combined
 
 
 @dataclass(frozen=True, slots=True)
 class BatchMeans:
-    """What subintervals come to: `total` of all of them, `whole` of those in finished batches."""
+    """Sums of subintervals: `total` of all of them, `whole` of those in finished batches."""
 
     whole: tuple[Mapping[str, MetricSample], ...] = ()  # each of `size` subintervals, by instance
     part: Mapping[str, MetricSample] = field(default_factory=dict)  # the batch that is not finished

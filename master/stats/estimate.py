@@ -1,4 +1,4 @@
-"""What a window of subintervals says of a metric: its value, how far off it may be, and what the window is worth.
+"""A metric over a window of subintervals: its value, its half-width, and the effective number of subintervals.
 
 Rule: the value is the window's own (a ratio of sums, or the merged percentile), and the half-width is of that value.
 It follows from the series of *influences*: what each subinterval adds to the value. Their autocorrelation time gives
@@ -34,7 +34,7 @@ class Estimate:
     value: float
     half_width: float  # in the metric's unit; infinite where nothing can be said
     subintervals: int
-    effective: float  # independent subintervals that would tell as much
+    effective: float  # the number of independent subintervals with as much information
 
     @property
     def relative(self) -> float:
