@@ -1,33 +1,28 @@
 """Builds a step's control when the step begins, and the parameters of its first subinterval.
 
-Rule: faults that the plan alone shows are reported when it is read; they are checked again here for plans that were not
-read for a run. A fault that only earlier measurements show skips the step.
+Rule: faults that the plan alone shows were reported when it was read. A fault that only earlier measurements show skips
+the step.
 """
 
 from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.build import RunFacts, state_of
-from ..control.check import faults
 from ..control.decide import ControlState, opening
 from ..control.spec import RESPONSE
-from ..plan.model import Plan, Step
+from ..plan.model import Step
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured
 from .resolve_settings import NoResponse, NotMeasured, steered
 
 
 def control_for(
-    plan: Plan,
     step: Step,
     rollups: Rollups,
     parameters: Mapping[Key, Parameters],
     measured: Measured,
 ) -> ControlState:
-    """The state that `step` begins with. `parameters`: without control's own loads. Raises PlanFaults, NotMeasured."""
-    told = list(faults(step.control, [rollup.name for rollup in rollups.types]))
-    if told:
-        raise plan.faults([(step.place, text) for _, text in told])
+    """The state that `step` begins with. `parameters`: without control's own loads. Raises NotMeasured."""
     known = RunFacts(
         instances={rollup.name: tuple(one.name for one in rollup.instances) for rollup in rollups.types},
         reached=lambda name, rollup, instance: measured(name, rollups.type(rollup).instance(instance)).iops,

@@ -143,7 +143,7 @@ class StepRunner:
         discovered, references = self._discovered, References(self._measured)
         try:
             parameters = self.parameters_of(step, references)
-            control = control_for(self._plan, step, discovered.rollups, parameters, references)
+            control = control_for(step, discovered.rollups, parameters, references)
         except NotMeasured as error:
             return await self._skip(step, error.finding)
         first = not self._host_settings.begun
