@@ -89,6 +89,15 @@ def test_rows_that_say_nothing_are_named(tmp_path: Path) -> None:
     assert run(path).code is ExitCode.OK
 
 
+@pytest.mark.parametrize(("start_s", "count", "is_conditional"), [(2.0, 2, True), (0.0, 2, True), (0.0, 4, False)])
+def test_one_gap_bounds_the_period_only_if_the_job_began_with_it(
+    tmp_path: Path, start_s: float, count: int, is_conditional: bool
+) -> None:
+    """Nothing shows when the first I/O came: 20 rows until 6 s are 300 ms from the start on, or 200 ms from 2 s on."""
+    path = write_histogram_log(tmp_path / "a_clat_hist.1.log", bursts(4, count, 600, 5000, start_s), 200)
+    assert ("if the first I/O came at the job's start" in run(path).err) == is_conditional
+
+
 def check(tmp_path: Path, ios: list[Io], period_ms: int, *options: object) -> tuple[ExitCode, str]:
     single = write_latency_log(tmp_path / "a_clat.1.log", ios)
     histogram = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, period_ms)

@@ -47,9 +47,11 @@ class Bounds:
 
     low: float = 0.0
     high: float = math.inf
+    assumes_start: bool = False  # `low` holds only if the log's first I/O came at the job's start
 
     def within(self, other: "Bounds") -> "Bounds":
-        return Bounds(max(self.low, other.low), min(self.high, other.high))
+        narrower = self if self.low >= other.low else other
+        return Bounds(narrower.low, min(self.high, other.high), narrower.assumes_start)
 
     @property
     def is_possible(self) -> bool:
@@ -115,9 +117,10 @@ def with_periods(sources: Sequence[Source], given_ns: int | None) -> tuple[list[
 
 def _assumptions(assumed: dict[tuple[int, Bounds], list[str]]) -> Iterator[str]:
     for (period_ms, bounds), names in assumed.items():
+        condition = ", if the first I/O came at the job's start" if bounds.assumes_start else ""
         yield (
             f"log_hist_msec of {_logs(names)} is taken to be {period_ms}: the rows after gaps show more than "
-            f"{bounds.low:.4g} and at most {bounds.high:.4g} ms; set it with --log-hist-msec"
+            f"{bounds.low:.4g} and at most {bounds.high:.4g} ms{condition}; set it with --log-hist-msec"
         )
 
 
@@ -213,8 +216,8 @@ def _bounds(rows: _Rows, epoch: bool) -> Bounds:
     low, high = lows.max(initial=0.0), highs.min(initial=math.inf)
     if not epoch:  # h is 0 at least: what is due before a row's stamp has been written
         high = min(high, float((stamps / (number + 1)).min()))
-        if not low:  # one burst: it is taken to have begun with the job, and the log to have caught up with it
-            low = float(stamps[-1] / (len(stamps) + 1))
+        if not low:  # one gap: nothing shows h, or whether the log caught up after it
+            return Bounds(float(stamps[-1] / (len(stamps) + 1)), float(high), assumes_start=True)
     return Bounds(float(low), float(high))
 
 
