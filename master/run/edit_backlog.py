@@ -37,7 +37,7 @@ class EarlierBacklog:
 
     host: str
     place: int  # in the layout's order
-    owed: int
+    waiting: int
     since: int  # the first subinterval that is
     until: int | None = None  # the last one
 

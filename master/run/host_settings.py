@@ -21,7 +21,7 @@ from .discovery import PlacedPlan
 from .fleet import Fleet, ask_in_parts
 
 MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1
-TELLING_S: Final = 60.0  # between steps; creating instances opens LUNs
+APPLYING_S: Final = 60.0  # between steps; creating instances opens LUNs
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +82,17 @@ class HostSettings:
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
         answers, failed = await barrier(chosen, one, asyncio.get_running_loop().time() + within_s)
         effective = {driver.name: at_ns for driver, at_ns in answers.items()}
-        self.took({key: value for key, value in settings.items() if key[0] in effective})
+        self.acknowledged({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}
         reasons = {driver.name: reason for driver, reason in failed.items() if driver.lost is None}
         return EditResult(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
 
-    def took(self, settings: Mapping[Key, Parameters]) -> None:
+    def acknowledged(self, settings: Mapping[Key, Parameters]) -> None:
         """These are in force: the host acknowledged them, or its results show it."""
         self.parameters.update(settings)
         self._unsure -= settings.keys()
 
-    async def tell(self, discovered: PlacedPlan, wanted: Mapping[Key, Parameters]) -> None:
+    async def apply(self, discovered: PlacedPlan, wanted: Mapping[Key, Parameters]) -> None:
         """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
 
         What stays open to be written is looked at again by its host, since it may have come into use meanwhile.
@@ -126,7 +126,7 @@ class HostSettings:
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 
-            deadline = asyncio.get_running_loop().time() + TELLING_S
+            deadline = asyncio.get_running_loop().time() + APPLYING_S
             _, failed = await barrier(self._fleet.alive, one, deadline)
             if not self.begun:
                 self._fleet.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])

@@ -131,7 +131,7 @@ class LiveChanges:
         return self._held is not None
 
     @property
-    def owed(self) -> int:
+    def catching_up(self) -> int:
         """I/Os of loads before changes that are still waited for."""
         return self._backlogs.total
 
@@ -201,7 +201,7 @@ class LiveChanges:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
         if not (self._sent or self._pauses or self._untaken or self._backlogs):
             return Disturbance.NO
-        acted, newest, latest, owed = False, 0, set[int](), self._backlogs.total > 0
+        acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.hosts)
         for host, result in interval.results.items():
@@ -216,7 +216,7 @@ class LiveChanges:
             self._in_force[host] = now
             newest = max(newest, high)
             latest.update(now.tolist())
-            self._owed_by(interval, host, counts, (now != before) & here)
+            self._follow_backlog(interval, host, counts, (now != before) & here)
             self._taken_late(host, interval.subinterval)
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
@@ -224,7 +224,7 @@ class LiveChanges:
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
             return Disturbance.PAUSED
-        return Disturbance.CATCHING_UP if owed else Disturbance.NO
+        return Disturbance.CATCHING_UP if catching_up else Disturbance.NO
 
     def in_force(self) -> dict[Key, Parameters]:
         """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""
@@ -254,7 +254,7 @@ class LiveChanges:
         yield from self._findings
         yield from (one.finding(None) for one in self._untaken)
         for left in self._backlogs.left:
-            words = f"{left.owed:,} I/Os that fell due before it waited, and grew no fewer"
+            words = f"{left.waiting:,} I/Os that fell due before it waited, and grew no fewer"
             finding, number = Finding(Reason.EARLIER_BACKLOG, words), self._numbers[left.host][left.place]
             yield Outside(finding, left.host, number, left.since, left.until)
 
@@ -263,7 +263,7 @@ class LiveChanges:
         plan = self._begun[key]
         return now != (replace(plan, iops=now.iops) if key in self._steered else plan)
 
-    def _owed_by(
+    def _follow_backlog(
         self, interval: MergedSubinterval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]
     ) -> None:
         if not self._backlogs and not edited.any():
@@ -276,7 +276,7 @@ class LiveChanges:
         """Its results show an edit that it did not acknowledge in time: the finding ends with this subinterval."""
         for one in [one for one in self._untaken if one.host == host and one.number <= self._newest(host)]:
             self._untaken.remove(one)
-            self._host_settings.took(one.settings)
+            self._host_settings.acknowledged(one.settings)
             self._findings.append(one.finding(subinterval))
 
     def _newest(self, host: str) -> int:

@@ -54,7 +54,7 @@ def result_of(
 ) -> StepResult:
     """Judge a step's measurements, a summary row each.
 
-    Later steps refer to the last one that counts: not to the tread with which a staircase showed that it is saturated,
+    Later steps refer to the last one that counts: not to the level at which a staircase saturated,
     which is invalid as it should be.
     """
     outside = [*found, *_unwritten(discovered), *_shared(discovered)]

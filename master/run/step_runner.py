@@ -148,7 +148,7 @@ class StepRunner:
             return await self._skip(step, error.finding)
         first = not self._host_settings.begun
         hosts = [driver.name for driver in self._fleet.alive]
-        await self._host_settings.tell(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
+        await self._host_settings.apply(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
         if self._no_host_left():
             folder = self._recorder.path
             raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what became of them")
