@@ -7,8 +7,8 @@ from setuptools import Extension, setup
 
 ROOMS = ("master", "slave", "protocol")
 
-# tests/bench/parts/instructions.py builds with these, too. Link-time optimisation: the loop calls small functions of other
-# files for each I/O, and takes up to a tenth fewer instructions with it.
+# tests/bench/parts/instructions.py builds with these, too. Link-time optimisation: the loop calls small functions of
+# other files for each I/O, and takes up to a tenth fewer instructions with it.
 C_FLAGS = ["-std=c11", "-Wall", "-Wextra"]
 ENGINE_FLAGS = ["-O3", "-flto=auto", "-fvisibility=hidden", "-pthread"]
 
