@@ -152,6 +152,7 @@ def test_instances_that_go_does_not_name_stay_idle(null: Drive, image: Path) -> 
     assert 90 <= null.total(Count.DUE) <= 110
 
 
+@pytest.mark.realtime
 def test_an_edit_acts_within_this_subinterval_and_is_named_in_the_rows(step: Drive, image: Path) -> None:
     lun = step.lun(image, writable=True)
     step.create(0, lun)
@@ -312,6 +313,7 @@ def test_a_sequential_stream_goes_on_where_it_was_when_its_blocks_change() -> No
     ]
 
 
+@pytest.mark.realtime
 def test_from_max_to_a_number_and_back_in_mid_run(step: Drive, image: Path) -> None:
     step.create(0, step.lun(image), iops=-1.0, maxtags=2)
     step.go([0], 100 * MS)
@@ -342,6 +344,7 @@ def test_edits_between_steps_hold_for_the_next(null: Drive, image: Path) -> None
     assert null.results[0].total(Count.DUE) == 200
 
 
+@pytest.mark.realtime
 def test_a_cooldown_lets_nothing_fall_due_and_gives_up_what_is_owed(step: Drive, image: Path) -> None:
     lun = step.lun(image)
     step.create(0, lun, iops=1e9, maxtags=1)  # owes ever more
@@ -471,6 +474,7 @@ def test_what_is_not_collected_overruns_and_is_not_lost(step: Drive, image: Path
         assert abs(int(result.counts[0, Count.DUE]) - result.raw.length_ns // MS) <= 1
 
 
+@pytest.mark.realtime
 def test_boundaries_move_when_told_in_time_and_by_little(null: Drive, image: Path) -> None:
     null.create(0, null.lun(image))
     null.go([0], 100 * MS)
