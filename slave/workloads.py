@@ -33,7 +33,7 @@ PAGE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class WorkloadInstance:
+class HostInstance:
     workload: WorkloadToCreate
     target: LunTarget
     parts: tuple[InstancePart, ...]  # at least one
@@ -62,7 +62,7 @@ class Workloads:
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
-        self._instances: dict[int, WorkloadInstance] = {}
+        self._instances: dict[int, HostInstance] = {}
         self._luns = OpenLuns(engine, root, locked)
 
     def use(self, backend: str) -> None:
@@ -224,7 +224,7 @@ class Workloads:
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
         for place, (workload, lun, chosen) in enumerate(zip(workloads, targets, threads, strict=True)):
-            instance = WorkloadInstance(workload, lun, (), workload.parameters)
+            instance = HostInstance(workload, lun, (), workload.parameters)
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
             try:

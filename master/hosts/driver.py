@@ -186,10 +186,10 @@ class Driver(ABC):
         self.log(f"lost: {reason}")
         self._greeted.set()
         self._gone.set()
-        for question in self.pending.values():
-            if not question.answer.done():
-                question.answer.set_exception(HostLost(reason))
-                question.answer.exception()  # retrieved here, so that nobody's absence is a warning
+        for request in self.pending.values():
+            if not request.answer.done():
+                request.answer.set_exception(HostLost(reason))
+                request.answer.exception()  # retrieved here, so that nobody's absence is a warning
         self.pending.clear()
         self.report(Lost(reason))
         self._close_pipe()
@@ -226,12 +226,12 @@ class Driver(ABC):
 
     def settle(self, number: int, answers: list[HostMessage]) -> None:
         """A request is answered; where nobody waits any more, its answer is an event."""
-        question = self.pending[number]
-        if question.answer.done():
+        request = self.pending[number]
+        if request.answer.done():
             del self.pending[number]
             self.report(LateAnswer(answers[-1]))
         else:
-            question.answer.set_result(answers)
+            request.answer.set_result(answers)
 
 
 async def barrier(
