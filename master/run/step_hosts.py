@@ -26,6 +26,7 @@ class _Loss:
 
     since: int  # the first subinterval that is without it
     why: str
+    provisional: bool = False  # `stopped` or the loss of the host will state the reason
 
 
 class StepHosts:
@@ -66,7 +67,7 @@ class StepHosts:
 
     def ended_early(self, driver: Driver, subinterval: int) -> None:
         """It sent a last result that was not asked for: cut somewhere, and so no subinterval of the others."""
-        self._losses.setdefault(driver, _Loss(subinterval, ENDED_EARLY))
+        self._losses.setdefault(driver, _Loss(subinterval, ENDED_EARLY, provisional=True))
         self._report(driver.name, "ended", f"{ENDED_EARLY} in subinterval {subinterval}")
         self.set_aside(driver)
 
@@ -83,7 +84,7 @@ class StepHosts:
         if driver in self.part:
             since = min(k, self._progress.running) + (driver in arrived)
             before = self._losses.get(driver)
-            if before is None or before.why == ENDED_EARLY:
+            if before is None or before.provisional:
                 self._losses[driver] = _Loss(before.since if before else since, why)
         self._report(driver.name, kind, why)
         self.leave(driver)
