@@ -1,8 +1,8 @@
-"""A thread that writes to a console, so that nobody else waits for whoever reads it, or does not.
+"""A thread that writes to a console, so that nobody else waits for its reader.
 
-Rule: what is to be written is done in order. While MOST wait, the oldest of them gives way, and how many did is told
-before what comes next: a reader who comes back is shown the latest, and always the last. The first error is kept;
-nothing is written after it.
+Rule: pieces are written in order. While MOST wait, a new piece drops the oldest, and the number of dropped pieces is
+written before the next one: a reader who comes back sees the latest. The first error is kept, and nothing is written
+after it.
 """
 
 import threading

@@ -1,9 +1,8 @@
-"""Standard output and error, which may go away: a reader leaves, a terminal is closed, a disk is full. Or nobody reads
-for a while: a terminal is held by Ctrl-S, a pager waits for its user.
+"""Standard output and error that may go away (closed terminal, full disk) or stall (Ctrl-S, a pager).
 
-Rule: what cannot be written there is known by its own error, is told once where it can be, and never changes how a
-command ends. Nobody waits for standard error, nor, while a run is under way, for standard output. A character that a
-console cannot show is shown by its number.
+Rule: a failed write is known by its own error, is reported once where that is possible, and never changes how a command
+ends. Nobody waits for standard error or, during a run, for standard output. A character that a console cannot show is
+shown by its number.
 """
 
 import atexit

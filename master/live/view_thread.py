@@ -1,7 +1,7 @@
-"""A run's own console, shown by a thread: the run never waits for whoever reads it.
+"""Shows a run on its own console from a thread, so the run never waits for whoever reads it.
 
-Rule: a report that comes while too many wait drops the oldest of them, and the console says so when it is read again.
-The run's last word is always among those that wait.
+Rule: while too many reports wait, a new one drops the oldest, and the console shows how many were dropped. The
+last report of a run is never dropped.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""What a session hands to the run folder: plain data, times of the controller's clock as UTC nanoseconds."""
+"""The data that a run hands to its folder: plain records, with times as UTC nanoseconds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,9 +1,8 @@
 """One thread that does all disk work of a run, fed from the event loop.
 
-Rule: jobs run one after the other, in the order in which they were given, and nobody who drives load waits for them: a
-disk that is slow, or takes nothing for a while, delays the controller's bookkeeping, never the load. Nothing waits for
-longer than PATIENCE_S, which bounds the memory too: then the run ends with an error, rather than with files that lack
-something. The first error is raised at the next call, and no job runs after it.
+Rule: jobs run in the order in which they were given, and nobody who drives load waits for them: a slow disk delays the
+controller's files, never the load. No job waits longer than PATIENCE_S, which also bounds the memory; then the run ends
+with an error, not with incomplete files. The next call raises the first error, and no job runs after it.
 """
 
 import asyncio
