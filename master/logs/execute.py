@@ -30,7 +30,7 @@ from .result.series import Series
 from .result.sla import Promise, check_promises
 from .result.table import LogResult
 from .timeline.accumulate import Weighting, tolerance_ns
-from .timeline.clock_alignment import apart, begins_ns, misalignment, read_start_times, with_start_times
+from .timeline.clock_alignment import HostStart, apart, begins_ns, misalignment, read_start_times, with_start_times
 from .timeline.rollups import Slice, shares_of
 from .timeline.unlogged_tail import read_totals
 
@@ -111,53 +111,36 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
 
 def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     starts = read_start_times(options.start_times) if options.start_times else {}
-    totals = read_totals(options.json) if options.json else None
-    sources, misplaced = with_start_times(found.sources, starts)
-    far = apart(sources, options.max_start_spread_s)
-    faults = [*found.faults, *misplaced, *_mixed_clocks(sources), *far]
-    if faults and not options.keep_going:
-        raise LogError(faults)
-    faulty = {fault.path for fault in faults}
-    sources = [source for source in sources if source.name not in faulty]
-    if not sources:
-        raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
-    runs = sorted({source.run for source in sources if source.format is Format.IVYPY})
-    by = options.by or ((("run",) if len(runs) > 1 else ("all",)),)
-    origin_ns, apart_ns = _origin_ns(sources, options.align), dict[Slice, int]()
-    if len(runs) > 1 and options.align != "clock" and _keeps_apart(sources, by):
-        origins = {run: _origin_ns([s for s in sources if s.run == run], options.align) for run in runs}
-        apart_ns = {share.instance: origins[s.run] for s in sources for share in shares_of(s, by)}
-        sources = [replace(s, start_ns=s.start_ns - origins[s.run]) for s in sources]
-    elif origin_ns:
-        sources = [replace(s, start_ns=s.start_ns - origin_ns) for s in sources]
+    sources, faults = _usable(found, options, starts)
+    is_of_runs = len({source.run for source in sources if source.format is Format.IVYPY}) > 1
+    by = options.by or ((("run",) if is_of_runs else ("all",)),)
+    placed = _placed(sources, by, options.align)
     wanted = options.percentiles or _DEFAULT_PERCENTILES
-    percentiles = tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)}))
     question = SeriesRequest(
         SHORTEST_NS,
         by,
-        percentiles,
+        tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)})),
         options.weighting or Weighting.UNIFORM,
         options.interpolation,
         options.exact,
         bool(options.plots or options.hgrm),
-        totals,
+        read_totals(options.json) if options.json else None,
     )
     _check_options(question, sources)
-    notes = [*found.notes, *_notes_on(sources)]
-    if apart_ns:
-        notes.append(f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them")
-    question, chosen = _with_length(question, options.interval, sources, found)
-    notes += [*chosen, *_finer_than_rows(question.length_ns, sources)]
-    answer = Analysis(sources, found.layouts, question).run()
-    faults += answer.faults
+    question, chosen = _with_length(question, options.interval, placed.sources, found)
+    answer = Analysis(placed.sources, found.layouts, question).run()
     if answer.faults and not options.keep_going:
         raise LogError(list(answer.faults))
-    notes += answer.notes
-    # A run's steps follow one another, and its hosts' clocks were measured: only logs are compared.
-    spans = {source: span for source, span in answer.spans.items() if source.format is not Format.IVYPY}
-    notes += misalignment(sources, list(spans.values()), starts)
-    notes += _other_lengths(spans)
-    zero_ns = _zero_ns(sources, origin_ns)
+    faults += answer.faults
+    notes = [
+        *found.notes,
+        *_notes_on(sources),
+        *placed.notes,
+        *chosen,
+        *_finer_than_rows(question.length_ns, sources),
+        *answer.notes,
+        *_notes_on_spans(answer.spans, placed.sources, starts),
+    ]
     settings = {
         "interval": format_duration(question.length_ns / NS_PER_S),
         "weighting": question.weighting.value,
@@ -166,7 +149,14 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     }
     left_out = tuple(f"{fault} (left out: {fault.left_out})" for fault in faults)
     result = LogResult(
-        answer.series, question.length_ns, percentiles, settings, tuple(notes), left_out, zero_ns, apart_ns
+        answer.series,
+        question.length_ns,
+        question.percentiles,
+        settings,
+        tuple(notes),
+        left_out,
+        placed.zero_ns,
+        placed.apart_ns,
     )
     if not result.series:
         raise LogError(faults or [Fault(sources[0].name, "holds no I/Os, and nor does any other log")])
@@ -176,6 +166,55 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
             "choose a longer interval"
         )
     return result
+
+
+def _usable(
+    found: Found, options: PercentilesOptions, starts: dict[str, HostStart]
+) -> tuple[list[Source], list[Fault]]:
+    """The logs without fault, on one clock, and the faults of the others. LogError unless --keep-going."""
+    sources, misplaced = with_start_times(found.sources, starts)
+    far = apart(sources, options.max_start_spread_s)
+    faults = [*found.faults, *misplaced, *_mixed_clocks(sources), *far]
+    if faults and not options.keep_going:
+        raise LogError(faults)
+    faulty = {fault.path for fault in faults}
+    sources = [source for source in sources if source.name not in faulty]
+    if not sources:
+        raise LogError(faults or [Fault("ivypy percentiles", "no logs were given")])
+    return sources, faults
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """Logs whose time counts from quantum 0."""
+
+    sources: list[Source]
+    zero_ns: int | None  # where quantum 0 begins, from 1970; None: at the jobs' own start
+    apart_ns: dict[Slice, int]  # the same of each series, where runs are kept apart
+    notes: tuple[str, ...] = ()
+
+
+def _placed(sources: Sequence[Source], by: tuple[tuple[str, ...], ...], align: str | None) -> _Placed:
+    """Runs of which no two share a series count from their own begins, all other logs from one origin."""
+    origin_ns = _origin_ns(sources, align)
+    zero_ns = origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
+    runs = {source.run for source in sources}
+    are_apart = all(s.format is Format.IVYPY for s in sources) and all("run" in attributes for attributes in by)
+    if len(runs) > 1 and are_apart and align != "clock":
+        origins = {run: _origin_ns([s for s in sources if s.run == run], align) for run in runs}
+        apart_ns = {share.instance: origins[s.run] for s in sources for share in shares_of(s, by)}
+        moved = [replace(s, start_ns=s.start_ns - origins[s.run]) for s in sources]
+        note = f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them"
+        return _Placed(moved, zero_ns, apart_ns, (note,))
+    return _Placed([replace(s, start_ns=s.start_ns - origin_ns) for s in sources], zero_ns, {})
+
+
+def _notes_on_spans(
+    spans: dict[Source, tuple[int, int]], sources: Sequence[Source], starts: dict[str, HostStart]
+) -> list[str]:
+    """How well logs are aligned. Not of runs: their steps follow one another, and their hosts' clocks were measured."""
+    of_logs = {source: span for source, span in spans.items() if source.format is not Format.IVYPY}
+    return [*misalignment(sources, list(of_logs.values()), starts), *_other_lengths(of_logs)]
 
 
 def _interpolation_in_words(question: SeriesRequest, sources: Sequence[Source]) -> str:
@@ -194,15 +233,6 @@ def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
     # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
     first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
     return min(begins_ns(source) - first_row[source] for source in sources)
-
-
-def _keeps_apart(sources: Sequence[Source], by: tuple[tuple[str, ...], ...]) -> bool:
-    """Whether no series holds I/Os of two runs: then each run's time can count from its own begin."""
-    return all(source.format is Format.IVYPY for source in sources) and all("run" in attributes for attributes in by)
-
-
-def _zero_ns(sources: Sequence[Source], origin_ns: int) -> int | None:
-    return origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
 
 
 def _check_options(question: SeriesRequest, sources: Sequence[Source]) -> None:
