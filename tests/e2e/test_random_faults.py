@@ -113,10 +113,6 @@ def _blamed(finished: Finished, faults: Sequence[Injected]) -> Iterator[str]:
     hit = {one.host for one in faults if one.began < float("inf")}
     if not (finished.folder / "events.csv").exists():
         return
-    # A controller that stands still while it waits for answers says that they did not come: an event, and no finding.
-    paused = any(one.kind is Kind.CONTROLLER and one.began < float("inf") for one in faults)
     for event in finished.rows("events.csv"):
-        if paused and event["text"].startswith("no answer to what followed"):
-            continue
         if event["kind"] in BLAME and event["host"] and event["host"] not in hit:
             yield f"{event['host']} is blamed, and nothing was done to it: {event['kind']} {event['text']}"
