@@ -64,7 +64,7 @@ def host_of(text: str) -> HostSpec:
         return HostSpec(LOCAL, Launcher.LOCAL, LOCAL)
     found = _HOST.fullmatch(text)
     if found is None:
-        raise PlanError(f"--host {text}: say local, or [user@]name[:port] as ssh takes it")
+        raise PlanError(f"--host {text}: use local, or [user@]name[:port]")
     name = found["name"].strip("[]")
     port = int(found["port"]) if found["port"] else None
     return HostSpec(name, Launcher.SSH, name, port=port, user=found["user"])

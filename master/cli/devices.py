@@ -49,7 +49,7 @@ def page(plan: Plan, fleet: Fleet, found: PlacedPlan) -> list[str]:
     doomed = overwritten(found.targets)
     lines.append("")
     if not doomed:
-        lines.append("Nothing is overwritten" + (", but for files that the plan creates." if found.targets else "."))
+        lines.append("Nothing is overwritten" + (", except files that the plan creates." if found.targets else "."))
         return lines
     lines.append(f"{counted(len(doomed), 'LUN')} would be overwritten:")
     lines += [f"  {target.host}: {target.lun.path} ({target.lun.size / 2**30:.4g} GiB)" for target in doomed]
@@ -82,5 +82,5 @@ def _lun(lun: PlacedLun, uses: list[str]) -> list[str]:
     lines.append(f"      {attributes}")
     if lun.lun.identity is not None:
         lines.append(f"      known by {identified_by(lun.lun.identity)}")
-    lines += [f"      not to be written: {refusal}" for refusal in lun.lun.refusals]
+    lines += [f"      never written: {refusal}" for refusal in lun.lun.refusals]
     return lines + [f"      {notice.text}" for notice in lun.lun.notices]

@@ -76,7 +76,7 @@ class AutoPid:
             state = AutoPid(
                 self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.number + 1
             )
-            return state, Orders(state.opening(), say="finding the range: anew, with other hosts")
+            return state, Orders(state.opening(), say="finding the range again, with other hosts")
         seen = self.seen
         if observation.number >= self.since + self.settle:
             seen = (*seen, observation)

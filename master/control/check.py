@@ -52,11 +52,11 @@ def faults(spec: ControlSpec, rollups: Collection[str] | None) -> Iterator[Fault
 def metric_fault(metric: str, steered: bool = False) -> str:
     """Why control cannot look at a metric; "" where it can. `steered`: IOPS are to hold it at a target."""
     if metric in METRICS and metric not in FOCUS_METRICS:
-        return f"metric {metric} cannot be looked at: only rates, means, percentiles and CPU can"
+        return f"metric {metric} cannot be a focus metric: only rates, means, percentiles and CPU can"
     if metric not in FOCUS_METRICS:
         return f"there is no metric {metric}{_did_you_mean(metric, FOCUS_METRICS)}"
     if steered and metric.endswith(RATES):
-        return f"metric {metric} is what is being set; steer by a latency or by CPU"
+        return f"metric {metric} is what control sets; use a latency or CPU"
     return ""
 
 

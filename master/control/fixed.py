@@ -73,7 +73,7 @@ class Fixed:
 
     def _findings(self) -> tuple[Finding, ...]:
         return tuple(
-            Finding(Reason.HOSTS_CHANGED, f"in subinterval {now}, with which the measurement began again")
+            Finding(Reason.HOSTS_CHANGED, f"in subinterval {now}, where the measurement started again")
             for now in self.changed
         )
 

@@ -28,7 +28,7 @@ def blank_subinterval(focus: Focus, instance: str, sample: MetricSample) -> str:
     """Why a subinterval has no value, as a message."""
     blank, seen = f"{focus.metric} of {instance} is blank", ios(sample)
     if focus.fraction is None or not seen:
-        return f"{blank}: none was seen in a subinterval"
+        return f"{blank}: no I/O in a subinterval"
     return (
         f"{blank}: fewer than {FEWEST_BEYOND} I/Os beyond it in a subinterval, "
         f"{seen} of the {fewest_ios(focus.fraction)} that it needs; lengthen subinterval"

@@ -158,7 +158,7 @@ class Find:
                 maxima=self.maxima + 1,
                 confirmed=False,
             )
-            say = "search: max again, to be sure of it"
+            say = "search: max again, to confirm it"
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, say=say)
         if wanted is None:
             measured, say = self._result(observation.number)
@@ -206,10 +206,10 @@ class Find:
         passed = found.passed
         window = _window(passed)
         if found.failed is None and passed.iops < HIGHEST * (self.capacity or 0.0) * (1 - 1e-9):
-            detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and the probes were spent"
+            detail = f"{name} up to {passed.iops:.6g} IOPS; it was unclear above, and no probe was left"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         if found.failed is None:
-            sure = "confirmed" if self.confirmed else "not confirmed: the probes were spent"
+            sure = "confirmed" if self.confirmed else "not confirmed: no probe was left"
             detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         assert found.width is not None

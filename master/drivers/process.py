@@ -143,7 +143,7 @@ class DriverProcess:
         self.gone = f"its driver process ended: {why}"
         for number, opening in self._opening.items():
             host = self._drivers[number].name
-            _give(opening, HostFault(host, self.gone, "see whether the controller has memory enough, and try again"))
+            _give(opening, HostFault(host, self.gone, "check that the controller has enough memory, and try again"))
         for closing in self._closing.values():
             _give(closing, None)
         for driver in list(self._drivers.values()):

@@ -170,7 +170,7 @@ def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:
         )
     if "failed to map segment" in reason:  # mmap(PROT_EXEC) refused
         return f"{name} may not be executed where the cache is (mounted noexec?)", ANOTHER_CACHE
-    return f"{name} does not load there ({reason}; libc: {libc})", "ivypy and the host must be of one kind"
+    return f"{name} does not load there ({reason}; libc: {libc})", "ivypy and the host must have the same platform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +195,8 @@ _SYMPTOMS: Final = (
     _Symptom(
         r"(?i)syntax error.*unexpected",
         False,
-        "a shell on the way does not take the command line ({line})",
-        "name a command: that hands its words on as they are, or to one shell only",
+        "a shell on the way rejects the command line ({line})",
+        "use a command: that passes its arguments on directly, or to one shell only",
     ),
     _Symptom(
         r"(?i)not found|no such file or directory|unknown command",
@@ -208,13 +208,13 @@ _SYMPTOMS: Final = (
         r"(?i)permission denied|not allowed",
         True,
         '"{python}" may not be run there ({line})',
-        "mend its rights, or name another with python:",
+        "change its permissions, or name another with python:",
     ),
 )
 
 
 def interrupted_fault(error: PipeLost) -> tuple[str, str]:
-    return f"the first contact broke off: {error}", "see whether it stays up, and try again"
+    return f"the bootstrap failed: {error}", "check that it stays up, and try again"
 
 
 def not_started_fault(host: HostSpec, error: PipeLost) -> tuple[str, str]:

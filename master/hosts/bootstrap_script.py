@@ -213,7 +213,7 @@ def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
                 file.write(data)
         held = hold(fresh, digest)  # locked before anyone else can see it
         if held is None:
-            raise OSError(errno.EIO, "what is written there does not read back the same")
+            raise OSError(errno.EIO, "data written there reads back differently")
         for _ in range(TRIES):
             try:
                 os.rename(fresh, place)
@@ -226,7 +226,7 @@ def install(home: str, digest: str, files: "dict[str, bytes]") -> int:
                 os.close(held)
                 return theirs
             if remove_unused(place):
-                say("note", "the bundle in the cache was not as it was sent; it is replaced")
+                say("note", "the bundle in the cache was changed; it is replaced")
             else:
                 time.sleep(0.02 + os.getpid() % 8 * 0.01)  # others read it too, and hold its lock meanwhile
     finally:

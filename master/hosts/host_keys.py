@@ -34,7 +34,7 @@ def load(host: str, named: str | None, configured: Sequence[str]) -> asyncssh.SS
                 continue
             reason = error.strerror if isinstance(error, OSError) else error
             what = f"the known_hosts file {path} cannot be used ({reason})"
-            raise HostUnusable(HostFault(host, what, "mend it, or name another with known_hosts:")) from None
+            raise HostUnusable(HostFault(host, what, "correct it, or name another with known_hosts:")) from None
     return known
 
 
@@ -60,7 +60,7 @@ class Verifier(asyncssh.SSHClient):
     def fault(self, host: HostSpec, by_hand: str, entry: str, error: str) -> HostFault:
         """The fault after asyncssh rejected the host key; `by_hand`: the command by which a person would log in."""
         if self._offered is None:
-            return HostFault(host.name, f"its host key is not accepted ({error})", "mend the known_hosts file")
+            return HostFault(host.name, f"its host key is not accepted ({error})", "correct the known_hosts file")
         offered = fingerprint(self._offered)
         if not self._expected:
             return HostFault(
@@ -73,7 +73,7 @@ class Verifier(asyncssh.SSHClient):
         return HostFault(
             host.name,
             f"its host key has changed: it offers {offered}, known is {known}",
-            "find out why: somebody may stand in between. If it was installed anew: "
+            "find out why: this may be an attack. If the host was reinstalled: "
             f'"ssh-keygen{file} -R \'{entry}\'", then "{by_hand}" and compare the fingerprint',
         )
 

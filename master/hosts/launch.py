@@ -34,7 +34,7 @@ async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callab
     except Exception as error:  # a bug, ours or asyncssh's, that something which the host sent brings out
         for text in "".join(traceback.format_exception(error)).splitlines():
             log(f"   {text}")
-        what = f"the way to it failed: {type(error).__name__}: {error}"
+        what = f"the connection failed: {type(error).__name__}: {error}"
         raise HostUnusable(
             HostFault(host.name, what, f"log/{host.name}.log has the traceback; this is a bug")
         ) from None

@@ -71,7 +71,7 @@ class HostLogs:
                 lines, dropped = log.take()
             size = sum(map(len, lines))
             if dropped:
-                words = f"... {dropped:,} lines were dropped: the disk did not take them in time"
+                words = f"... {dropped:,} lines were dropped: the disk was too slow"
                 lines.append(_line(self._now_s(), 0.0, words))
                 self._dropped(host, dropped)
             if lines:
@@ -120,7 +120,7 @@ class _HostLog:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # a short write is what comes before it
         except OSError as error:
             raise OutputError(
-                f"{self._path} cannot be written ({error.strerror}); name another place with -o"
+                f"{self._path} cannot be written ({error.strerror}); choose another folder with -o"
             ) from None
 
     def close(self) -> None:

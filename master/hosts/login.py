@@ -119,8 +119,8 @@ async def _log_in(
     except asyncssh.HostKeyNotVerifiable as error:
         raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
     except UnicodeError:
-        what = f'the name "{door.address}" is none that a host can have'
-        raise HostUnusable(HostFault(host.name, what, "mend it, or write an address")) from None
+        what = f'the name "{door.address}" is not a valid host name'
+        raise HostUnusable(HostFault(host.name, what, "correct it, or use an address")) from None
     except (OSError, asyncssh.Error, NotLookedUp) as error:
         what, remedy = _fault(door, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
@@ -155,7 +155,7 @@ async def _insist(
             wait_s = pause_s * random.uniform(0.5, 1.5)
             if loop.time() + wait_s >= deadline:
                 raise
-            log(f"<- (reset during the login: {error}; once more in {wait_s:.1f} s)")
+            log(f"<- (reset during the login: {error}; retry in {wait_s:.1f} s)")
         await asyncio.sleep(wait_s)
         pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
@@ -222,14 +222,14 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
     try:
         return await asyncio.get_running_loop().run_in_executor(None, construct)
     except OSError as error:
-        what, remedy = f"{error.filename} cannot be used ({error.strerror})", "mend identity:, or ~/.ssh/config"
+        what, remedy = f"{error.filename} cannot be used ({error.strerror})", "correct identity:, or ~/.ssh/config"
     except asyncssh.KeyImportError as error:
         key = f"the key {host.identity}" if host.identity else "a key that ssh's configuration names"
-        what, remedy = f"{key} cannot be used ({error})", "mend identity:, or ~/.ssh/config"
+        what, remedy = f"{key} cannot be used ({error})", "correct identity:, or ~/.ssh/config"
         if "assphrase" in str(error):
             what, remedy = f"{key} has a passphrase", "load it into an agent with ssh-add and leave identity: out"
     except (asyncssh.ConfigParseError, ValueError) as error:
-        what, remedy = f"ssh's configuration cannot be used ({error})", "mend ~/.ssh/config, or the plan's ssh:"
+        what, remedy = f"ssh's configuration cannot be used ({error})", "correct ~/.ssh/config, or the plan's ssh:"
     raise HostUnusable(HostFault(host.name, what, remedy))
 
 
@@ -239,28 +239,31 @@ def _fault(door: _Door, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[
         case TimeoutError():
             return (
                 f"{door} does not answer within {door.host.connect_timeout_s:g} s",
-                "see that it is up and no firewall drops the packets, or raise connect_timeout:",
+                "check that it is up and that no firewall drops the packets, or raise connect_timeout:",
             )
         case NotLookedUp():
             return (
-                f'the name "{door.address}" was not looked up within {door.host.connect_timeout_s:g} s',
-                "see why the name service is slow, or write an address",
+                f'the name "{door.address}" was not resolved within {door.host.connect_timeout_s:g} s',
+                "find out why the name service is slow, or use an address",
             )
         case socket.gaierror():
-            return f'the name "{door.address}" is not known ({error.strerror})', "mend it, or write an address"
+            return f'the name "{door.address}" is not known ({error.strerror})', "correct it, or use an address"
         case ConnectionResetError() | asyncssh.ConnectionLost():
             return f"{door} closed the connection during the login", ASK_SSHD
         case OSError() if f"Errno {errno.ECONNREFUSED}" in str(error):
             return f"{door} refuses the connection", "start sshd there, or name its port with port:"
         case OSError():
-            return f"{door} cannot be reached ({error.strerror or error})", "see that it is up and a route leads to it"
+            return (
+                f"{door} cannot be reached ({error.strerror or error})",
+                "check that it is up and that a route leads to it",
+            )
         case asyncssh.ChannelOpenError():
             return (
                 f"{door} cannot be reached from its jump host ({error.reason})",
-                "see that it is up and a route leads to it from there",
+                "check that it is up and that a route leads to it from there",
             )
         case asyncssh.PermissionDenied():
-            keys = f"the key {door.host.identity}" if door.host.identity else "any of the keys at hand"
+            keys = f"the key {door.host.identity}" if door.host.identity else "any available key"
             return (
                 f'{door} does not let user "{door.user}" in with {keys}',
                 f'make "{door.by_hand} true" work first: user:, identity:, ssh-add, authorized_keys there',

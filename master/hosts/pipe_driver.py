@@ -107,7 +107,7 @@ class PipeDriver(Driver):
         stuck_ns = self._progress.stuck_ns()
         if stuck_ns is None or now_ns < stuck_ns:
             return False
-        self.lose(f"it answers probes, but has got no further with {at_work[0]!r} for {STUCK_NS / 1e9:g} s")
+        self.lose(f"it answers probes, but made no progress with {at_work[0]!r} for {STUCK_NS / 1e9:g} s")
         return True
 
     async def _send_probe(self) -> None:

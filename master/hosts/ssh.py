@@ -79,7 +79,7 @@ class SshPipe:
                 await channel.wait_closed()
                 await asyncio.wait([self._errors])
         except TimeoutError:
-            raise PipeLost("it closed its output but goes on running", None, self._stderr.words) from None
+            raise PipeLost("it closed its output but is still running", None, self._stderr.words) from None
         status, by_signal = channel.get_exit_status(), channel.get_exit_signal()
         if status == 0:
             return b""
@@ -110,6 +110,6 @@ async def _run(connection: asyncssh.SSHClientConnection, host: HostSpec, command
         async with asyncio.timeout(host.connect_timeout_s):
             return await connection.open_session(command, encoding=None, request_pty=False, x11_forwarding=False)
     except (asyncssh.Error, OSError) as error:
-        what = f"it lets us in, but starts no process ({str(error) or 'no answer'})"
+        what = f"the login works, but it starts no process ({str(error) or 'no answer'})"
         remedy = "its sshd log says why (MaxSessions, the user's shell)"
         raise HostUnusable(HostFault(host.name, what, remedy)) from None

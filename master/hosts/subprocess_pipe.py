@@ -43,7 +43,7 @@ class ProcessPipe:
             self._input.write(data)
             await self._input.drain()
         except (OSError, RuntimeError) as error:  # RuntimeError: after close
-            raise PipeLost(f"it reads no more ({error or type(error).__name__})") from None
+            raise PipeLost(f"it stopped reading ({error or type(error).__name__})") from None
 
     async def close(self) -> None:
         self._input.close()
@@ -77,7 +77,7 @@ class ProcessPipe:
                 await asyncio.wait([self._errors])
         except TimeoutError:
             if self._process.returncode is None:
-                raise PipeLost("it closed its output but goes on running", None, self._stderr.words) from None
+                raise PipeLost("it closed its output but is still running", None, self._stderr.words) from None
             status = self._process.returncode
         if status == 0:
             return b""
@@ -111,5 +111,5 @@ async def start(host: str, words: Sequence[str], log: Callable[[str], None]) -> 
         )
     except OSError as error:
         what = f'"{words[0]}" cannot be started on this machine ({error.strerror})'
-        raise HostUnusable(HostFault(host, what, "mend the words of command: or python:")) from None
+        raise HostUnusable(HostFault(host, what, "correct command: or python:")) from None
     return ProcessPipe(Process(transport, protocol, loop), transport, log)

@@ -312,14 +312,14 @@ def _was_over(one: Outside, first: int) -> bool:
 
 def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     """The hosts that are missing for some or all of the measurement, and how that shows."""
-    found = {host: "it is in no subinterval" for host in measurement.layout.hosts if host not in measurement.hosts}
+    found = {host: "no subinterval includes it" for host in measurement.layout.hosts if host not in measurement.hosts}
     planned_s = measurement.subintervals * length_s
     for host in sorted(measurement.hosts):
         real_s = float(measurement.length_ns[measurement.layout.position[host]]) * 1e-9
         if host in measurement.cut:
             found[host] = f"its result of subinterval {measurement.cut[host]} was cut"
         elif abs(real_s - planned_s) > length_s / 2 + MOST_MOVED * planned_s and host not in measurement.uncovered:
-            found[host] = f"its subintervals are {real_s:.4g} s long together, not {planned_s:.4g} s"
+            found[host] = f"its subintervals are {real_s:.4g} s long in total, not {planned_s:.4g} s"
     return found
 
 

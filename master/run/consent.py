@@ -97,4 +97,4 @@ def check_same(agreed: Sequence[Target], now: Sequence[Target]) -> None:
 
 def _unknown(target: Target) -> tuple[str, ...]:
     """A LUN that is not the plan's own has to be known, to be agreed to."""
-    return () if target.created or target.lun.identity is not None else ("its host does not tell which LUN it is",)
+    return () if target.created or target.lun.identity is not None else ("its host cannot identify the LUN",)

@@ -39,7 +39,7 @@ from .signals import Interrupts
 from .step import StepCycle
 from .target_edit import names_target, new_target
 
-NO_STEP = "no step is running; an edit acts on a running step, the next one begins with the plan's own settings"
+NO_STEP = "no step is running; an edit changes a running step, and the next step starts with the plan's settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class ControlApi:
         """A row of events.csv. Raises EditRefused."""
         line = " ".join(text.split())
         if not line:
-            raise EditRefused(["the mark is empty; say what is to stand in events.csv"])
+            raise EditRefused(["the mark is empty; give the text for events.csv"])
         self._event("mark", f"{line}; by {who}")
         return Done("marked in events.csv")
 
@@ -161,7 +161,7 @@ class ControlApi:
             raise EditRefused(["the run is being stopped already"])
         self._event("stop", f"by {who}")
         self._presses.press()
-        return Done("the I/O is halted; the run writes what there is and ends")
+        return Done("the I/O is halted; the run writes the results so far and ends")
 
     def _running(self) -> RunningStep:
         if self.running is None:

@@ -112,7 +112,7 @@ async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
             continue  # it is missed
         new = made.get((lun.host, lun.lun.path)) if lun.created else None
         if lun.created and new is None:
-            raise HostsError([HostFault(lun.host, f"{lun.lun.path} was to be created, and is not there", "")])
+            raise HostsError([HostFault(lun.host, f"{lun.lun.path} should have been created, but does not exist", "")])
         found.setdefault(lun.host, []).append(new or lun.lun)
     placed = _placed(plan, found, _hostnames(fleet))
     check_same([target for target in seen.targets if target.host in there], placed.targets)
@@ -172,7 +172,7 @@ def with_files(seen: PlacedPlan, host: str, made: Sequence[Lun]) -> PlacedPlan:
             return placed
         lun = new.get(placed.lun.path)
         if lun is None or (lun.size, lun.block) != (placed.lun.size, placed.lun.block):
-            raise HostsError([HostFault(host, f"{placed.lun.path} was to be created anew, and is not as it was", "")])
+            raise HostsError([HostFault(host, f"{placed.lun.path} was created again, but is not the same", "")])
         return replace(placed, lun=lun)
 
     placement = seen.placement

@@ -83,9 +83,9 @@ def parse_edit(words: Sequence[str], rollups: Rollups) -> LiveEdit:
     if "iops" in changes and TOTAL_IOPS in changes:
         said.append("iops and total_iops set the same thing; remove one")
     if not changes and not said:
-        said.append("the edit changes nothing; say what, for example iops=5000 or fraction_read=50%")
+        said.append("the edit has no setting; add one, for example iops=5000 or fraction_read=50%")
     if not named:
-        said.append("the edit does not say where; name instances, for example all=all or 'host={h1,h2}'")
+        said.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
     if said:
         raise EditRefused(said)
     return LiveEdit(" ".join(words), tuple(selected.values()), changes)
@@ -108,7 +108,7 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
         return f"{what}; did you mean {SAME[name]!r}?"
     known = [*EDITABLE, *types]
     if name in ATTRIBUTES:
-        return f"{what}; a plan that slices by it has it: rollups: [ {name} ]"
+        return f"{what}; add it to the plan: rollups: [ {name} ]"
     if (near := nearest(name, known)) is not None:
         return f"{what}; did you mean {near!r}?"
     return f"{what}; settings are {listed(list(EDITABLE))}, rollup types {listed(list(types))}"
@@ -152,7 +152,7 @@ def _amount(name: str, sign: str, value: str) -> float:
         return factor_of(value)
     if name != "fraction_read" and value.endswith("%"):
         factor = Relative(sign, parse_fraction(value)).of(1.0)
-        raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that much of what it is now")
+        raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that share of the current value")
     amount = PARAMETER_FIELDS[name].read(value)
     if not isinstance(amount, (int, float)):
         raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")

@@ -27,7 +27,7 @@ def check(after: Mapping[Key, Parameters], present: InForce, discovered: PlacedP
     if held:
         reasons.append(
             f"{_names(held, discovered)}: the step's control sets its iops, and would set them again;"
-            " edit with --force to do so all the same"
+            " use --force to edit it anyway"
         )
     if reasons:
         raise EditRefused(reasons)

@@ -87,7 +87,7 @@ class InterlockChecks:
         stood_ns = closed.timing.stood_ns
         words = f"{closed.overdue_ns / 1e9:.2f} s too late in subinterval {closed.number}"
         if stood_ns:
-            words += f"; the controller stood still for {stood_ns / 1e9:.2f} s"
+            words += f"; the controller was stalled for {stood_ns / 1e9:.2f} s"
         finding = Finding(Reason.LATE_DECISION, words)
         self.findings.append(Outside(finding, since=closed.number, until=closed.number + 1))
         self._event("", "late_decision", f"the decision came {words}")
@@ -112,7 +112,7 @@ class InterlockChecks:
             words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
             self.findings.append(Outside(Finding(Reason.CLOCK_UNCERTAIN, words), host, since=number))
         if timing.jump_ns and self._is_new(Reason.CLOCK_STEPPED, host):
-            words = f"by {timing.jump_ns / 1e6:+,.3f} ms, noticed in subinterval {number}"
+            words = f"by {timing.jump_ns / 1e6:+,.3f} ms, detected in subinterval {number}"
             since = max(number + timing.jumped_since_ns // self._length_ns, 0)
             self.findings.append(Outside(Finding(Reason.CLOCK_STEPPED, f"{host}: {words}"), host, since=since))
             self._event(host, "clock_stepped", f"its clock was stepped {words}")

@@ -37,7 +37,7 @@ class Hung:
 
     @property
     def words(self) -> str:
-        return f"{self.count:,} I/Os have not come back, the oldest for {self.oldest_ns / 1e9:.1f} s"
+        return f"{self.count:,} I/Os have not completed, the oldest for {self.oldest_ns / 1e9:.1f} s"
 
 
 def hung(stopped: Stopped, last: Result | None, numbers: Sequence[int]) -> Hung | None:

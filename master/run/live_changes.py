@@ -37,7 +37,7 @@ Alter = Callable[[InForce], Mapping[Key, Parameters]]  # to the parameters of th
 
 ANSWER_S: Final = 5.0  # the most that an edit from outside waits for its answers, and holds up control's own
 MUTE_S: Final = 0.1  # for control's edits, where a host has not answered the one before
-NOT_BEGUN: Final = "no step is running yet; an edit acts on a running step"
+NOT_BEGUN: Final = "no step is running yet; an edit changes a running step"
 
 
 class EditRefused(PlanError):

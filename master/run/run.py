@@ -113,7 +113,7 @@ class Run:
             await prepare(plan, fleet)
             discovered = await self._agreed(fleet)
             for host, fault in fleet.missed.items():
-                recorder.event("missed", f"the run goes on without it: {fault.what}; {fault.remedy}", host)
+                recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
             self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
@@ -150,7 +150,7 @@ class Run:
         if files:
             names = ", ".join(f"{file.path} ({consent.counted(file.count, 'file')})" for file in files)
             self.recorder.event(
-                "files_left", f"it did not say goodbye: {names} may be left there, until its lease ends", host
+                "files_left", f"it sent no dying words: {names} may be left there, until its lease ends", host
             )
 
     def _last_word(self) -> None:

@@ -187,4 +187,4 @@ class RunRecorder:
 
 
 def _lacks(utc_ns: int, file: str, what: str, host: str = "") -> Event:
-    return Event(utc_ns, "not_written", f"{file} lacks {what}: the disk did not take them in time", host=host)
+    return Event(utc_ns, "not_written", f"{file} lacks {what}: the disk was too slow", host=host)

@@ -132,7 +132,7 @@ class Session:
             return await self._run.api.edit(words, force, self._me)
         relative = [name for name, value in settings.items() if is_relative(str(value))]
         if relative:
-            raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, which needs a step that runs")
+            raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, and needs a running step")
         entry = {"edit": {"rollup": clause, "set": settings}}
         plan, step = self._script.read(entry, {"go": {"name": PROBE}})
         self._steps.replan(plan)

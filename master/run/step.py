@@ -45,7 +45,7 @@ from .step_states import Change, StepProgress
 
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)
-PAUSED: Final = "paused; `ivypy unpause` goes on"
+PAUSED: Final = "paused; `ivypy unpause` continues"
 NO_HOST: Final = "every host was late or lost"
 
 

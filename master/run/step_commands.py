@@ -101,7 +101,7 @@ class StepCommands:
         self._progress.halted_ns = halted_ns = self._fleet.now_ns()
         self._progress.move(Change.HALT)
         self._changes.close("the run is being halted")
-        self._recorder.event("", "halt", "nothing more is submitted; catching what is in flight")
+        self._recorder.event("", "halt", "no more I/O is submitted; waiting for I/Os in flight")
         for driver, reason in (await send_halt(drivers)).items():
             self._hosts.lose(driver, f"not halted: {reason}", self._progress.running)
         return halted_ns
@@ -126,7 +126,9 @@ class StepCommands:
         deadline = asyncio.get_running_loop().time() + left_s
         answers, failed = await barrier(running, command, deadline, self._patient_until)
         for driver, reason in failed.items():
-            self._recorder.event(driver.name, "late", f"no answer to what followed subinterval {k}: {reason}")
+            self._recorder.event(
+                driver.name, "late", f"no acknowledgement of the decision after subinterval {k}: {reason}"
+            )
         return answers
 
     def _patient_until(self) -> float:

@@ -30,7 +30,7 @@ def control_for(
     try:
         state = state_of(step.control, known)
     except ValueError as error:
-        raise NotMeasured(f"with what the steps before it measured, {error}") from None
+        raise NotMeasured(f"with the results of earlier steps, {error}") from None
     _check_paced(step, rollups, parameters)
     return state
 
@@ -43,8 +43,8 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
         for instance in rollups.type(rollup).instances if RESPONSE in metric else ():
             if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
                 raise NoResponse(
-                    f"{metric} of {instance} would be blank for ever: where iops is max there is no response time; "
-                    f"look at {metric.replace(RESPONSE, '_service_us_')}, or set iops"
+                    f"{metric} of {instance} would always be blank: with iops: max there is no response time; "
+                    f"use {metric.replace(RESPONSE, '_service_us_')}, or set iops"
                 )
 
 

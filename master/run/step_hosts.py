@@ -99,5 +99,5 @@ class StepHosts:
         if reason is not StopReason.LEASE:
             return "a workload thread died"
         stood_ns = max(self._progress.stood_still_ns, self._lag.stood_ns())
-        still = f" while the controller stood still for {stood_ns / 1e9:.1f} s" if stood_ns >= STOOD_STILL_NS else ""
+        still = f" while the controller was stalled for {stood_ns / 1e9:.1f} s" if stood_ns >= STOOD_STILL_NS else ""
         return f"its lease ran out{still}"

@@ -151,7 +151,7 @@ class StepRunner:
         await self._host_settings.apply(discovered, opening_parameters(control, discovered.rollups, parameters, hosts))
         if self._no_host_left():
             folder = self._recorder.path
-            raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what became of them")
+            raise NoHostLeft(f"step {step.name!r}: no host is left; {folder}/events.csv says what happened to them")
         if first:
             self._recorder.workloads(discovered.rollups, parameters)
         return await self._step(step, control, [*self._missing(), *references.findings(), *self._orphaned()])
@@ -217,7 +217,7 @@ class StepRunner:
         """Whose LUNs the step before left with I/Os that had not come back."""
         for instance in self.rollups.instances:
             if (before := self._orphans.get((instance.host, instance.lun))) is not None:
-                words = f"{instance.host}: {instance.lun}: of step {before}, some had not come back when it ended"
+                words = f"{instance.host}: {instance.lun}: of step {before}, some had not completed when it ended"
                 yield Outside(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
 
     def _missing(self) -> list[Outside]:
@@ -231,7 +231,7 @@ class StepRunner:
         """Wait while a host that was given up may still drive."""
         if may_drive := self._fleet.may_drive():
             names = ", ".join(sorted(may_drive))
-            self._recorder.event("waiting", f"for the leases of hosts that were given up while they drove: {names}")
+            self._recorder.event("waiting", f"for the leases of lost hosts: {names}")
             await self._fleet.quiet(QUIET_S)
 
     def _measured(self, step: str, instance: RollupInstance) -> Reference:

@@ -71,7 +71,7 @@ def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance],
     for word in words:
         name = word.partition("=")[0].strip()
         if name in CHANGES:
-            said.append(f"{name} and target stand in one edit; make it two: a target is not a setting of hosts")
+            said.append(f"{name} and target are in one edit; use two: a target is not a setting of hosts")
         elif name not in types and not _is_target(word):
             said.append(f"{name!r} is no rollup type of the plan{suggestion(name, types)}")
         elif name in types:
@@ -82,7 +82,7 @@ def _read(words: Sequence[str], rollups: Rollups) -> tuple[list[RollupInstance],
             except ValueError as error:
                 said.append(str(error))
     if len(words) == len(amounts):
-        said.append("the edit does not say where; name instances, for example all=all or 'host={h1,h2}'")
+        said.append("the edit has no clause; name instances, for example all=all or 'host={h1,h2}'")
     if said:
         raise EditRefused(said)
     return list(selected.values()), amounts[0]

@@ -283,7 +283,7 @@ def test_what_is_unclear_to_the_end_is_said_so() -> None:
     )
     measured, _ = state._result(99)
     (finding,) = measured.findings
-    assert finding.reason is Reason.SEARCH_UNBOUNDED and "unclear above, and the probes were spent" in finding.detail
+    assert finding.reason is Reason.SEARCH_UNBOUNDED and "unclear above, and no probe was left" in finding.detail
 
 
 def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:

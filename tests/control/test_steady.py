@@ -312,7 +312,7 @@ class TestStages:
         for number in range(3):
             samples = {focus: {"all": MetricSample(0, 0, None)}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
-        assert decision.say == "seeking: write_service_us_p99 of all is blank: none was seen in a subinterval"
+        assert decision.say == "seeking: write_service_us_p99 of all is blank: no I/O in a subinterval"
 
     def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:
         correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])

@@ -102,7 +102,7 @@ async def test_a_python_that_may_not_be_run(tmp_path: Path) -> None:
     (tmp_path / "python3").write_text("")
     found = await fault(command(tmp_path, python=(str(tmp_path / "python3"),)))
     assert found.what.startswith(f'"{tmp_path}/python3" may not be run there (env: ')
-    assert found.remedy == "mend its rights, or name another with python:"
+    assert found.remedy == "change its permissions, or name another with python:"
 
 
 @pytest.mark.parametrize(
@@ -317,8 +317,8 @@ async def test_a_transfer_that_is_damaged_once(tmp_path: Path) -> None:
 async def test_a_transfer_that_is_cut(tmp_path: Path) -> None:
     short = len(stand_in().payload) - 100
     assert str(await fault(command(tmp_path, *filtered("cut")))) == (
-        f"h1: the first contact broke off: it exited with status 1 (the transfer ended {short} bytes short); "
-        "see whether it stays up, and try again"
+        f"h1: the bootstrap failed: it exited with status 1 (the transfer ended {short} bytes short); "
+        "check that it stays up, and try again"
     )
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -382,8 +382,8 @@ async def test_a_command_may_hand_its_words_on_as_they_are_or_to_a_shell(tmp_pat
 async def test_a_command_line_that_a_second_shell_does_not_take_is_said_in_short(tmp_path: Path) -> None:
     joins = script(tmp_path / "joins", 'exec bash -c "$*"')
     found = await fault(command(tmp_path, joins, joins))
-    assert found.what.startswith("a shell on the way does not take the command line (bash: ") and len(found.what) < 300
-    assert found.remedy == "name a command: that hands its words on as they are, or to one shell only"
+    assert found.what.startswith("a shell on the way rejects the command line (bash: ") and len(found.what) < 300
+    assert found.remedy == "use a command: that passes its arguments on directly, or to one shell only"
 
 
 async def test_the_log_shows_what_was_run_without_the_program(tmp_path: Path) -> None:

@@ -384,7 +384,7 @@ def test_work_that_goes_on_is_waited_for_and_work_that_hangs_is_not(works_s: flo
                 await asyncio.sleep(1000)
                 assert driver.lost is None
                 return
-            with pytest.raises(HostLost, match="it answers probes, but has got no further with 'create_files' for 120"):
+            with pytest.raises(HostLost, match="it answers probes, but made no progress with 'create_files' for 120"):
                 await driver.request(m.CreateFiles, files=(), used=(), tags=0)
             assert works_s + 60 <= asyncio.get_running_loop().time() - begun_s <= works_s + 130
 

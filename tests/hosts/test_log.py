@@ -82,7 +82,7 @@ def test_what_the_disk_does_not_take_in_time_is_dropped_and_counted(
         lines = (tmp_path / f"{host}.log").read_text().splitlines()
         there = [line for line in lines if " line " in line]
         assert len(there) + lacks == 100
-        assert lines[len(there)].endswith(f"... {lacks} lines were dropped: the disk did not take them in time")
+        assert lines[len(there)].endswith(f"... {lacks} lines were dropped: the disk was too slow")
     assert (tmp_path / "h1.log").read_text().endswith(" and on\n")
 
 
@@ -92,7 +92,7 @@ def test_a_log_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     with pytest.raises(OutputError) as caught:
         logs.flush()
     assert str(caught.value) == (
-        f"{tmp_path}/no/h1.log cannot be written (No such file or directory); name another place with -o"
+        f"{tmp_path}/no/h1.log cannot be written (No such file or directory); choose another folder with -o"
     )
 
 

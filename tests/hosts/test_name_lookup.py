@@ -53,8 +53,8 @@ async def test_slow_names_do_not_hold_up_others() -> None:
 async def test_a_name_that_is_not_looked_up_in_time() -> None:
     spec = replace(SSH, name="lab01", address="slow.example", known_hosts="/dev/null", connect_timeout_s=0.2)
     assert str(await fault(spec)) == (
-        'lab01: the name "slow.example" was not looked up within 0.2 s; '
-        "see why the name service is slow, or write an address"
+        'lab01: the name "slow.example" was not resolved within 0.2 s; '
+        "find out why the name service is slow, or use an address"
     )
 
 

@@ -308,13 +308,13 @@ async def test_nobody_listens(host: LabHost) -> None:
 
 async def test_a_name_that_no_host_can_have(host: LabHost) -> None:
     found = await fault(host.spec(address="no..such"))
-    assert str(found) == 'lab01: the name "no..such" is none that a host can have; mend it, or write an address'
+    assert str(found) == 'lab01: the name "no..such" is not a valid host name; correct it, or use an address'
 
 
 async def test_a_name_that_nobody_knows(host: LabHost) -> None:
     found = await fault(host.spec(address="no-such-host.invalid"))
     assert found.what.startswith('the name "no-such-host.invalid" is not known (')
-    assert found.remedy == "mend it, or write an address"
+    assert found.remedy == "correct it, or use an address"
 
 
 async def test_a_network_that_is_not_reached(host: LabHost) -> None:
@@ -324,7 +324,7 @@ async def test_a_network_that_is_not_reached(host: LabHost) -> None:
         "255.255.255.255 port 22 cannot be reached (Network is unreachable)",
         "255.255.255.255 port 22 cannot be reached (Permission denied)",
     )
-    assert found.remedy == "see that it is up and a route leads to it"
+    assert found.remedy == "check that it is up and that a route leads to it"
 
 
 async def test_a_host_that_is_down(namespaces: Lab) -> None:
@@ -332,7 +332,7 @@ async def test_a_host_that_is_down(namespaces: Lab) -> None:
     with host.unplugged():
         assert str(await fault(host.spec(connect_timeout_s=0.5))) == (
             f"lab03: {host.address} port 22 does not answer within 0.5 s; "
-            "see that it is up and no firewall drops the packets, or raise connect_timeout:"
+            "check that it is up and that no firewall drops the packets, or raise connect_timeout:"
         )
 
 
@@ -396,12 +396,12 @@ async def test_a_user_that_is_not_let_in(host: LabHost) -> None:
 
 async def test_no_key_at_hand(host: LabHost, home: Path) -> None:
     found = await fault(host.spec(identity=None))
-    assert found.what.endswith(f'does not let user "{USER}" in with any of the keys at hand')
+    assert found.what.endswith(f'does not let user "{USER}" in with any available key')
 
 
 async def test_a_key_that_is_not_there(host: LabHost) -> None:
     assert str(await fault(host.spec(identity="/no/such/id"))) == (
-        "lab01: /no/such/id cannot be used (No such file or directory); mend identity:, or ~/.ssh/config"
+        "lab01: /no/such/id cannot be used (No such file or directory); correct identity:, or ~/.ssh/config"
     )
 
 
@@ -445,8 +445,8 @@ async def test_a_changed_host_key(host: LabHost, key: Path, tmp_path: Path) -> N
     hand = by_hand(sshd).replace(f"{sshd.folder}/known_hosts", str(known))
     assert str(await fault(host.spec(known_hosts=str(known)))) == (
         f"lab01: its host key has changed: it offers {fingerprint(sshd.host_key)}, known is {fingerprint(key)}; "
-        f"find out why: somebody may stand in between. "
-        f'If it was installed anew: "ssh-keygen -f {known} -R \'{sshd.entry}\'", then "{hand}" '
+        f"find out why: this may be an attack. "
+        f'If the host was reinstalled: "ssh-keygen -f {known} -R \'{sshd.entry}\'", then "{hand}" '
         "and compare the fingerprint"
     )
 
@@ -479,7 +479,7 @@ async def test_a_revoked_host_key(host: LabHost, tmp_path: Path) -> None:
 async def test_a_known_hosts_file_that_is_not_there(host: LabHost) -> None:
     assert str(await fault(host.spec(known_hosts="/no/such/file"))) == (
         "lab01: the known_hosts file /no/such/file cannot be used (No such file or directory); "
-        "mend it, or name another with known_hosts:"
+        "correct it, or name another with known_hosts:"
     )
 
 
@@ -505,7 +505,7 @@ async def test_a_configuration_that_cannot_be_read(host: LabHost, home: Path) ->
     (home / ".ssh" / "config").write_text("Port many\n")
     found = await fault(host.spec(port=None, ssh_config=True))
     assert found.what.startswith("ssh's configuration cannot be used (")
-    assert found.remedy == "mend ~/.ssh/config, or the plan's ssh:"
+    assert found.remedy == "correct ~/.ssh/config, or the plan's ssh:"
 
 
 # After the login.
@@ -527,7 +527,7 @@ async def test_words_with_spaces_and_quotes_reach_the_host_as_they_are(host: Lab
 async def test_a_session_that_is_not_given(host: LabHost) -> None:
     with host.sshd("MaxSessions 0") as sshd:
         found = await fault(sshd.spec())
-    assert found.what.startswith("it lets us in, but starts no process (")
+    assert found.what.startswith("the login works, but it starts no process (")
     assert found.remedy == "its sshd log says why (MaxSessions, the user's shell)"
 
 
@@ -535,7 +535,7 @@ async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, 
     killer = script(tmp_path / "python3", "kill -9 $(ps -o ppid= $PPID) $PPID")  # the shell, the session or the sshd
     with host.sshd() as sshd:
         found = await fault(sshd.spec(python=(killer,)))
-    assert found.what.startswith("the first contact broke off: the ssh connection was lost")
+    assert found.what.startswith("the bootstrap failed: the ssh connection was lost")
 
 
 # While it runs.

@@ -210,7 +210,7 @@ async def test_a_program_that_is_not_there(launcher: Launcher) -> None:
         await open_pipe(spec, stand_in(), LoginGate(), lambda text: None)
     assert str(caught.value) == (
         'h1: "no-such-python" cannot be started on this machine (No such file or directory); '
-        "mend the words of command: or python:"
+        "correct command: or python:"
     )
 
 
@@ -267,6 +267,6 @@ async def test_what_goes_wrong_in_a_library_on_the_way_costs_the_host_alone(
     said: list[str] = []
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
     monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
-    with pytest.raises(HostUnusable, match=f"h1: the way to it failed: {type(error).__name__}: "):
+    with pytest.raises(HostUnusable, match=f"h1: the connection failed: {type(error).__name__}: "):
         await open_pipe(spec, stand_in(), LoginGate(), said.append)
     assert any("Traceback" in text for text in said)

@@ -192,7 +192,7 @@ FAULTS = [
         "measure: { metric: ",
         "there is no metric overall_iopz; did you mean overall_iops",
     ),
-    ("measure: { metric: backlog }", "measure: { metric: ", "metric backlog cannot be looked at"),
+    ("measure: { metric: backlog }", "measure: { metric: ", "metric backlog cannot be a focus metric"),
     (
         "measure: { metric: overall_iops, rollup: hots }",
         "rollup: ",
@@ -258,7 +258,7 @@ FAULTS = [
     (
         "control: { pid: { metric: overall_iops, target: 500, auto: true } }",
         "metric: ",
-        "metric overall_iops is what is being set",
+        "metric overall_iops is what control sets",
     ),
     (
         f"control: {{ pid: {{ {PID}, low_iops: 5% of step mx, high_iops: 100 }} }}",

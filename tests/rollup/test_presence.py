@@ -86,9 +86,9 @@ def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
         ([5 / 6] + [1.0] * 5, None),  # not called its last, and no event: within half a subinterval
         ([1.0] * 6, None),
         ([1.001] * 6, None),  # boundaries follow the controller's clock by up to 0.1 %
-        ([0.8] * 6, "host_missing[partial] (a: its subintervals are 4.8 s long together, not 6 s)"),
-        ([0.4] + [1.0] * 5, "host_missing[partial] (a: its subintervals are 5.4 s long together, not 6 s)"),
-        ([1.2] * 6, "host_missing[partial] (a: its subintervals are 7.2 s long together, not 6 s)"),
+        ([0.8] * 6, "host_missing[partial] (a: its subintervals are 4.8 s long in total, not 6 s)"),
+        ([0.4] + [1.0] * 5, "host_missing[partial] (a: its subintervals are 5.4 s long in total, not 6 s)"),
+        ([1.2] * 6, "host_missing[partial] (a: its subintervals are 7.2 s long in total, not 6 s)"),
     ],
 )
 def test_a_hosts_subintervals_are_as_long_as_planned(lengths_s: list[float], says: str | None) -> None:
@@ -127,4 +127,4 @@ def test_rollups_are_as_meant() -> None:
 def test_an_event_of_another_time_says_nothing_of_a_missing_host() -> None:
     for when in ({"since": 21}, {"until": -1}):
         judgement, _, _ = judged([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
-        assert [str(one) for one in judgement.findings[0]] == ["host_missing[partial] (a: it is in no subinterval)"]
+        assert [str(one) for one in judgement.findings[0]] == ["host_missing[partial] (a: no subinterval includes it)"]

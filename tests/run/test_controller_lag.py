@@ -134,7 +134,7 @@ def test_a_controller_that_stood_still_calls_no_host_late(
     found = {finding.reason for finding in controllers(staged)}
     if still_s >= 2.1:
         assert found == {Reason.SLOW_CONTROLLER, Reason.LATE_DECISION}
-        assert any("; the controller stood still for " in text for text in staged.events("late_decision"))
+        assert any("; the controller was stalled for " in text for text in staged.events("late_decision"))
     if still_s <= 0.2:
         assert found == set()
 
@@ -163,7 +163,9 @@ def test_a_host_that_does_not_answer_in_barrier_2_is_late_all_the_same(tmp_path:
     slaves = hosts()
     slaves["b"].faults = Faults(mute={"continue"})
     staged = stage(tmp_path, nobody, ONE_SECOND, slaves)
-    assert staged.events("late")[0].startswith("no answer to what followed subinterval 0: no answer within 1.0 s")
+    assert staged.events("late")[0].startswith(
+        "no acknowledgement of the decision after subinterval 0: no answer within 1.0 s"
+    )
     assert {row["host"] for row in staged.rows("events.csv") if row["kind"] == "late"} == {"b"}
 
 
@@ -178,7 +180,7 @@ def test_a_lease_that_ran_out_meanwhile_is_the_controllers(tmp_path: Path) -> No
 
     staged = stage(tmp_path, visit, ONE_SECOND, slaves)
     lost = [str(finding) for finding in staged.step.findings if finding.reason is Reason.HOST_LOST]
-    assert lost and all("its lease ran out while the controller stood still for 1" in one for one in lost)
+    assert lost and all("its lease ran out while the controller was stalled for 1" in one for one in lost)
     assert staged.events("lost") == [], "they may take part in the next step"
     assert len([text for text in staged.events("ended") if "lease" in text]) == 3
 

@@ -54,7 +54,7 @@ def test_the_measurement_begins_when_what_was_owed_before_is_done(tmp_path: Path
         *["run"] * 10,
         "tail",
     ]
-    said = [text for text in staged.eyes.said() if "of the load before are still to do" in text]
+    said = [text for text in staged.eyes.said() if "of the earlier load are still outstanding" in text]
     assert len(said) == pytest.approx(13, abs=2)
 
 
@@ -63,7 +63,9 @@ def test_what_never_gets_done_is_said(tmp_path: Path) -> None:
     staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "host=a iops=400"), (0.1, "host=b iops=100"))
     verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
     assert verdicts["a"][0] == "invalid" and verdicts["b"][0] == "valid"
-    assert "earlier_backlog[invalid] (3,000 I/Os that fell due before it waited, and grew no fewer)" in verdicts["a"][1]
+    assert (
+        "earlier_backlog[invalid] (3,000 earlier I/Os are still outstanding and stopped shrinking)" in verdicts["a"][1]
+    )
     assert staged.code is ExitCode.INVALID
 
 

@@ -86,10 +86,10 @@ def test_absolute_and_relative_values(tmp_path: Path) -> None:
 
 
 BAD = [
-    ([], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%",
-          "the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
-    (["iops=5"], ["the edit does not say where; name instances, for example all=all or 'host={h1,h2}'"]),
-    (["host=a"], ["the edit changes nothing; say what, for example iops=5000 or fraction_read=50%"]),
+    ([], ["the edit has no setting; add one, for example iops=5000 or fraction_read=50%",
+          "the edit has no clause; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["iops=5"], ["the edit has no clause; name instances, for example all=all or 'host={h1,h2}'"]),
+    (["host=a"], ["the edit has no setting; add one, for example iops=5000 or fraction_read=50%"]),
     (["host=d", "iops=5"], ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'"]),
     (["workload=oltq", "iops=5"], ["rollup workload has no instance 'oltq'; did you mean 'oltp'?"]),
     (["hots=a", "iops=5"],
@@ -112,7 +112,7 @@ BAD = [
       " give it in the plan, before a step"]),
     (["serial=X7", "iops=9"],
      ["'serial' is neither a setting that can change now nor a rollup type of the plan;"
-      " a plan that slices by it has it: rollups: [ serial ]"]),
+      " add it to the plan: rollups: [ serial ]"]),
     (["all=all", "iodepth=9"],
      ["'iodepth' is neither a setting that can change now nor a rollup type of the plan; did you mean 'maxtags'?"]),
     (["all=all", "maxtags=9000"], ["maxtags: '9000' is too much; the most is 8192"]),
@@ -126,7 +126,7 @@ BAD = [
     (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
     (["all=all", "iops=fast"], ["iops: 'fast' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
     (["all=all", "iops=2G"], ["iops: '2G' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
-    (["all=all", "iops=+10%"], ["iops: '+10%' does not say of what; write *1.1 for that much of what it is now"]),
+    (["all=all", "iops=+10%"], ["iops: '+10%' does not say of what; write *1.1 for that share of the current value"]),
     (["all=all", "iops=*fast"], ["iops: '*fast' is not a factor; write for example *1.2"]),
     (["all=all", "iops=+max"], ["iops: '+max' is not a number to add; write for example +100"]),
     (["all=all", "iops=50% of step two"], ["no step 'two' has been run"]),
@@ -390,7 +390,7 @@ def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
         with pytest.raises(EditRefused, match="the step is ending"):
             await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(6.0)
-        with pytest.raises(EditRefused, match="no step is running; an edit acts on a running step"):
+        with pytest.raises(EditRefused, match="no step is running; an edit changes a running step"):
             await run.api.edit(["all=all", "iops=5"], False, ME)
 
     staged = stage(tmp_path, visit)
@@ -485,7 +485,7 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
                     await run.api.edit(["host=a", word], False, ME)
                 assert refused.value.reasons == (
                     "a+/x/0+oltp, a+/x/1+oltp, a+/x/0+scan and a+/x/1+scan: the step's control sets its iops, and"
-                    " would set them again; edit with --force to do so all the same",
+                    " would set them again; use --force to edit it anyway",
                 )
         await run.api.edit(["workload=oltp", "fraction_read=100%"], False, ME)
         await run.api.edit(["host=a", "iops=5"], True, ME)
@@ -561,10 +561,10 @@ REFUSED_TARGETS = [
     (["all=all", "target=3"], "target: '3' has no unit; write 3us for microseconds"),
     (["all=all", "target=-1ms"], "it must be above 0"),
     (["workload=oltp", "target=2ms"], "host=a has one target; the edit names only a part of it"),
-    (["target=2ms"], "the edit does not say where"),
+    (["target=2ms"], "the edit has no clause"),
     (["host=d", "target=2ms"], "rollup host has no instance 'd'"),
     (["hots=a", "target=2ms"], "'hots' is no rollup type of the plan; did you mean 'host'?"),
-    (["all=all", "target=2ms", "iops=5"], "make it two"),
+    (["all=all", "target=2ms", "iops=5"], "use two"),
     (["all=all", "target=2ms", "target=3ms"], "given 2 times"),
 ]
 

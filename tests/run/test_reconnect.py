@@ -102,7 +102,7 @@ def test_a_run_goes_on_without_as_many_hosts_as_may_be_missed(tmp_path: Path) ->
     lab = SimulatedHosts(**{name: slave for name, slave in slaves().items() if name != "c"})
     outcome = run(tmp_path, MAY_MISS, lab)
     assert outcome.code is ExitCode.PARTIAL
-    assert events(outcome, "missed") == [("c", "the run goes on without it: there is no way to it; go there")]
+    assert events(outcome, "missed") == [("c", "the run continues without it: there is no way to it; go there")]
     for name in ("summary.all.csv", "summary.port.csv"):
         for row in outcome.rows(name):
             assert (

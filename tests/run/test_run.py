@@ -46,7 +46,7 @@ def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothi
     outcome = run(tmp_path, lab=lab)
     assert outcome.code is ExitCode.OK
     told = [(row["host"], row["kind"], row["text"]) for row in outcome.rows("events.csv")]
-    left = "it did not say goodbye: /x/{} (2 files) may be left there, until its lease ends"
+    left = "it sent no dying words: /x/{} (2 files) may be left there, until its lease ends"
     assert ("b", "files_left", left) in told
     assert ("c", "last_words", "goodbye; files that it created may be left") in told
     assert not [row for row in told if row[0] == "a" and row[1] in ("files_left", "last_words")]
@@ -220,11 +220,11 @@ def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives
     outcome = run(tmp_path, text, b=Faults(hangs=(at, 1), catch_s=9.0))
     events = [row["text"] for row in outcome.rows("events.csv") if row["kind"] == "hung_ios"]
     (said,) = events
-    assert said.startswith("4 I/Os have not come back, the oldest for ") and said.endswith(": of b+/x/1+oltp")
+    assert said.startswith("4 I/Os have not completed, the oldest for ") and said.endswith(": of b+/x/1+oltp")
     rows = {(row["name"], row["rollup_instance"]): row for row in outcome.rows("summary.lun.csv")}
     assert ("hung_ios" in rows["one", "b:/x/1"]["reasons"]) == measured
     assert rows["one", "b:/x/1"]["verdict"] == ("partial" if measured else "valid")
-    assert "orphaned_ios[note] (b: /x/1: of step one, some had not come back" in rows["two", "b:/x/1"]["reasons"]
+    assert "orphaned_ios[note] (b: /x/1: of step one, some had not completed" in rows["two", "b:/x/1"]["reasons"]
     assert all("_ios" not in row["reasons"] for (_, lun), row in rows.items() if lun != "b:/x/1")
     assert outcome.code is (ExitCode.PARTIAL if measured else ExitCode.OK)
 

@@ -189,7 +189,7 @@ BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
     (lambda s: s.edit("hots=a", iops=1), "did you mean 'host'"),
     (lambda s: s.edit("host=d", iops=1), "the plan has no host 'd'"),
     (lambda s: s.edit("workload=x", iops=1), "the plan has no workload 'x'"),
-    (lambda s: s.edit("all=all", iops="+5"), "iops: '\\+5' is relative, which needs a step that runs"),
+    (lambda s: s.edit("all=all", iops="+5"), "iops: '\\+5' is relative, and needs a running step"),
     (lambda s: s.edit("all=all", iops="50% of step no"), "the plan has no step 'no'"),
     (lambda s: s.edit("all=all", maxtags=8), "maxtags is 8, and the buffers are made for 4"),
     (lambda s: s.edit("workload=scan", fraction_read=0), "it would write, and no step of the plan ever does there"),

@@ -95,7 +95,7 @@ def test_events_that_the_disk_does_not_take_are_counted(tmp_path: Path, monkeypa
     marks = [row["text"] for row in staged.rows("events.csv") if row["kind"] == "mark"]
     (lacking,) = staged.events("not_written")
     missing = int(lacking.split()[2])
-    assert lacking == f"events.csv lacks {missing} rows: the disk did not take them in time"
+    assert lacking == f"events.csv lacks {missing} rows: the disk was too slow"
     assert marks == [*(f"{number}; by me" for number in range(300 - missing)), "thawed; by me"] and missing > 150
 
 
