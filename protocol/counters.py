@@ -16,7 +16,7 @@ MOST_THREADS: Final = 256  # workload threads of a host
 
 
 class Kind(IntEnum):
-    """The four kinds of I/O that are told apart while recording; all other categories are sums of these."""
+    """The four kinds of I/O that are recorded apart; all other categories are sums of these."""
 
     RANDOM_READ = 0
     RANDOM_WRITE = 1
@@ -55,7 +55,7 @@ class Count(IntEnum):
     COMPLETED = 3  # without errors and short transfers
     BYTES = 4
     ERRORS = 5  # completions with an errno, short transfers included
-    SHORT = 6  # completions of fewer bytes than asked
+    SHORT = 6  # completions of fewer bytes than requested
     DROPPED = 7  # I/Os that were due and will never be submitted
     BACKLOG = 8  # at the end: due, not submitted
     IN_FLIGHT = 9  # at the end: submitted, not completed
@@ -78,7 +78,7 @@ class ThreadCount(IntEnum):
     LATENESS_P50 = 5  # due (or tag free, whichever is later) to submitted, paced I/O only
     LATENESS_P99 = 6
     LATENESS_MAX = 7
-    POLL_GAP_P99 = 8  # time between two looks at the completion ring: bounds the error of a completion's stamp
+    POLL_GAP_P99 = 8  # time between two polls of the completion ring: bounds the error of a completion's stamp
     POLL_GAP_MAX = 9
     IN_SUBMIT = 10  # time spent in submit calls
     SUBMIT_CALLS = 11

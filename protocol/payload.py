@@ -136,8 +136,8 @@ class WorkloadToCreate:
     lun: str  # path
     consent: Consent | None  # to writing this LUN; None: it is opened read-only
     parameters: Parameters
-    ceiling: int  # the most tags that any step or edit of the plan may ask for; buffers are made for so many
-    blocksize_ceiling: int  # the largest blocksize that an edit may ask for, bytes: the size of each buffer
+    ceiling: int  # the most tags that any step or edit of the plan may set; buffers are made for so many
+    blocksize_ceiling: int  # the largest blocksize that an edit may set, bytes: the size of each buffer
 
 
 @dataclass(frozen=True, slots=True)

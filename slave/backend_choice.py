@@ -75,8 +75,8 @@ def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
 
 
 def handed_on(lun: str) -> bool:
-    """Whether io_uring has a thread of the kernel do each I/O on this LUN, as its driver or file system cannot say that
-    an I/O would wait: it does not take RWF_NOWAIT."""
+    """Whether io_uring has a thread of the kernel do each I/O on this LUN, as its driver or file system cannot report
+    that an I/O would wait: it does not take RWF_NOWAIT."""
     try:
         fd = os.open(lun, os.O_RDONLY | os.O_DIRECT)
     except OSError:

@@ -185,7 +185,7 @@ def scheduler(text: str) -> str | None:
 
 
 def numa_node(disk: Path) -> int | None:
-    """Of the nearest device above the disk that says one; -1, the kernel's word for none, is none."""
+    """Of the nearest device above the disk that has one; -1, the kernel's value for none, is none."""
     place = (disk / "device").resolve() if (disk / "device").exists() else disk
     while place != place.parent:
         found = number_in(place / "numa_node")

@@ -111,7 +111,7 @@ class CreatedFiles:
     def settle(self, written: Container[LunKey]) -> None:
         """Mark those of our files that were `written` as they are now. Nothing may be writing to them any more."""
         for fd in self._locks.values():
-            with contextlib.suppress(OSError):  # the mark is then an old one, and the user is asked the next time
+            with contextlib.suppress(OSError):  # the mark is then an old one, and the user has to agree the next time
                 if lun_key(os.fstat(fd)) in written:
                     set_mark(fd, mark_when_whole(os.fstat(fd)))
 

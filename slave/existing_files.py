@@ -92,7 +92,7 @@ def made_by_ivypy(path: str) -> bool:
 
 
 def existing_at(file: PlannedFile) -> Existing | str:
-    """What exists at its path; or a sentence that says why the file can neither be created nor used."""
+    """What exists at its path; or the reason why the file can neither be created nor used."""
     try:
         status = os.lstat(file.path)
     except FileNotFoundError:
@@ -145,7 +145,7 @@ def another_file(fd: int, path: str, agreed: Identity) -> str:
     try:
         found = identity_of_file(path, os.fstat(fd).st_size, fd)
     except OSError as error:
-        return f"it cannot be told which file it is: {error.strerror}"
+        return f"the file cannot be identified: {error.strerror}"
     return consent_faults({path: agreed}, {path: found}).get(path, "")
 
 

@@ -78,7 +78,7 @@ def is_written(path: str) -> bool | None:
 
 
 def through(held: int) -> str:
-    """The path that opens anew what this descriptor holds, and nothing else."""
+    """The path that opens again what this descriptor holds, and nothing else."""
     return f"/proc/self/fd/{held}"
 
 

@@ -1,4 +1,4 @@
-"""Which LUN it is: what tells a device or file from every other that may come to stand at its path.
+"""The identity of a LUN: what distinguishes a device or file from every other that may later be at its path.
 
 Rule: only what stays with a LUN counts, over a restart of the machine, too: what its maker or its volume manager
 named it, or which file it is. A partition is known by its disk, its own number there, and where it starts. What nobody
@@ -125,7 +125,7 @@ def _backing(device: BlockDevice, path: str, held: int, root: Path) -> Facts:
 
 
 def _behind(device: BlockDevice, root: Path) -> Facts:
-    """Which device a loop device is over. Its node in /dev tells nothing: it stays while what is behind it changes."""
+    """Which device a loop device is over. Its node in /dev does not identify it: it stays while the backing changes."""
     facts = _device(device, device.path, -1, root)
     return tuple((name if name in (START, FINGERPRINT) else f"{name} below", fact) for name, fact in facts)
 
@@ -136,7 +136,7 @@ def _backing_file(device: BlockDevice, backing: str, number: int, inode: int, ro
         status = os.stat(backing)
         # It may have been moved away, and another put in its place.
         birth = _birth(backing) if (status.st_dev, status.st_ino) == (number, inode) else ""
-    # Without its birth, a file that was removed is not told from another that has its inode by now.
+    # Without its birth, a file that was removed cannot be distinguished from another that has its inode now.
     more = (("born", birth),) if birth else _attached(device.disk, root)
     return (("backing file", _named(number, inode)), *more)
 
@@ -147,7 +147,7 @@ def _attached(disk: Path, root: Path) -> Facts:
     started = first_line(root / "proc/sys/kernel/random/boot_id")
     if not attachment or not started:
         return ()
-    connection = first_line(disk / "pid") if disk.name.startswith("nbd") else ""  # a device may be connected anew
+    connection = first_line(disk / "pid") if disk.name.startswith("nbd") else ""  # a device may be connected again
     more = (("connection", connection),) if connection else ()
     return (("attachment", attachment), *more, (START, started))
 
@@ -165,7 +165,7 @@ def _named(device: int, inode: int) -> str:
 
 
 def _birth(path: str) -> str:
-    """When a file was made, seconds and nanoseconds; "" where the system does not say."""
+    """When a file was made, seconds and nanoseconds; "" where the system does not report it."""
     buffer = ctypes.create_string_buffer(STATX)
     try:
         failed = ctypes.CDLL(None, use_errno=True).statx(-100, os.fsencode(path), 0, STATX_BTIME, buffer)

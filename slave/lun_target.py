@@ -21,7 +21,7 @@ FILE_BLOCK: Final = 4096
 
 
 class NotDrivable(Exception):
-    """Nothing that can be driven is at that path; the text says what is, and the remedy."""
+    """Nothing that can be driven is at that path; the text states what is, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def program(folder: Path) -> str:
 def _writing(
     pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: "Generic"
 ) -> Iterator[OpenFile]:
-    """Raises OSError: PermissionError where it may not be looked at."""
+    """Raises OSError: PermissionError where it may not be read."""
     hanging = any(map(may_hang, mounts))
     name = ""
     for number in numbers:

@@ -302,8 +302,8 @@ def _lasting(identity: Identity) -> Identity:
 def too_many_open_files(luns: int) -> Refusal:
     """A LUN takes a descriptor, one that is written another one."""
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    said = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
-    return Refusal(f"{luns:,} LUNs", said)
+    reason = f"this process may have {most:,} files open at once: raise that limit (ulimit -Hn, LimitNOFILE)"
+    return Refusal(f"{luns:,} LUNs", reason)
 
 
 def _against_writing(lun: LunTarget, refusals: Sequence[str]) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
     if reason := _against_backend(command):
         return reason
     if not 0 <= command.threads <= MOST_THREADS:
-        return f"{command.threads} threads are asked for: choose 0 (one per core) to {MOST_THREADS}"
+        return f"{command.threads} threads were requested: choose 0 (one per core) to {MOST_THREADS}"
     if reason := unusable_cores(command.cpus, cores):
         return reason
     if command.lease_ns <= 0:

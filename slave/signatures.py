@@ -1,4 +1,4 @@
-"""What the bytes of a device say it holds: filesystems, members of volumes, partition tables, disk images.
+"""What the bytes of a device show that it holds: filesystems, members of volumes, partition tables, disk images.
 
 Rule: pure; a table of magic numbers, looked for in the first and the last READ bytes and in few other blocks. A
 signature is only ever a reason not to write, so the table is wide rather than deep, and has what other systems put on
@@ -189,7 +189,7 @@ class DeviceEnds:
 
 
 def found(ends: DeviceEnds) -> tuple[str, ...]:
-    """The names of what these bytes say the device holds, each once."""
+    """The names of what these bytes show that the device holds, each once."""
     names = [s.name for s in SIGNATURES if all(ends.read(at, len(magic)) == magic for at, magic in s.pieces)]
     names += _mdraid_at_the_end(ends)
     names += _drbd_at_the_end(ends)

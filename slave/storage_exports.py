@@ -37,7 +37,7 @@ UNSET: Final = ("", "none", "(null)")
 class Use:
     """That something uses a block device or file: the end of a sentence, its remedy, and who, where that is known."""
 
-    said: str  # "is mounted at /data"
+    text: str  # "is mounted at /data"
     remedy: str  # "umount /data"
     user: LunKey | None = None  # the block device that is served from it
     pid: int = 0  # the process that has it open
@@ -143,7 +143,7 @@ def _exports(root: Path) -> Iterator[ServedPath]:
 
 
 def _guests(root: Path) -> Iterator[ServedPath]:
-    """Xen's backends of guests' disks: the device is told by its number, in hexadecimal."""
+    """Xen's backends of guests' disks: the device is given by its number, in hexadecimal."""
     for entry in sorted(root.glob("sys/bus/xen-backend/devices/vbd-*/physical_device")):
         major, _, minor = first_line(entry).partition(":")
         if minor and (number := os.makedev(int(major, 16), int(minor, 16))):

@@ -112,7 +112,7 @@ class Evidence:
 def reasons_against(seen: Evidence) -> tuple[str, ...]:
     """Why it must not be written, a sentence with its remedy each; empty if it may be."""
     path = seen.path
-    found = [f"{subject} {use.said}: {use.remedy}" for subject, use in seen.uses]
+    found = [f"{subject} {use.text}: {use.remedy}" for subject, use in seen.uses]
     if seen.partitions:
         names = ", ".join(seen.partitions)
         found.append(f"it has partitions ({names}): wipefs -a {path} and blockdev --rereadpt {path}, if none is wanted")
@@ -218,7 +218,7 @@ def _mounted(
     for mount in mounts:
         use = Use(f"is mounted at {mount.point}", f"umount {mount.point}")
         yield block(os.makedev(*mount.number)), use
-        # btrfs has a number of its own making in mountinfo; there the source says which device it is.
+        # btrfs has a number of its own making in mountinfo; there the source names the device.
         if (device := devices.get(mount.source)) is not None and device[0] == "block":
             yield device, use
     for pid, theirs in others.items():

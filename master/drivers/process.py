@@ -55,7 +55,7 @@ ENDING_S: Final = 10.0  # for a process to close its hosts' pipes and exit
 
 
 class ProcessGone(Exception):
-    """The process has ended; its text says how."""
+    """The process has ended; its text states how."""
 
 
 class DriverProcess:

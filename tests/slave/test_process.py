@@ -256,7 +256,7 @@ def test_it_may_open_as_many_files_as_its_user(tmp_path: Path) -> None:
     ("fields", "reason"),
     [
         ({"backend": "floppy"}, "backend 'floppy' does not work here: choose one of "),
-        ({"threads": 1000}, "1000 threads are asked for: choose 0 (one per core) to 256"),
+        ({"threads": 1000}, "1000 threads were requested: choose 0 (one per core) to 256"),
         ({"cpus": (0, 4090)}, "core 4090 is not there, or not for this process, which may use "),
         ({"lease_ns": 0}, "a lease of 0 ns has run out before it began: choose a longer one"),
     ],
