@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.slave.discovery import inspect_luns, list_luns
-from tests.support.devices import FaultFs
+from tests.support.devices import FaultFs, loops_alone
 from tests.support.loop_devices import attach, detach, loop_device, need, needs_loops
 from tests.support.real_runs import ENDED, Finished, digest, ivypy, run, start, token, wait_for_line, written
 
@@ -87,8 +87,9 @@ def test_a_token_does_not_hold_for_another_image_of_the_same_size(tmp_path: Path
         assert loop in driven(run(plan, tmp_path / "second", "--destroy", given)), "and what we wrote is no difference"
         (shm / "another").write_bytes(os.urandom(32 << 20))
         before = digest(shm / "another")
-        detach(loop)
-        attach(loop, shm / "another")
+        with loops_alone():
+            detach(loop)
+            attach(loop, shm / "another")
         done = run(plan, tmp_path / "third", "--destroy", given)
         assert done.code == 4 and "is not the token of the LUNs that would be overwritten now" in done.err
         assert digest(shm / "another") == before

@@ -15,7 +15,8 @@ from ivypy.slave import block_devices, discovery, udev
 from ivypy.slave.discovery import inspect_luns, list_luns
 from ivypy.slave.lun_target import LunTarget, find_target
 from ivypy.slave.write_gate import Surroundings
-from tests.support.loop_devices import found_files, loop_device, need, needs_loops, partitioned, run
+from tests.support.devices import loops_alone
+from tests.support.loop_devices import detach, found_files, loop_device, need, needs_loops, partitioned, run
 from tests.support.sysfs_tree import QUEUE, SysfsTree
 
 # lsblk's name for what we call otherwise, and how its value compares.
@@ -51,7 +52,11 @@ def flat(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @needs_loops
 def test_loop_devices_and_their_partitions(shm: Path) -> None:
     need("sfdisk", "partx")
-    with loop_device(shm, 64 << 20, "--sector-size", "4096") as loop, partitioned(loop, "16MiB") as (partition,):
+    with (
+        loops_alone(),
+        loop_device(shm, 64 << 20, "--sector-size", "4096") as loop,
+        partitioned(loop, "16MiB") as (partition,),
+    ):
         there, refusals = list_luns(True, ())
         assert refusals == []
         assert {loop, partition} <= {lun.path for lun in there}
@@ -63,7 +68,13 @@ def test_loop_devices_and_their_partitions(shm: Path) -> None:
         assert "partition_of" not in disk.attributes
         assert disk.refusals[0].startswith(f"it has partitions ({Path(partition).name})")
         assert part.refusals == ()
-    assert loop not in {lun.path for lun in list_luns(True, ())[0]}, "a loop device without a backing file is no LUN"
+
+
+@needs_loops
+def test_a_loop_device_without_a_backing_file_is_no_lun(shm: Path) -> None:
+    with loops_alone(), loop_device(shm) as loop:
+        detach(loop)
+        assert loop not in {lun.path for lun in list_luns(True, ())[0]}
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ivypy.slave.lun_identity import _device, identity_of, machine
 from ivypy.slave.lun_target import find_target
 from ivypy.slave.workloads import Workloads
 from ivypy.slave.write_gate import Surroundings
-from tests.support.devices import losetup
+from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, loop_device, need, needs_loops, partitioned
 from tests.support.sysfs_tree import QUEUE, SysfsTree
@@ -141,8 +141,9 @@ class TestLoops:
         attached = [(first,), (first,), (second,), (first, "-o", "512"), (first, "--sizelimit", "1M")]
         try:
             for backing, *options in attached:
-                losetup("-d", loop)
-                losetup(*options, loop, backing)
+                with loops_alone():
+                    losetup("-d", loop)
+                    losetup(*options, loop, backing)
                 found.append(agreed(loop).identity)
         finally:
             losetup("-d", loop)
@@ -170,10 +171,11 @@ class TestLoops:
         found: list[Identity] = []
         try:
             for image in (*images, images[0]):
-                losetup("-d", outer)
-                losetup("-d", inner)
-                losetup(inner, str(image))
-                losetup(outer, inner)
+                with loops_alone():
+                    losetup("-d", outer)
+                    losetup("-d", inner)
+                    losetup(inner, str(image))
+                    losetup(outer, inner)
                 found.append(agreed(outer).identity)
         finally:
             losetup("-d", outer)

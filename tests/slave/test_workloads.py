@@ -23,7 +23,7 @@ from ivypy.slave.lun_identity import identity_of
 from ivypy.slave.lun_target import LunTarget, find_target
 from ivypy.slave.workloads import Workloads, engine_fields
 from ivypy.slave.write_gate import Surroundings
-from tests.support.devices import losetup
+from tests.support.devices import loops_alone, losetup
 from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import agreed, attach, detach, is_over, loop_device, mounted, need, needs_loops, run
 from tests.support.slave_client import u32
@@ -548,8 +548,9 @@ class TestConsent:
         assert real.create(wanted) == []
         assert real.delete([0]) == []
         (shm / "another").write_bytes(bytes(48 << 20))
-        detach(loop)
-        attach(loop, shm / "another")
+        with loops_alone():
+            detach(loop)
+            attach(loop, shm / "another")
         ((what, why),) = [(refusal.what, refusal.reason) for refusal in real.create(wanted)]
         assert what == f"h+{loop}+w0"
         assert "it is another LUN than the one that was agreed to (that had 32 MiB, backing file " in why

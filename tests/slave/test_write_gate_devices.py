@@ -745,6 +745,7 @@ def an_empty_file(p: Prepared) -> str:
 
 @row("it is a block device without a size")
 def a_loop_device_without_a_file(p: Prepared) -> str:
+    p.undo.enter_context(devices.loops_alone())
     loop = losetup("-f", "--show", p.file())
     node = p.path()
     os.mknod(node, 0o600 | stat.S_IFBLK, os.stat(loop).st_rdev)

@@ -45,10 +45,28 @@ def _run(*words: object) -> str:
     return done.stdout.strip()
 
 
-def losetup(*words: object) -> str:
-    """One at a time on this machine: of two that look for a free device both may open the same one for writing."""
+_holds_loops = False
+
+
+@contextlib.contextmanager
+def loops_alone() -> Iterator[None]:
+    """No other test of this machine attaches a loop device meanwhile: one that is detached here stays so."""
+    global _holds_loops
+    if _holds_loops:
+        yield
+        return
     with open("/dev/loop-control") as control:
         fcntl.flock(control, fcntl.LOCK_EX)
+        _holds_loops = True
+        try:
+            yield
+        finally:
+            _holds_loops = False
+
+
+def losetup(*words: object) -> str:
+    """One at a time on this machine: of two that look for a free device both may open the same one for writing."""
+    with loops_alone():
         return _run("losetup", *words)
 
 
