@@ -141,6 +141,7 @@ def check_read_back(row: Mapping[str, Any], figures: Figures, kind: str, control
         assert times["mean"] == pytest.approx(mean, rel=tolerance, abs=0.0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(SUBINTERVALS)
 @example([({Kind.RANDOM_READ: [(10**6, 5000)]}, {})])  # p99 was 1003.52 for control
