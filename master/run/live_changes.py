@@ -254,7 +254,7 @@ class LiveChanges:
         yield from self._findings
         yield from (one.finding(None) for one in self._untaken)
         for left in self._backlogs.left:
-            words = f"{left.waiting:,} I/Os that fell due before it waited, and grew no fewer"
+            words = f"{left.waiting:,} earlier I/Os are still outstanding and stopped shrinking"
             finding, number = Finding(Reason.EARLIER_BACKLOG, words), self._numbers[left.host][left.place]
             yield Outside(finding, left.host, number, left.since, left.until)
 

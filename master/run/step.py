@@ -173,7 +173,9 @@ class StepCycle:
         seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
         self.control, decision = decide(self.control, seen)
         if disturbed is Disturbance.CATCHING_UP and not decision.measured:
-            decision = replace(decision, say=f"{self.changes.catching_up:,} I/Os of the load before are still to do")
+            decision = replace(
+                decision, say=f"{self.changes.catching_up:,} I/Os of the earlier load are still outstanding"
+            )
         self._take_measured(decision.measured)
         self._progress.decided = k
         if decision.done:

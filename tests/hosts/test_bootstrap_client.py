@@ -342,7 +342,7 @@ async def test_the_noise_of_login_scripts_is_skipped_and_logged(tmp_path: Path) 
 @pytest.mark.parametrize("noise", ["yes", "cat /dev/zero"])
 async def test_noise_without_an_end_is_given_up(tmp_path: Path, noise: str) -> None:
     found = await fault(command(tmp_path, "sh", "-c", f"exec {noise}"))
-    assert found.what == ("the first contact broke off: it sent 65536 bytes that are not the bootstrap's")
+    assert found.what == ("the bootstrap failed: it sent 65536 bytes that are not the bootstrap's")
 
 
 async def test_a_word_that_is_unknown(tmp_path: Path) -> None:
