@@ -126,3 +126,28 @@ def test_no_module_uses_the_private_names_of_another(folder: str) -> None:
             its_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             if not its_own and not node.attr.startswith("__"):
                 assert node.attr in mine | of_python, f"{path.relative_to(ROOT)}:{node.lineno} uses {node.attr}"
+
+
+def parts_of_a_thread() -> list[str]:
+    """struct x x; in struct thread is a part where thread/x.h has struct x."""
+    thread = ROOT / "slave" / "engine" / "thread"
+    members = re.findall(r"^    struct (\w+) (\w+);", (thread / "thread.h").read_text(), re.MULTILINE)
+    return [name for kind, name in members if kind == name and (thread / f"{name}.h").exists()]
+
+
+def test_a_part_of_a_workload_thread_is_written_by_its_own_file_alone() -> None:
+    parts = parts_of_a_thread()
+    assert len(parts) >= 10
+    for path in (ROOT / "slave" / "engine").rglob("*.[ch]"):
+        others = "|".join(part for part in parts if part != path.stem)
+        place = rf"(?:t->|\]\.)(?:{others})\b(?:\.\w+|\[[^]]*\])*"
+        writes = [
+            rf"{place}\s*(?:=[^=]|[-+*/|&^]=|<<=|>>=|\+\+|--)",
+            rf"(?:\+\+|--)\w*{place}",
+            rf"atomic_(?!load)\w+\(&[\w>-]*{place}",
+            rf"(?<!const )struct (?:{others}) \*\w+ = &",
+            rf"mem(?:cpy|move|set)\(&?[\w>-]*{place}",
+        ]
+        for write in writes:
+            found = re.search(write, path.read_text())
+            assert not found, f"{path.relative_to(ROOT)}: {found and found[0]}"

@@ -180,7 +180,7 @@ static void slow_errand(void)
     struct sums s;
 
     populate();
-    engine->threads[0].errand_limit_ns = 50 * NS_PER_MS;
+    engine->threads[0].worker.errand_limit_ns = 50 * NS_PER_MS;
     atomic_store(&told.open, 1);
     CHECK_EQUAL(go_now(&s), -ETIMEDOUT);
     CHECK(strstr(engine_why(engine), "the kernel holds workload thread 0"));
@@ -201,7 +201,7 @@ static void slow_delete(void)
     CHECK_EQUAL(go_now(&s), 0);
     engine_stop(engine, 0);
     finish(engine, &s, TAGS);
-    engine->threads[0].errand_limit_ns = 50 * NS_PER_MS;
+    engine->threads[0].worker.errand_limit_ns = 50 * NS_PER_MS;
     atomic_store(&told.detach, 1);
     CHECK_EQUAL(engine_delete(engine, 0), -ETIMEDOUT);
     CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);

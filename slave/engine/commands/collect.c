@@ -207,9 +207,9 @@ static const struct passed *finish_line(const struct engine *e, bool force)
 
     for (uint32_t n = 0; n < e->thread_count; n++) {
         const struct thread *t = &e->threads[n];
-        if (atomic_load_explicit(&t->progress, memory_order_acquire) <= e->collector.next)
+        if (atomic_load_explicit(&t->boundary.progress, memory_order_acquire) <= e->collector.next)
             continue;
-        line = &t->passed[e->collector.next % 2];
+        line = &t->boundary.passed[e->collector.next % 2];
         count++;
     }
     return count == e->thread_count || force ? line : NULL;

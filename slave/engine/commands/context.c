@@ -2,28 +2,7 @@
 
 #include <errno.h>
 
-#include "thread/mailbox.h"
-#include "thread/orphans.h"
 #include "time/clock.h"
-
-/* Has a workload thread that waits for a command do something: what it returns, or -ETIMEDOUT; then the thread is still
- * at it, and takes no further command before it has done. */
-static int send(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
-{
-    struct timespec deadline = clock_timespec(clock_now() + t->errand_limit_ns);
-    int error = 0;
-
-    pthread_mutex_lock(&t->mutex);
-    t->errand = errand;
-    t->errand_argument = argument;
-    atomic_store(&t->state, THREAD_ERRAND);
-    pthread_cond_broadcast(&t->changed);
-    while (atomic_load(&t->state) == THREAD_ERRAND && error == 0)
-        error = pthread_cond_timedwait(&t->changed, &t->mutex, &deadline);
-    int result = atomic_load(&t->state) == THREAD_ERRAND ? -error : t->errand_result;
-    pthread_mutex_unlock(&t->mutex);
-    return result;
-}
 
 static int open_here(struct thread *t)
 {
@@ -31,9 +10,9 @@ static int open_here(struct thread *t)
         t->backend->close(t->context);
     t->context = NULL;
     t->depth = 0;
-    int result = t->backend->open(&t->context, t->errand_argument, t->options);
+    int result = t->backend->open(&t->context, t->worker.errand_argument, t->options);
     if (result == 0)
-        t->depth = t->errand_argument;
+        t->depth = t->worker.errand_argument;
     return result;
 }
 
@@ -45,13 +24,13 @@ static int attach_here(struct thread *t)
 static int detach_here(struct thread *t)
 {
     if (t->context && t->backend->detach)
-        t->backend->detach(t->context, t->errand_argument);
+        t->backend->detach(t->context, t->worker.errand_argument);
     return 0;
 }
 
 static int reap_here(struct thread *t)
 {
-    orphans_reap(t);
+    drain_orphans(t);
     return 0;
 }
 
@@ -62,7 +41,7 @@ static int explain(struct engine *e, const struct thread *t, int error)
     if (error == -ETIMEDOUT)
         return engine_refuse(e, ETIMEDOUT, "the kernel holds workload thread %u, which was to prepare or give up what it "
                              "drives, for longer than %g s: its log says what hangs", t->number,
-                             (double)t->errand_limit_ns / (double)NS_PER_S);
+                             (double)t->worker.errand_limit_ns / (double)NS_PER_S);
     if (!remedy)
         return error;
     return engine_refuse(e, -error, "workload thread %u: %s", t->number, remedy);
@@ -84,7 +63,7 @@ static int open_context(struct engine *e, struct thread *t)
         return engine_refuse(e, EINVAL, "%llu tags on one workload thread are too many", (unsigned long long)depth);
     if (t->context && orphans)
         return engine_refuse(e, EBUSY, "I/Os of an earlier step have not come back");
-    return explain(e, t, send(t, open_here, (uint32_t)depth));
+    return explain(e, t, worker_do(t, open_here, (uint32_t)depth));
 }
 
 int context_prepare(struct engine *e, struct thread *t)
@@ -92,19 +71,18 @@ int context_prepare(struct engine *e, struct thread *t)
     int result = open_context(e, t);
 
     if (result == 0 && t->backend->attach)
-        result = explain(e, t, send(t, attach_here, 0));
+        result = explain(e, t, worker_do(t, attach_here, 0));
     return result;
 }
 
 int context_reap(struct engine *e, struct thread *t)
 {
-    return explain(e, t, send(t, reap_here, 0));
+    return explain(e, t, worker_do(t, reap_here, 0));
 }
 
-/* A thread takes its mail before an errand. */
 int context_forget(struct engine *e, struct thread *t, uint32_t slot)
 {
     bool known = t->context && t->backend->detach;
 
-    return known || !mailbox_taken(t) ? explain(e, t, send(t, detach_here, slot)) : 0;
+    return known || !mailbox_taken(&t->mailbox) ? explain(e, t, worker_do(t, detach_here, slot)) : 0;
 }

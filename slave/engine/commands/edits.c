@@ -3,12 +3,11 @@
 #include <stdlib.h>
 
 #include "commands.h"
-#include "thread/mailbox.h"
 
 static bool all_taken(const struct engine *e)
 {
     for (uint32_t n = 0; n < e->thread_count; n++)
-        if (!mailbox_taken(&e->threads[n]))
+        if (!mailbox_taken(&e->threads[n].mailbox))
             return false;
     return true;
 }
@@ -21,18 +20,6 @@ static int check_edit(const struct instance *i, const struct parameters *p, cons
         return -EINVAL;
     }
     return instance_check(i->lun, i->ceiling, &i->agreed, p, why);
-}
-
-static int post_room(struct mailbox *m, uint32_t count)
-{
-    if (count <= m->room)
-        return 0;
-    struct post *posts = realloc(m->posts, count * sizeof *posts);
-    if (!posts)
-        return -ENOMEM;
-    m->posts = posts;
-    m->room = count;
-    return 0;
 }
 
 static int check_edits(struct engine *e, const struct edit *edits, uint32_t count)
@@ -57,23 +44,17 @@ static int edit(struct engine *e, uint32_t number, const struct edit *edits, uin
     if (!all_taken(e))
         return engine_refuse(e, EAGAIN, "an earlier edit was not taken by every workload thread yet");
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        result = post_room(&e->threads[n].mailbox, count);
+        result = mailbox_clear(&e->threads[n], count);
         if (result != 0)
             return result;
-        e->threads[n].mailbox.count = 0;
     }
     for (uint32_t n = 0; n < count; n++) {
         const struct instance *i = engine_instance(e, edits[n].number);
-        struct mailbox *m = &e->threads[i->thread].mailbox;
-        m->posts[m->count++] = (struct post){.slot = i->slot, .setting = edits[n].parameters.setting};
+        mailbox_put(&e->threads[i->thread], i->slot, &edits[n].parameters.setting);
     }
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        struct thread *t = &e->threads[n];
-        t->mailbox.edit = number;
-        pthread_mutex_lock(&t->mutex);
-        atomic_fetch_add_explicit(&t->mailbox.posted, 1, memory_order_release);
-        pthread_cond_broadcast(&t->changed);
-        pthread_mutex_unlock(&t->mutex);
+        mailbox_post(&e->threads[n], number);
+        worker_wake(&e->threads[n]);
     }
     step_call(&e->step);
     engine_hold(e);

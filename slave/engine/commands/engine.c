@@ -74,7 +74,7 @@ int engine_must_be_idle(struct engine *e)
     if (in_step)
         return engine_refuse(e, EBUSY, "a step is running");
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        uint32_t state = atomic_load(&e->threads[n].state);
+        enum thread_state state = worker_state(&e->threads[n].worker);
         if (state == THREAD_DIED || state == THREAD_EXITED)
             return engine_refuse(e, ESRCH, "workload thread %u has died", n);
         if (state != THREAD_WAITING)

@@ -113,7 +113,7 @@ void engine_set_lease(struct engine *e, uint64_t until_ns);
 
 struct end {
     enum end_reason reason;
-    struct thread_end sums;
+    struct drain sums;
 };
 /* 1 and how the step ended, once; else 0. */
 int engine_ended(struct engine *e, struct end *end);

@@ -9,16 +9,10 @@
 
 #include "commands.h"
 #include "result.h"
-#include "thread/worker.h"
-#include "thread/orphans.h"
-#include "thread/ready_queue.h"
 #include "time/clock.h"
 
 /* How long what is in flight at the end of a step may take. */
 #define CATCH_NS (10 * NS_PER_S)
-
-/* How long a thread may take for an errand: locking gigabytes of buffers in memory takes a second. */
-#define ERRAND_NS (60 * NS_PER_S)
 
 static void *reserve_instances(void)
 {
@@ -26,17 +20,6 @@ static void *reserve_instances(void)
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     return memory == MAP_FAILED ? NULL : memory;
-}
-
-/* With deadlines by the clock that stamps everything else. */
-static void make_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
 }
 
 static int open_thread(struct engine *e, uint32_t number, int cpu)
@@ -48,18 +31,12 @@ static int open_thread(struct engine *e, uint32_t number, int cpu)
     t->number = number;
     t->cpu = cpu;
     t->eventfd = e->eventfd;
-    t->errand_limit_ns = ERRAND_NS;
     t->instances = reserve_instances();
     if (!t->instances)
         return -ENOMEM;
-    pthread_mutex_init(&t->mutex, NULL);
-    make_condition(&t->changed);
     int result = worker_start(t);
-    if (result != 0) {
+    if (result != 0)
         munmap(t->instances, THREAD_INSTANCES * sizeof(struct instance));
-        pthread_cond_destroy(&t->changed);
-        pthread_mutex_destroy(&t->mutex);
-    }
     return result;
 }
 
@@ -72,7 +49,7 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
     if (!e)
         return -ENOMEM;
     pthread_mutex_init(&e->lock, NULL);
-    make_condition(&e->free);
+    clock_condition_init(&e->free);
     e->backend = backend;
     e->step.catch_ns = CATCH_NS;
     e->counted = tsc_trusted();
@@ -101,29 +78,11 @@ static uint64_t deadline_after(double timeout_s)
     return clock_now() + (uint64_t)(timeout_s * (double)NS_PER_S);
 }
 
-static bool thread_gone(const struct thread *t)
-{
-    uint32_t state = atomic_load(&t->state);
-
-    return state == THREAD_EXITED || state == THREAD_DIED;
-}
-
-/* False at the deadline. The mutex is held. */
-static bool wait_until_gone(struct thread *t, uint64_t deadline_ns)
-{
-    struct timespec deadline = clock_timespec(deadline_ns);
-
-    while (!thread_gone(t))
-        if (pthread_cond_timedwait(&t->changed, &t->mutex, &deadline) == ETIMEDOUT)
-            return thread_gone(t);
-    return true;
-}
-
 static void free_thread(struct thread *t)
 {
     bool held = false;
 
-    orphans_reap(t);
+    drain_orphans(t);
     for (uint32_t n = 0; n < t->slots; n++)
         if (t->instances[n].lun)
             held |= t->instances[n].orphans > 0;
@@ -139,11 +98,11 @@ static void free_thread(struct thread *t)
     }
     buffer_free(&t->buffers[0]);
     buffer_free(&t->buffers[1]);
-    heap_free(&t->heap);
+    due_times_free(t);
     free(t->step_instances);
     free(t->shares);
     free(t->classes);
-    free(t->mailbox.posts);
+    mailbox_free(t);
     t->slots = 0;
 }
 
@@ -179,26 +138,11 @@ static uint32_t end_threads(struct engine *e, uint64_t catch_by_ns, uint64_t dea
 {
     uint32_t count = 0;
 
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        struct thread *t = &e->threads[n];
-        pthread_mutex_lock(&t->mutex);
-        atomic_store(&t->exit_by_ns, catch_by_ns);
-        pthread_cond_broadcast(&t->changed);
-        pthread_mutex_unlock(&t->mutex);
-    }
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        struct thread *t = &e->threads[n];
-        if (t->joined)
-            continue;
-        pthread_mutex_lock(&t->mutex);
-        bool gone = wait_until_gone(t, deadline_ns);
-        pthread_mutex_unlock(&t->mutex);
-        /* Its last act was to say so: the join is immediate. */
-        if (gone && pthread_join(t->pthread, NULL) == 0)
-            t->joined = true;
-        else
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        worker_end(&e->threads[n], catch_by_ns);
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        if (!worker_join(&e->threads[n], deadline_ns))
             left[count++] = n;
-    }
     return count;
 }
 
@@ -226,10 +170,8 @@ void engine_free(struct engine *e)
 {
     if (!e->released)
         return;
-    for (uint32_t n = 0; n < e->thread_count; n++) {
-        pthread_cond_destroy(&e->threads[n].changed);
-        pthread_mutex_destroy(&e->threads[n].mutex);
-    }
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        worker_free(&e->threads[n]);
     free(e->threads);
     if (e->eventfd >= 0)
         close(e->eventfd);

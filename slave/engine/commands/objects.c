@@ -242,7 +242,7 @@ int engine_spin(struct engine *e, bool spin)
     engine_enter(e);
     int result = engine_must_be_idle(e);
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        e->threads[n].spin = spin;
+        idle_set_spin(&e->threads[n], spin);
     return engine_leave(e, result);
 }
 

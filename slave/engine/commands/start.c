@@ -79,35 +79,26 @@ static int prepare_thread(struct engine *e, struct thread *t)
         t->buffers[n].anchor = (struct clock_map){0};
         atomic_store(&t->buffers[n].state, BUFFER_READY_TO_RUN);
     }
-    heap_free(&t->heap);
+    due_times_free(t);
     if (result == 0)
-        result = heap_init(&t->heap, t->slots);
+        result = due_times_init(t, t->slots);
     t->step_number = e->steps;
-    atomic_store(&t->progress, 0);
+    boundary_reset(t);
     return result;
 }
 
 /* All threads at once; then waits until each of them runs. */
 static int start_threads(struct engine *e)
 {
-    struct timespec deadline = clock_timespec(clock_now() + READY_S * NS_PER_S);
+    uint64_t deadline_ns = clock_now() + READY_S * NS_PER_S;
     struct clock_map anchor = engine_anchor(e);
 
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        struct thread *t = &e->threads[n];
-        pthread_mutex_lock(&t->mutex);
-        t->clock = t->anchor = anchor;
-        atomic_store(&t->state, THREAD_STARTING);
-        pthread_cond_broadcast(&t->changed);
-        pthread_mutex_unlock(&t->mutex);
+        boundary_set_clock(&e->threads[n], anchor);
+        worker_begin(&e->threads[n]);
     }
     for (uint32_t n = 0; n < e->thread_count; n++) {
-        struct thread *t = &e->threads[n];
-        int error = 0;
-        pthread_mutex_lock(&t->mutex);
-        while (atomic_load(&t->state) == THREAD_STARTING && error == 0)
-            error = pthread_cond_timedwait(&t->changed, &t->mutex, &deadline);
-        pthread_mutex_unlock(&t->mutex);
+        int error = worker_await_begin(&e->threads[n], deadline_ns);
         if (error) {
             engine_halt(e);
             return engine_refuse(e, error, "workload thread %u is not ready after %d s", n, READY_S);

@@ -46,7 +46,7 @@ void engine_set_lease(struct engine *e, uint64_t until_ns)
     step_call(&e->step);
 }
 
-static void add_end(struct thread_end *sums, const struct thread_end *end)
+static void add_end(struct drain *sums, const struct drain *end)
 {
     sums->caught += end->caught;
     sums->failed += end->failed;
@@ -72,9 +72,7 @@ static uint64_t thread_oldest(const struct thread *t, uint64_t now_ns)
 
 static bool thread_finished(const struct thread *t)
 {
-    uint32_t state = atomic_load(&t->state);
-
-    return state == THREAD_WAITING || state == THREAD_DIED || state == THREAD_EXITED;
+    return worker_state(&t->worker) == THREAD_WAITING || worker_gone(&t->worker);
 }
 
 static int ended(struct engine *e, struct end *end)
@@ -92,9 +90,9 @@ static int ended(struct engine *e, struct end *end)
     for (uint32_t n = 0; n < e->thread_count; n++) {
         struct thread *t = &e->threads[n];
         /* One that is held has its own figures still in its hands. */
-        struct thread_end held = {
-            .uncaught = atomic_load(&t->in_flight), .oldest_uncaught_ns = thread_oldest(t, now_ns)};
-        add_end(&end->sums, thread_finished(t) ? &t->end : &held);
+        struct drain held = {
+            .uncaught = in_flight_count(&t->in_flight), .oldest_uncaught_ns = thread_oldest(t, now_ns)};
+        add_end(&end->sums, thread_finished(t) ? &t->drain : &held);
     }
     e->in_step = false;
     return 1;
@@ -111,7 +109,7 @@ int engine_ended(struct engine *e, struct end *end)
 static struct thread *unreported(struct engine *e)
 {
     for (uint32_t n = 0; n < e->thread_count; n++)
-        if (atomic_load(&e->threads[n].state) == THREAD_DIED && !e->threads[n].words_reported)
+        if (worker_state(&e->threads[n].worker) == THREAD_DIED && !e->threads[n].words_reported)
             return &e->threads[n];
     return NULL;
 }

@@ -1,17 +1,15 @@
 #include "boundary.h"
 
-#include "due_times.h"
-#include "submit.h"
-#include "time/clock.h"
+#include "thread.h"
 
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
 static void cool_if_told(struct thread *t)
 {
-    if (t->cooling || t->subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
+    if (t->boundary.cooling || t->boundary.subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
         return;
     submit_take_back(t, true);
-    t->cooling = true;
-    heap_clear(&t->heap);
+    t->boundary.cooling = true;
+    due_times_clear(t);
     for (uint32_t n = 0; n < t->step_count; n++) {
         struct instance *i = t->step_instances[n];
         row_of(t, i)->dropped += pacer_stop(&i->pacer);
@@ -22,10 +20,11 @@ static void cool_if_told(struct thread *t)
 
 static void run_in(struct thread *t, struct buffer *b)
 {
-    t->running = b;
-    t->rows = b->rows;
-    t->moments = b->moments;
-    t->buckets = b->buckets;
+    atomic_store_explicit(&b->state, BUFFER_RUNNING, memory_order_relaxed);
+    t->boundary.running = b;
+    t->boundary.rows = b->rows;
+    t->boundary.moments = b->moments;
+    t->boundary.buckets = b->buckets;
 }
 
 /* Corrects the thread's clock, from now to the next boundary; it goes on from where it is. How far, ns. */
@@ -33,32 +32,31 @@ static int64_t follow_anchor(struct thread *t)
 {
     uint64_t ticks;
 
-    if (t->anchor.slope == 0)
+    if (t->boundary.anchor.slope == 0)
         return 0;
-    if (t->clock.slope == 0) { /* the kernel's so far */
+    if (t->boundary.clock.slope == 0) { /* the kernel's so far */
         uint64_t now_ns = clock_now();
-        t->clock = (struct clock_map){.ticks = tsc_read(), .ns = now_ns, .slope = t->anchor.slope};
+        t->boundary.clock = (struct clock_map){.ticks = tsc_read(), .ns = now_ns, .slope = t->boundary.anchor.slope};
     }
     ticks = tsc_read();
-    return clock_map_follow(&t->clock, &t->anchor, ticks, t->step->length_ns);
+    return clock_map_follow(&t->boundary.clock, &t->boundary.anchor, ticks, t->step->length_ns);
 }
 
 /* Gives the running buffer to the collector, and goes on in `next` (NULL: the step is over). */
 static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_t now_ns, struct buffer *next)
 {
-    struct buffer *b = t->running;
+    struct buffer *b = t->boundary.running;
     uint64_t cpu_ns;
 
     if (next) {
-        atomic_store_explicit(&next->state, BUFFER_RUNNING, memory_order_relaxed);
         run_in(t, next);
         if (next->anchor.slope)
-            t->anchor = next->anchor;
+            t->boundary.anchor = next->anchor;
         b->figures.switchover = thread_now(t) - now_ns;
     }
     cpu_ns = clock_thread_cpu();
-    b->figures.cpu_time = cpu_ns - t->cpu_seen_ns;
-    t->cpu_seen_ns = cpu_ns;
+    b->figures.cpu_time = cpu_ns - t->boundary.cpu_seen_ns;
+    t->boundary.cpu_seen_ns = cpu_ns;
     b->figures.dispatch = now_ns > end_ns ? now_ns - end_ns : 0;
     b->label = label;
     atomic_store_explicit(&b->state, BUFFER_READY_TO_SEND, memory_order_release);
@@ -66,14 +64,14 @@ static void hand_over(struct thread *t, uint32_t label, uint64_t end_ns, uint64_
 
 static void pass_result(struct thread *t, uint32_t label, struct passed passed)
 {
-    t->passed[label % 2] = passed;
-    atomic_store_explicit(&t->progress, label + 1, memory_order_release);
+    t->boundary.passed[label % 2] = passed;
+    atomic_store_explicit(&t->boundary.progress, label + 1, memory_order_release);
     thread_signal(t);
 }
 
 static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary_ns, uint64_t now_ns)
 {
-    struct buffer *other = t->running == &t->buffers[0] ? &t->buffers[1] : &t->buffers[0];
+    struct buffer *other = t->boundary.running == &t->buffers[0] ? &t->buffers[1] : &t->buffers[0];
     bool is_free = atomic_load_explicit(&other->state, memory_order_acquire) == BUFFER_READY_TO_RUN;
 
     /* A thread that was held up, so that the collector went on without it, may lack a free buffer where the others
@@ -81,12 +79,12 @@ static void pass_boundary(struct thread *t, struct decision d, uint64_t boundary
     if (d.outcome == OUTCOME_SWAP && is_free)
         hand_over(t, d.label, boundary_ns, now_ns, other);
     else
-        t->running->figures.overruns++;
-    t->running->figures.clock_adjustment += follow_anchor(t);
+        t->boundary.running->figures.overruns++;
+    t->boundary.running->figures.clock_adjustment += follow_anchor(t);
     if (d.outcome == OUTCOME_SWAP)
-        pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = boundary_ns});
-    t->subinterval++;
-    t->began_ns = boundary_ns;
+        pass_result(t, d.label, (struct passed){.subinterval = t->boundary.subinterval, .end_ns = boundary_ns});
+    t->boundary.subinterval++;
+    t->boundary.began_ns = boundary_ns;
 }
 
 /* Passes all boundaries, and the end of the lease, up to `now_ns`. False: the step is over. */
@@ -95,28 +93,28 @@ static bool cross(struct thread *t, uint64_t now_ns)
     struct step *s = t->step;
 
     for (;;) {
-        uint64_t boundary_ns = step_boundary(s, t->subinterval, t->began_ns);
+        uint64_t boundary_ns = step_boundary(s, t->boundary.subinterval, t->boundary.began_ns);
         uint64_t lease_ns = atomic_load_explicit(&s->lease_ns, memory_order_acquire);
         if (now_ns >= lease_ns && lease_ns < boundary_ns)
             step_cut(s, END_LEASE, lease_ns, now_ns);
 
-        struct decision d = step_decision(s, t->subinterval);
+        struct decision d = step_decision(s, t->boundary.subinterval);
         if (d.outcome == OUTCOME_OPEN && now_ns >= boundary_ns)
-            d = step_decide(s, t->subinterval, now_ns);
+            d = step_decide(s, t->boundary.subinterval, now_ns);
         bool cut = d.outcome == OUTCOME_CUT;
         uint64_t at_ns = cut ? atomic_load_explicit(&s->cut_ns, memory_order_acquire) : boundary_ns;
         if (d.outcome == OUTCOME_OPEN || now_ns < at_ns) {
-            t->horizon_ns = earlier(at_ns, lease_ns > now_ns ? lease_ns : UINT64_MAX);
+            t->boundary.horizon_ns = earlier(at_ns, lease_ns > now_ns ? lease_ns : UINT64_MAX);
             return true;
         }
 
-        if (at_ns < t->began_ns)
-            at_ns = t->began_ns; /* cut before the step began, or before this thread knew of it */
+        if (at_ns < t->boundary.began_ns)
+            at_ns = t->boundary.began_ns; /* cut before the step began, or before this thread knew of it */
         due_times_count_all(t, at_ns);
         if (cut || d.outcome == OUTCOME_LAST) {
             submit_take_back(t, false); /* what was about to go: the buffer must say that it did not */
             hand_over(t, d.label, at_ns, now_ns, NULL);
-            pass_result(t, d.label, (struct passed){.subinterval = t->subinterval, .end_ns = at_ns, .last = true});
+            pass_result(t, d.label, (struct passed){.subinterval = t->boundary.subinterval, .end_ns = at_ns, .last = true});
             return false;
         }
         pass_boundary(t, d, at_ns, now_ns);
@@ -130,4 +128,32 @@ bool boundary_go_on(struct thread *t, uint64_t now_ns)
         return false;
     cool_if_told(t);
     return true;
+}
+
+void boundary_reset(struct thread *t)
+{
+    atomic_store(&t->boundary.progress, 0);
+}
+
+void boundary_set_clock(struct thread *t, struct clock_map anchor)
+{
+    t->boundary.clock = t->boundary.anchor = anchor;
+}
+
+void boundary_start(struct thread *t)
+{
+    t->boundary.cooling = false;
+    t->boundary.subinterval = 0;
+    t->boundary.began_ns = t->step->start_ns;
+    run_in(t, &t->buffers[0]);
+}
+
+void boundary_enter_loop(struct thread *t)
+{
+    t->boundary.cpu_seen_ns = clock_thread_cpu();
+}
+
+void boundary_leave_clock(struct thread *t)
+{
+    t->boundary.clock = (struct clock_map){0};
 }

@@ -3,9 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "in_flight.h"
-#include "mailbox.h"
-#include "ready_queue.h"
+#include "thread.h"
 
 /* One that was in flight at the end of the step came back: well, with an error, or given back by the kernel untouched. */
 static void catch_one(struct thread *t, const struct completion *completion, uint64_t now_ns)
@@ -18,16 +16,16 @@ static void catch_one(struct thread *t, const struct completion *completion, uin
         i->orphans--;
         return;
     }
-    if (now_ns - tag->submit_ns > t->end.longest_caught_ns)
-        t->end.longest_caught_ns = now_ns - tag->submit_ns;
+    if (now_ns - tag->submit_ns > t->drain.longest_caught_ns)
+        t->drain.longest_caught_ns = now_ns - tag->submit_ns;
     if (completion->result == tag_bytes(tag))
-        t->end.caught++;
+        t->drain.caught++;
     else if (completion->result == -EAGAIN && tag->nowait)
-        t->end.dropped++;
+        t->drain.dropped++;
     else
-        t->end.failed++;
+        t->drain.failed++;
     tag->fresh = false;
-    add_in_flight(t, (uint32_t)-1);
+    in_flight_add(&t->in_flight, (uint32_t)-1);
     land(i, tag);
     atomic_store_explicit(&i->oldest_submit_ns, i->flying.first ? i->flying.first->submit_ns : 0,
                           memory_order_relaxed);
@@ -36,18 +34,18 @@ static void catch_one(struct thread *t, const struct completion *completion, uin
 /* What the kernel gave back and was not submitted again is not in flight. */
 static void give_up_again(struct thread *t)
 {
-    for (struct share *s = t->again; s; s = s->next_listed)
+    for (struct share *s = t->ready_queue.again; s; s = s->next_listed)
         for (struct tag *tag = s->again_first; tag; tag = tag->next_again) {
             land(tag->instance, tag);
-            add_in_flight(t, (uint32_t)-1);
-            t->end.dropped++;
+            in_flight_add(&t->in_flight, (uint32_t)-1);
+            t->drain.dropped++;
         }
-    t->again = NULL;
+    ready_queue_reset(t);
 }
 
 static uint64_t catch_until(const struct thread *t, uint64_t end_ns)
 {
-    uint64_t exit_by_ns = atomic_load_explicit(&t->exit_by_ns, memory_order_acquire);
+    uint64_t exit_by_ns = atomic_load_explicit(&t->worker.exit_by_ns, memory_order_acquire);
     uint64_t until_ns = end_ns + t->step->catch_ns;
 
     return exit_by_ns && exit_by_ns < until_ns ? exit_by_ns : until_ns;
@@ -60,13 +58,13 @@ static void catch_all(struct thread *t, uint32_t found, uint64_t now_ns)
 
     for (;;) {
         for (uint32_t n = 0; n < found; n++)
-            catch_one(t, &t->completions[n], now_ns);
-        if (mailbox_has(t))
+            catch_one(t, &t->reap.completions[n], now_ns);
+        if (mailbox_has(&t->mailbox))
             mailbox_take(t, now_ns, false);
-        if (atomic_load_explicit(&t->in_flight, memory_order_relaxed) == 0 || t->dead ||
+        if (in_flight_count(&t->in_flight) == 0 || t->dead ||
             now_ns >= catch_until(t, end_ns))
             break;
-        int result = t->backend->wait(t->context, THREAD_LONGEST_WAIT_NS, t->completions, THREAD_REAP);
+        int result = reap_wait(t, THREAD_LONGEST_WAIT_NS);
         now_ns = thread_now(t);
         if (result < 0)
             thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-result));
@@ -79,23 +77,67 @@ static void count_uncaught(struct thread *t, uint64_t now_ns)
 {
     for (uint32_t n = 0; n < t->step_count; n++) {
         struct instance *i = t->step_instances[n];
-        if (i->flying.first && now_ns - i->flying.first->submit_ns > t->end.oldest_uncaught_ns)
-            t->end.oldest_uncaught_ns = now_ns - i->flying.first->submit_ns;
+        if (i->flying.first && now_ns - i->flying.first->submit_ns > t->drain.oldest_uncaught_ns)
+            t->drain.oldest_uncaught_ns = now_ns - i->flying.first->submit_ns;
         for (struct tag *tag = i->flying.first; tag; tag = tag->next) {
             tag->orphaned = true;
             i->orphans++;
-            t->end.uncaught++;
+            t->drain.uncaught++;
         }
-        t->end.dropped += i->pacer.backlog;
+        t->drain.dropped += i->pacer.backlog;
         i->flying = (struct tag_list){0};
         i->in_step = false;
     }
-    atomic_store_explicit(&t->in_flight, 0, memory_order_relaxed);
+    in_flight_reset(&t->in_flight);
 }
 
 void drain_in_flight(struct thread *t, uint32_t found, uint64_t now_ns)
 {
+    t->drain.dropped += t->submit.dropped;
     give_up_again(t);
     catch_all(t, found, now_ns);
     count_uncaught(t, thread_now(t));
+}
+
+void drain_start(struct thread *t)
+{
+    t->drain = (struct drain){0};
+}
+
+static void forget_orphans(struct thread *t, int count)
+{
+    for (int n = 0; n < count; n++) {
+        struct tag *tag = t->reap.completions[n].tag;
+        tag->instance->orphans--;
+        tag->orphaned = false;
+    }
+}
+
+void drain_orphans(struct thread *t)
+{
+    int count = t->context ? THREAD_REAP : 0;
+
+    while (count == THREAD_REAP) { /* else there is nothing more */
+        count = reap_poll(t);
+        forget_orphans(t, count);
+    }
+}
+
+static bool has_orphans(const struct thread *t)
+{
+    for (uint32_t n = 0; n < t->slots; n++)
+        if (t->instances[n].lun && t->instances[n].orphans > 0)
+            return true;
+    return false;
+}
+
+void drain_await_orphans(struct thread *t, uint64_t until_ns)
+{
+    int count = 0;
+
+    drain_orphans(t);
+    while (t->context && count >= 0 && has_orphans(t) && clock_now() < until_ns) {
+        count = reap_wait(t, THREAD_LONGEST_WAIT_NS);
+        forget_orphans(t, count);
+    }
 }

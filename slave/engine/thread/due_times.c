@@ -1,6 +1,6 @@
 #include "due_times.h"
 
-#include "ready_queue.h"
+#include "thread.h"
 
 /* How many exponential due times are counted in one pass, so that what has completed does not wait for it. */
 enum { MOST_FALLEN = 16384 };
@@ -16,17 +16,17 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
     if (i->resting)
         at_ns = earlier(at_ns, i->rest_until_ns);
     if (at_ns == PACER_IDLE)
-        heap_remove(&t->heap, i->slot);
+        heap_remove(&t->due_times.heap, i->slot);
     else
-        heap_set(&t->heap, i->slot, at_ns);
+        heap_set(&t->due_times.heap, i->slot, at_ns);
 }
 
 void due_times_count(struct thread *t, uint64_t until_ns)
 {
     uint64_t most = MOST_FALLEN;
 
-    while (heap_key(&t->heap) < until_ns && most > 0) {
-        struct instance *i = &t->instances[t->heap.entries[0].item];
+    while (due_times_next(&t->due_times) < until_ns && most > 0) {
+        struct instance *i = &t->instances[t->due_times.heap.entries[0].item];
         if (i->resting && i->rest_until_ns < until_ns)
             i->resting = false;
         if (i->pacer.ticking) {
@@ -49,10 +49,25 @@ void due_times_count_all(struct thread *t, uint64_t until_ns)
     uint64_t give_up_ns;
 
     due_times_count(t, until_ns);
-    if (heap_key(&t->heap) >= until_ns)
+    if (due_times_next(&t->due_times) >= until_ns)
         return;
     give_up_ns = thread_now(t) + t->step->length_ns / COUNTING_PART;
     do
         due_times_count(t, until_ns);
-    while (heap_key(&t->heap) < until_ns && thread_now(t) < give_up_ns);
+    while (due_times_next(&t->due_times) < until_ns && thread_now(t) < give_up_ns);
+}
+
+int due_times_init(struct thread *t, uint32_t slots)
+{
+    return heap_init(&t->due_times.heap, slots);
+}
+
+void due_times_free(struct thread *t)
+{
+    heap_free(&t->due_times.heap);
+}
+
+void due_times_clear(struct thread *t)
+{
+    heap_clear(&t->due_times.heap);
 }

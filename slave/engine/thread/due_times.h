@@ -2,7 +2,29 @@
 #ifndef IVYPY_DUE_TIMES_H
 #define IVYPY_DUE_TIMES_H
 
-#include "thread.h"
+#include <stdint.h>
+
+#include "heap.h"
+
+struct instance;
+struct thread;
+
+struct due_times {
+    struct heap heap; /* when each instance falls due next, or ends its rest */
+};
+
+/* Room for instances in so many slots, by the commanding thread. 0 or -ENOMEM. */
+int due_times_init(struct thread *t, uint32_t slots);
+void due_times_free(struct thread *t);
+
+/* Nothing falls due. */
+void due_times_clear(struct thread *t);
+
+/* When the loop attends to an instance next; HEAP_EMPTY: never. */
+static inline uint64_t due_times_next(const struct due_times *d)
+{
+    return heap_key(&d->heap);
+}
 
 /* After a change of its due times or its rest: when the loop attends to an instance next. */
 void due_times_set_alarm(struct thread *t, struct instance *i);

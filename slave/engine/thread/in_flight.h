@@ -2,21 +2,37 @@
 #ifndef IVYPY_IN_FLIGHT_H
 #define IVYPY_IN_FLIGHT_H
 
-#include "thread.h"
+#include <stdatomic.h>
+#include <stdint.h>
 
-/* The thread is the only writer of its counters; others only read them. */
-static inline void add_in_flight(struct thread *t, uint32_t n)
+#include "luns/instance.h"
+#include "stats/buffer.h"
+
+struct in_flight {
+    _Atomic uint32_t count; /* this step's */
+};
+
+static inline uint32_t in_flight_count(const struct in_flight *f)
 {
-    atomic_store_explicit(&t->in_flight, atomic_load_explicit(&t->in_flight, memory_order_relaxed) + n,
-                          memory_order_relaxed);
+    return atomic_load_explicit(&f->count, memory_order_relaxed);
+}
+
+static inline void in_flight_reset(struct in_flight *f)
+{
+    atomic_store_explicit(&f->count, 0, memory_order_relaxed);
+}
+
+/* The thread is the only writer of its counter; others only read it. */
+static inline void in_flight_add(struct in_flight *f, uint32_t n)
+{
+    atomic_store_explicit(&f->count, in_flight_count(f) + n, memory_order_relaxed);
 }
 
 /* What is known of the oldest in flight, for the collector and for other threads. */
-static inline void publish_oldest(struct thread *t, struct instance *i)
+static inline void publish_oldest(struct row *row, struct instance *i)
 {
     const struct tag *oldest = i->flying.first;
     uint64_t submit_ns = oldest ? oldest->submit_ns : 0;
-    struct row *row = row_of(t, i);
 
     atomic_store_explicit(&i->oldest_submit_ns, submit_ns, memory_order_relaxed);
     row->oldest_submit_ns = submit_ns;

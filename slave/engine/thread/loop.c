@@ -2,22 +2,15 @@
 
 #include <string.h>
 
-#include "boundary.h"
-#include "due_times.h"
-#include "reap.h"
-#include "reap_delay.h"
-#include "mailbox.h"
-#include "idle.h"
-#include "submit.h"
-#include "time/clock.h"
+#include "thread.h"
 
 /* Everything that is not I/O: edits, too. False: the step is over. */
 static bool take_notice(struct thread *t, uint64_t now_ns)
 {
-    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
+    t->loop.attention = atomic_load_explicit(&t->step->attention, memory_order_acquire);
     if (!boundary_go_on(t, now_ns))
         return false;
-    if (mailbox_has(t)) {
+    if (mailbox_has(&t->mailbox)) {
         due_times_count_all(t, now_ns + 1);
         mailbox_take(t, now_ns, true);
     }
@@ -26,27 +19,24 @@ static bool take_notice(struct thread *t, uint64_t now_ns)
 
 static bool needs_notice(const struct thread *t, uint64_t now_ns)
 {
-    return now_ns >= t->horizon_ns ||
-           t->attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
+    return now_ns >= t->boundary.horizon_ns ||
+           t->loop.attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
 /* What a poll of the ring found, at `now_ns`; of the time since the one before, so much was spent in the submit call. */
 static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t in_submit_ns, enum idle_kind how)
 {
-    struct thread_figures *figures = &t->running->figures;
-    uint64_t gap_ns = now_ns - t->last_poll_ns;
+    struct thread_figures *figures = &t->boundary.running->figures;
+    uint64_t gap_ns;
 
     if (found < 0) {
         thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
         return 0;
     }
-    t->reap_delay_ns = how == IDLE_ASLEEP        ? reap_delay_slept(t, (uint32_t)found, gap_ns)
-                      : gap_ns >= REAP_DELAY_WATCH_NS ? reap_delay_preempted(t, (uint32_t)found, gap_ns, in_submit_ns)
-                                                : reap_delay_busy(t, (uint32_t)found, gap_ns - in_submit_ns);
-    t->last_poll_ns = now_ns;
+    gap_ns = reap_delay_polled(t, (uint32_t)found, now_ns, in_submit_ns, how == IDLE_ASLEEP);
     /* Asleep, the kernel waits for us. */
-    if (how != IDLE_ASLEEP && atomic_load_explicit(&t->in_flight, memory_order_relaxed)) {
-        t->running->poll_gap[bucket_of(gap_ns)]++;
+    if (how != IDLE_ASLEEP && in_flight_count(&t->in_flight)) {
+        t->boundary.running->poll_gap[bucket_of(gap_ns)]++;
         if (gap_ns > figures->poll_gap_max)
             figures->poll_gap_max = gap_ns;
     }
@@ -63,9 +53,9 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
     uint64_t now_ns = thread_now(t);
     uint32_t found = 0;
 
-    t->attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
-    t->cpu_seen_ns = clock_thread_cpu();
-    t->last_poll_ns = now_ns;
+    t->loop.attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
+    boundary_enter_loop(t);
+    reap_delay_enter_loop(t, now_ns);
     for (;;) {
         enum idle_kind how = IDLE_NONE;
         uint64_t in_submit_ns = 0;
@@ -75,11 +65,11 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             break;
         reap_file(t, found, now_ns);
         due_times_count(t, now_ns + 1);
-        if (t->batch_size == 0)
+        if (t->submit.batch_size == 0)
             submit_gather(t, now_ns);
 
-        if (t->batch_size) {
-            t->backend->prepare(t->context, t->batch, t->batch_size);
+        if (t->submit.batch_size) {
+            submit_prepare(t);
             uint64_t stamp_ns = thread_now(t);
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
@@ -92,21 +82,21 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 }
             }
             bool all = submit_batch(t, stamp_ns);
-            result = t->backend->reap(t->context, t->completions, THREAD_REAP);
+            result = reap_poll(t);
             now_ns = thread_now(t);
             /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
              * is left of the batch is given up with the step, or goes now. */
             if (all) {
                 in_submit_ns = now_ns - stamp_ns;
-                t->running->figures.in_submit += in_submit_ns;
+                t->boundary.running->figures.in_submit += in_submit_ns;
                 submit_account(t, stamp_ns);
             }
-        } else if (t->done_count == 0) {
+        } else if (t->reap.done_count == 0) {
             result = idle_until_needed(t, now_ns, &how);
             now_ns = thread_now(t);
         } else {
             reap_record(t);
-            result = t->backend->reap(t->context, t->completions, THREAD_REAP);
+            result = reap_poll(t);
             now_ns = thread_now(t);
         }
         found = polled(t, result, now_ns, in_submit_ns, how);

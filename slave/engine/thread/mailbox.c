@@ -1,7 +1,9 @@
 #include "mailbox.h"
 
-#include "due_times.h"
-#include "ready_queue.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#include "thread.h"
 
 /* A new rate for an instance in mid-step: what is overdue keeps its due times. */
 static void retime(struct thread *t, struct instance *i, double iops, uint64_t now_ns)
@@ -25,7 +27,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
     if (i->in_flight >= i->maxtags)
         i->tag_since_ns = now_ns;
     i->maxtags = setting->maxtags;
-    if (setting->iops != old_iops && !t->cooling)
+    if (setting->iops != old_iops && !t->boundary.cooling)
         retime(t, i, setting->iops, now_ns);
     ready_queue_enqueue(t, i);
 }
@@ -48,4 +50,38 @@ void mailbox_take(struct thread *t, uint64_t now_ns, bool in_step)
     atomic_store_explicit(&m->taken_ns, thread_now(t), memory_order_relaxed);
     atomic_store_explicit(&m->taken, posted, memory_order_release);
     thread_signal(t);
+}
+
+int mailbox_clear(struct thread *t, uint32_t room)
+{
+    struct mailbox *m = &t->mailbox;
+
+    m->count = 0;
+    if (room <= m->room)
+        return 0;
+    struct post *posts = realloc(m->posts, room * sizeof *posts);
+    if (!posts)
+        return -ENOMEM;
+    m->posts = posts;
+    m->room = room;
+    return 0;
+}
+
+void mailbox_put(struct thread *t, uint32_t slot, const struct setting *setting)
+{
+    struct mailbox *m = &t->mailbox;
+
+    m->posts[m->count++] = (struct post){.slot = slot, .setting = *setting};
+}
+
+void mailbox_post(struct thread *t, uint32_t edit)
+{
+    t->mailbox.edit = edit;
+    atomic_fetch_add_explicit(&t->mailbox.posted, 1, memory_order_release);
+}
+
+void mailbox_free(struct thread *t)
+{
+    free(t->mailbox.posts);
+    t->mailbox = (struct mailbox){0};
 }

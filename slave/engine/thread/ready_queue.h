@@ -7,10 +7,25 @@
 #ifndef IVYPY_READY_QUEUE_H
 #define IVYPY_READY_QUEUE_H
 
-#include "thread.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "luns/instance.h"
+#include "reap_delay.h"
+
+struct thread;
 
 /* After an EAGAIN: how long until it is tried again although nothing has completed. */
 #define READY_QUEUE_RETRY_NS (10 * NS_PER_MS)
+
+struct instance_list {
+    struct instance *first, *last;
+};
+
+struct ready_queue {
+    struct instance_list due, flat_out; /* that have something to submit, and may */
+    struct share *again;                /* shares that hold I/Os to submit again */
+};
 
 /* This thread's part of a device's queue in the kernel: of the hardware queue that it submits to. */
 struct share {
@@ -24,6 +39,12 @@ struct share {
     struct tag *again_first, *again_last;
     struct share *next_listed;
 };
+
+/* Nothing is ready, and nothing is to be submitted again. */
+void ready_queue_reset(struct thread *t);
+
+/* The next I/O that the kernel gave back and that may go now, or NULL. `*share`: where to go on; at first the first. */
+struct tag *ready_queue_take_again(struct thread *t, struct share ***share, uint64_t now_ns);
 
 /* It may submit, if it has something to submit and waits for nothing. */
 void ready_queue_enqueue(struct thread *t, struct instance *i);
@@ -50,9 +71,9 @@ static inline bool share_has_room(const struct share *s, uint32_t weight)
 
 /* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: it was not,
  * by so much when it submitted the I/O, and by so much when it polled for completions; none came before the I/O went. */
-static inline uint64_t ready_queue_free_since(const struct thread *t, const struct tag *tag, uint64_t now_ns)
+static inline uint64_t ready_queue_free_since(const struct reap_delay *d, const struct tag *tag, uint64_t now_ns)
 {
-    uint64_t found_ns = now_ns - t->reap_delay_ns;
+    uint64_t found_ns = now_ns - d->delay_ns;
 
     return (found_ns > tag->submit_ns ? found_ns : tag->submit_ns) - tag->late_ns;
 }

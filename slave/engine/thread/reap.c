@@ -2,11 +2,8 @@
 
 #include <errno.h>
 
-#include "due_times.h"
-#include "in_flight.h"
 #include "stats/columns.h"
-#include "time/clock.h"
-#include "ready_queue.h"
+#include "thread.h"
 
 /* After so many failures and no success, an instance rests for this long after each: a LUN that is gone and fails at
  * once does not take the core, whether the instance is paced or not. */
@@ -16,7 +13,7 @@ enum { FAILURES = 16 };
 static void free_tag(const struct thread *t, struct instance *i, struct tag *tag, uint64_t now_ns)
 {
     if (!i->free || i->in_flight >= i->maxtags)
-        i->tag_since_ns = ready_queue_free_since(t, tag, now_ns);
+        i->tag_since_ns = ready_queue_free_since(&t->reap_delay, tag, now_ns);
     tag->next = i->free;
     i->free = tag;
 }
@@ -43,10 +40,10 @@ static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     land(i, tag);
     if (was_oldest)
-        publish_oldest(t, i);
+        publish_oldest(row_of(t, i), i);
     free_tag(t, i, tag, now_ns);
     i->in_flight--;
-    add_in_flight(t, (uint32_t)-1);
+    in_flight_add(&t->in_flight, (uint32_t)-1);
     ready_queue_release(t, tag, now_ns);
     ready_queue_enqueue(t, i);
 }
@@ -58,9 +55,9 @@ void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_n
 
     row->errors++;
     row->short_transfers += result >= 0;
-    buffer_count_fault(t->running, i->number, result < 0 ? (int)-result : 0);
+    buffer_count_fault(t->boundary.running, i->number, result < 0 ? (int)-result : 0);
     tag->fresh = false;
-    if (++i->failures >= FAILURES && !t->cooling) {
+    if (++i->failures >= FAILURES && !t->boundary.cooling) {
         i->resting = true;
         i->rest_until_ns = now_ns + REST_NS;
         due_times_set_alarm(t, i);
@@ -75,7 +72,7 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     } else if (result == tag_bytes(tag)) {
         tag->instance->failures = 0;
         tag->fresh &= !tag->write;
-        t->done[t->done_count++] = (struct done){
+        t->reap.done[t->reap.done_count++] = (struct done){
             .service_ns = now_ns - tag->submit_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
             .tag = tag,
@@ -94,13 +91,13 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
 void reap_file(struct thread *t, uint32_t count, uint64_t now_ns)
 {
     for (uint32_t n = 0; n < count; n++)
-        file(t, t->completions[n].tag, t->completions[n].result, now_ns);
+        file(t, t->reap.completions[n].tag, t->reap.completions[n].result, now_ns);
 }
 
 void reap_record(struct thread *t)
 {
-    for (uint32_t n = 0; n < t->done_count; n++) {
-        const struct done *done = &t->done[n];
+    for (uint32_t n = 0; n < t->reap.done_count; n++) {
+        const struct done *done = &t->reap.done[n];
         struct instance *i = done->tag->instance;
         struct row *row = row_of(t, i);
         row->completed++;
@@ -112,6 +109,21 @@ void reap_record(struct thread *t)
         if (done->wrote && !done->tag->fresh)
             instance_stamp(done->tag);
     }
-    t->running->figures.completed += t->done_count;
-    t->done_count = 0;
+    t->boundary.running->figures.completed += t->reap.done_count;
+    t->reap.done_count = 0;
+}
+
+void reap_start(struct thread *t)
+{
+    t->reap.done_count = 0;
+}
+
+int reap_poll(struct thread *t)
+{
+    return t->backend->reap(t->context, t->reap.completions, THREAD_REAP);
+}
+
+int reap_wait(struct thread *t, uint64_t timeout_ns)
+{
+    return t->backend->wait(t->context, timeout_ns, t->reap.completions, THREAD_REAP);
 }

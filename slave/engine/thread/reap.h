@@ -6,7 +6,37 @@
 #ifndef IVYPY_REAP_H
 #define IVYPY_REAP_H
 
-#include "thread.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+
+struct tag;
+struct thread;
+
+enum { THREAD_REAP = 128 }; /* completions of one poll of the ring */
+
+/* A completed I/O whose times are still to be recorded. */
+struct done {
+    uint64_t service_ns, response_ns; /* response: UNCHANGED if it had no due time */
+    struct tag *tag;
+    uint32_t bytes;
+    uint8_t kind;
+    bool wrote;
+};
+
+struct reap {
+    uint32_t done_count;
+    struct completion completions[THREAD_REAP]; /* of the last poll */
+    struct done done[THREAD_REAP];
+};
+
+/* At the start of a step. */
+void reap_start(struct thread *t);
+
+/* Polls the ring; or sleeps until something completes, at most so long. How many completions, or -errno. */
+int reap_poll(struct thread *t);
+int reap_wait(struct thread *t, uint64_t timeout_ns);
 
 /* What a poll of the ring found: tags are free again, errors are counted, times are kept for reap_record. */
 void reap_file(struct thread *t, uint32_t count, uint64_t now_ns);

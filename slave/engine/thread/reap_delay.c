@@ -1,53 +1,121 @@
+#define _GNU_SOURCE
 #include "reap_delay.h"
 
-#include "runqueue_delay.h"
-#include "time/clock.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "thread.h"
+
+/* "time on a core, time queued for one, how often"; nanoseconds. 0 where nothing is known. */
+static uint64_t read_runqueue_ns(const struct reap_delay *d)
+{
+    char text[96], *behind;
+    ssize_t length = d->schedstat >= 0 ? pread(d->schedstat, text, sizeof text - 1, 0) : 0;
+
+    if (length <= 0)
+        return 0;
+    text[length] = '\0';
+    strtoull(text, &behind, 10);
+    return strtoull(behind, NULL, 10);
+}
 
 /* Since the last reading. */
-static uint64_t without_core(struct thread *t)
+static uint64_t without_core(struct reap_delay *d)
 {
-    uint64_t before_ns = t->runqueue_ns;
+    uint64_t before_ns = d->runqueue_ns;
 
-    t->runqueue_ns = runqueue_delay_ns(t->schedstat);
-    return t->runqueue_ns > before_ns ? t->runqueue_ns - before_ns : 0;
+    d->runqueue_ns = read_runqueue_ns(d);
+    return d->runqueue_ns > before_ns ? d->runqueue_ns - before_ns : 0;
+}
+
+void reap_delay_open(struct thread *t)
+{
+    t->reap_delay.schedstat = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+void reap_delay_close(struct thread *t)
+{
+    if (t->reap_delay.schedstat >= 0)
+        close(t->reap_delay.schedstat);
+}
+
+void reap_delay_start(struct thread *t)
+{
+    t->reap_delay = (struct reap_delay){.schedstat = t->reap_delay.schedstat};
+    t->reap_delay.runqueue_ns = read_runqueue_ns(&t->reap_delay);
+}
+
+void reap_delay_enter_loop(struct thread *t, uint64_t now_ns)
+{
+    t->reap_delay.last_poll_ns = now_ns;
 }
 
 void reap_delay_sleeps(struct thread *t, uint64_t now_ns)
 {
-    t->watched = now_ns >= t->watch_ns && atomic_load_explicit(&t->in_flight, memory_order_relaxed) > 0;
-    if (!t->watched)
+    struct reap_delay *d = &t->reap_delay;
+
+    d->watched = now_ns >= d->watch_ns && in_flight_count(&t->in_flight) > 0;
+    if (!d->watched)
         return;
-    t->watch_ns = now_ns + REAP_DELAY_WATCH_NS;
-    t->runqueue_ns = runqueue_delay_ns(t->schedstat);
+    d->watch_ns = now_ns + REAP_DELAY_WATCH_NS;
+    d->runqueue_ns = read_runqueue_ns(d);
 }
 
-uint64_t reap_delay_slept(struct thread *t, uint32_t found, uint64_t gap_ns)
+/* So many completions were found so late. */
+static void count(struct buffer *b, uint64_t delay_ns, uint64_t completions)
 {
-    uint64_t late_ns;
+    b->reap_delay[bucket_of(delay_ns)] += completions;
+    b->figures.reap_delay += delay_ns * completions;
+}
+
+/* Here and below: how late the poll was, if known. */
+static uint64_t after_sleep(struct reap_delay *d, struct buffer *b, uint32_t found, uint64_t gap_ns)
+{
+    uint64_t delay_ns;
 
     if (found == 0)
         return 0;
-    if (!t->watched && gap_ns < REAP_DELAY_WATCH_NS) {
-        t->unwatched += found;
-        t->unwatched_gaps_ns += found * gap_ns;
+    if (!d->watched && gap_ns < REAP_DELAY_WATCH_NS) {
+        d->unwatched += found;
+        d->unwatched_gaps_ns += found * gap_ns;
         return 0;
     }
-    late_ns = earlier(without_core(t), gap_ns);
-    reap_delay_count(t, late_ns, found);
-    if (t->watched && t->unwatched) {
-        reap_delay_count(t, earlier(late_ns, t->unwatched_gaps_ns / t->unwatched), t->unwatched);
-        t->unwatched = t->unwatched_gaps_ns = 0;
+    delay_ns = earlier(without_core(d), gap_ns);
+    count(b, delay_ns, found);
+    if (d->watched && d->unwatched) {
+        count(b, earlier(delay_ns, d->unwatched_gaps_ns / d->unwatched), d->unwatched);
+        d->unwatched = d->unwatched_gaps_ns = 0;
     }
-    return late_ns;
+    return delay_ns;
 }
 
-/* Perhaps in the submit call, which then is not the kernel's work alone. */
-uint64_t reap_delay_preempted(struct thread *t, uint32_t found, uint64_t gap_ns, uint64_t in_submit_ns)
+/* So long that the thread may have been preempted: perhaps in the submit call, which then is not the kernel's work alone. */
+static uint64_t after_long_gap(struct reap_delay *d, struct buffer *b, uint32_t found, uint64_t gap_ns,
+                               uint64_t in_submit_ns)
 {
-    uint64_t without_ns = earlier(without_core(t), gap_ns), late_ns = gap_ns - in_submit_ns;
+    uint64_t without_ns = earlier(without_core(d), gap_ns), delay_ns = gap_ns - in_submit_ns;
 
-    if (without_ns > late_ns)
-        late_ns = without_ns;
-    reap_delay_count(t, late_ns, found);
-    return late_ns;
+    if (without_ns > delay_ns)
+        delay_ns = without_ns;
+    count(b, delay_ns, found);
+    return delay_ns;
+}
+
+uint64_t reap_delay_polled(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t in_submit_ns, bool asleep)
+{
+    struct reap_delay *d = &t->reap_delay;
+    struct buffer *b = t->boundary.running;
+    uint64_t gap_ns = now_ns - d->last_poll_ns;
+
+    d->last_poll_ns = now_ns;
+    if (asleep) {
+        d->delay_ns = after_sleep(d, b, found, gap_ns);
+    } else if (gap_ns >= REAP_DELAY_WATCH_NS) {
+        d->delay_ns = after_long_gap(d, b, found, gap_ns, in_submit_ns);
+    } else {
+        d->delay_ns = gap_ns - in_submit_ns;
+        count(b, d->delay_ns, found);
+    }
+    return gap_ns;
 }

@@ -3,11 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "in_flight.h"
-#include "reap.h"
 #include "stats/columns.h"
-#include "time/clock.h"
-#include "ready_queue.h"
+#include "thread.h"
 
 enum { TURN = 8, FLAT_OUT_PART = THREAD_BATCH / 4 };
 
@@ -32,8 +29,8 @@ static void put_in_batch(struct thread *t, struct tag *tag, uint64_t late_from_n
     struct instance *i = tag->instance;
 
     i->share->in_flight += tag->weight;
-    t->late_from[t->batch_size] = late_from_ns;
-    t->batch[t->batch_size++] = tag;
+    t->submit.late_from[t->submit.batch_size] = late_from_ns;
+    t->submit.batch[t->submit.batch_size++] = tag;
 }
 
 /* A tag whose I/O is not submitted; `dropped`: nor will it be. */
@@ -47,7 +44,7 @@ static void give_back(struct thread *t, struct tag *tag, bool dropped)
         row_of(t, i)->dropped++;
     } else if (tag->due_ns) {
         row_of(t, i)->backlog_since_ns = tag->due_ns;
-        t->end.dropped++;
+        t->submit.dropped++;
     }
 }
 
@@ -97,9 +94,9 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
-    add_in_flight(t, 1);
+    in_flight_add(&t->in_flight, 1);
     if (was_empty)
-        publish_oldest(t, i);
+        publish_oldest(row_of(t, i), i);
     put_in_batch(t, tag, since_ns);
 }
 
@@ -107,9 +104,9 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
 {
     struct instance *i;
 
-    while (t->batch_size < limit && (i = list_take(list))) {
+    while (t->submit.batch_size < limit && (i = list_take(list))) {
         i->waiting = NOT_WAITING;
-        for (uint32_t turn = 0; turn < TURN && t->batch_size < limit && instance_has_work(i); turn++) {
+        for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
             if (!share_has_room(i->share, i->weight)) {
                 ready_queue_wait_for_room(t, i);
                 break;
@@ -118,55 +115,39 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
         }
         ready_queue_enqueue(t, i);
         if (i->waiting == NOT_WAITING && i->share->waiting.first && share_has_room(i->share, 1))
-            ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more to submit */
+            ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
     }
 }
 
-/* I/Os that the kernel gave back go first, as soon as something of their queue completed. With nothing of it in flight
- * waiting would not help: such an I/O goes without RWF_NOWAIT. */
+/* I/Os that the kernel gave back go first. */
 static void gather_again(struct thread *t, uint64_t now_ns)
 {
-    struct share **link = &t->again, *s;
+    struct share **share = NULL;
+    struct tag *tag;
 
-    while ((s = *link)) {
-        while (s->again_first && t->batch_size < THREAD_BATCH) {
-            struct tag *tag = s->again_first;
-            bool retry = now_ns >= s->retry_ns;
-            if (s->in_flight > 0 && s->in_flight + tag->weight > s->cap && !retry)
-                break;
-            if (retry)
-                s->retry_ns = now_ns + READY_QUEUE_RETRY_NS;
-            s->again_first = tag->next_again;
-            tag->nowait = tag->instance->nowait && tag->weight == 1 && s->in_flight > 0;
-            tag->again = true;
-            put_in_batch(t, tag, 0);
-        }
-        if (s->again_first) {
-            link = &s->next_listed;
-        } else {
-            *link = s->next_listed;
-            s->listed = false;
-        }
-    }
+    while (t->submit.batch_size < THREAD_BATCH && (tag = ready_queue_take_again(t, &share, now_ns)))
+        put_in_batch(t, tag, 0);
 }
 
 void submit_gather(struct thread *t, uint64_t now_ns)
 {
-    t->batch_size = 0;
-    if (t->again)
+    const struct ready_queue *q = &t->ready_queue;
+
+    t->submit.batch_size = 0;
+    if (q->again)
         gather_again(t, now_ns);
-    if (t->due.first)
-        gather_from(t, &t->due, t->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
-    if (t->flat_out.first)
-        gather_from(t, &t->flat_out, THREAD_BATCH, now_ns);
-    if (t->due.first) /* the flat out ones left something of their part */
-        gather_from(t, &t->due, THREAD_BATCH, now_ns);
+    if (q->due.first)
+        gather_from(t, &t->ready_queue.due, q->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
+    if (q->flat_out.first)
+        gather_from(t, &t->ready_queue.flat_out, THREAD_BATCH, now_ns);
+    if (q->due.first) /* the flat out ones left something of their part */
+        gather_from(t, &t->ready_queue.due, THREAD_BATCH, now_ns);
 }
 
 /* After the call: the exact instant of submission, and what the taken I/Os count for. */
 static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
 {
-    struct tag *tag = t->batch[n];
+    struct tag *tag = t->submit.batch[n];
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
 
@@ -174,11 +155,11 @@ static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
         return;
     tag->submit_ns = stamp_ns;
     if (i->flying.first == tag)
-        publish_oldest(t, i);
+        publish_oldest(row_of(t, i), i);
     row->submitted++;
-    t->running->figures.submitted++;
-    if (t->late_from[n]) {
-        tag->late_ns = stamp_ns > t->late_from[n] ? stamp_ns - t->late_from[n] : 0;
+    t->boundary.running->figures.submitted++;
+    if (t->submit.late_from[n]) {
+        tag->late_ns = stamp_ns > t->submit.late_from[n] ? stamp_ns - t->submit.late_from[n] : 0;
         record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
     } else {
         row->due++;
@@ -196,35 +177,35 @@ static void account_refused(struct thread *t, uint64_t stamp_ns)
 {
     int fatal = 0;
 
-    for (uint32_t n = 0; n < t->batch_size; n++) {
-        int refused = t->refused[n];
-        t->refused[n] = 0;
+    for (uint32_t n = 0; n < t->submit.batch_size; n++) {
+        int refused = t->submit.refused[n];
+        t->submit.refused[n] = 0;
         if (refused == 0)
             continue;
         if (is_fatal(-refused))
             fatal = -refused;
         if (fatal || refused == -EAGAIN)
-            ready_queue_again(t, t->batch[n], stamp_ns);
+            ready_queue_again(t, t->submit.batch[n], stamp_ns);
         else
-            reap_fail(t, t->batch[n], refused, stamp_ns);
+            reap_fail(t, t->submit.batch[n], refused, stamp_ns);
     }
-    t->any_refused = false;
+    t->submit.any_refused = false;
     if (fatal)
         thread_die(t, "the kernel refused a submission: %s", strerror(fatal));
 }
 
 static void account_batch(struct thread *t, uint64_t stamp_ns)
 {
-    for (uint32_t n = 0; n < t->batch_size; n++)
+    for (uint32_t n = 0; n < t->submit.batch_size; n++)
         account(t, n, stamp_ns);
-    if (t->any_refused)
+    if (t->submit.any_refused)
         account_refused(t, stamp_ns);
 }
 
 void submit_account(struct thread *t, uint64_t stamp_ns)
 {
     account_batch(t, stamp_ns);
-    t->batch_size = 0;
+    t->submit.batch_size = 0;
 }
 
 static bool may_submit(const struct thread *t, uint64_t now_ns)
@@ -236,13 +217,13 @@ static bool may_submit(const struct thread *t, uint64_t now_ns)
 /* The end came while the kernel had taken `n` of the batch: only what it did not take is left in it. */
 static __attribute__((noinline)) void cut_short(struct thread *t, uint32_t n, uint64_t stamp_ns)
 {
-    uint32_t left = t->batch_size - n;
+    uint32_t left = t->submit.batch_size - n;
 
-    t->batch_size = n;
+    t->submit.batch_size = n;
     account_batch(t, stamp_ns);
-    memmove(t->batch, t->batch + n, left * sizeof *t->batch);
-    memmove(t->late_from, t->late_from + n, left * sizeof *t->late_from);
-    t->batch_size = left;
+    memmove(t->submit.batch, t->submit.batch + n, left * sizeof *t->submit.batch);
+    memmove(t->submit.late_from, t->submit.late_from + n, left * sizeof *t->submit.late_from);
+    t->submit.batch_size = left;
 }
 
 /* Notes why the kernel took none from `n` on. Where it is to be asked again. */
@@ -250,13 +231,13 @@ static uint32_t refuse(struct thread *t, uint32_t n, int answer)
 {
     if (answer == -EINTR)
         return n;
-    t->any_refused = true;
+    t->submit.any_refused = true;
     if (answer != 0 && answer != -EAGAIN && !is_fatal(-answer)) {
-        t->refused[n] = answer; /* this one; the others may be all right */
+        t->submit.refused[n] = answer; /* this one; the others may be all right */
         return n + 1;
     }
-    for (; n < t->batch_size; n++)
-        t->refused[n] = answer == 0 ? -EAGAIN : answer;
+    for (; n < t->submit.batch_size; n++)
+        t->submit.refused[n] = answer == 0 ? -EAGAIN : answer;
     return n;
 }
 
@@ -265,14 +246,14 @@ bool submit_batch(struct thread *t, uint64_t stamp_ns)
     bool may = may_submit(t, stamp_ns);
     uint32_t n = 0;
 
-    while (may && n < t->batch_size) {
-        int taken = t->backend->submit(t->context, t->batch + n, t->batch_size - n);
-        t->running->figures.submit_calls++;
+    while (may && n < t->submit.batch_size) {
+        int taken = t->backend->submit(t->context, t->submit.batch + n, t->submit.batch_size - n);
+        t->boundary.running->figures.submit_calls++;
         if (taken > 0)
             n += (uint32_t)taken;
         else
             n = refuse(t, n, taken);
-        if (n < t->batch_size) /* a call may hang for as long as it likes */
+        if (n < t->submit.batch_size) /* a call may hang for as long as it likes */
             may = may_submit(t, thread_now(t));
     }
     if (!may && n > 0)
@@ -282,8 +263,8 @@ bool submit_batch(struct thread *t, uint64_t stamp_ns)
 
 void submit_take_back(struct thread *t, bool dropped)
 {
-    while (t->batch_size > 0) {
-        struct tag *tag = t->batch[--t->batch_size];
+    while (t->submit.batch_size > 0) {
+        struct tag *tag = t->submit.batch[--t->submit.batch_size];
         struct instance *i = tag->instance;
         if (tag->again) {
             ready_queue_put_again(t, tag);
@@ -291,9 +272,20 @@ void submit_take_back(struct thread *t, bool dropped)
         }
         i->share->in_flight -= tag->weight;
         i->in_flight--;
-        add_in_flight(t, (uint32_t)-1);
+        in_flight_add(&t->in_flight, (uint32_t)-1);
         land(i, tag);
-        publish_oldest(t, i);
+        publish_oldest(row_of(t, i), i);
         give_back(t, tag, dropped);
     }
+}
+
+void submit_start(struct thread *t)
+{
+    t->submit.batch_size = 0;
+    t->submit.dropped = 0;
+}
+
+void submit_prepare(struct thread *t)
+{
+    t->backend->prepare(t->context, t->submit.batch, t->submit.batch_size);
 }

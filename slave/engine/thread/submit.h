@@ -7,10 +7,32 @@
 #ifndef IVYPY_SUBMIT_H
 #define IVYPY_SUBMIT_H
 
-#include "thread.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "luns/instance.h"
+
+struct thread;
+
+enum { THREAD_BATCH = 32 }; /* I/Os in one submit call: one stamp is true for all of them */
+
+struct submit {
+    uint32_t batch_size;
+    struct tag *batch[THREAD_BATCH];
+    uint64_t late_from[THREAD_BATCH]; /* from when on a wait is the generator's own fault; 0: not paced */
+    int refused[THREAD_BATCH];        /* 0, or -errno of the submit call */
+    bool any_refused;
+    uint64_t dropped; /* I/Os that were due, taken back at the end, and are in no result */
+};
+
+/* At the start of a step. */
+void submit_start(struct thread *t);
 
 /* Fills the batch with what may go now. */
 void submit_gather(struct thread *t, uint64_t now_ns);
+
+/* What the backend can do before the instant of submission. */
+void submit_prepare(struct thread *t);
 
 /* Hands the batch to the kernel. False: the end of all submission came, before it or, where it takes several calls,
  * between them; what the kernel did not take is left in the batch. */

@@ -1,19 +1,16 @@
 #define _GNU_SOURCE
 #include "worker.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#include "due_times.h"
-#include "drain.h"
-#include "loop.h"
-#include "mailbox.h"
-#include "runqueue_delay.h"
-#include "orphans.h"
-#include "time/clock.h"
-#include "ready_queue.h"
+#include "thread.h"
+
+/* How long an errand may take: locking gigabytes of buffers in memory takes a second. */
+#define ERRAND_NS (60 * NS_PER_S)
 
 #define ORPHANS_NS (200 * NS_PER_MS)
 
@@ -29,22 +26,15 @@ static uint32_t orphan_requests(const struct instance *i)
 
 static void prepare(struct thread *t)
 {
-    t->cooling = false;
-    t->due = t->flat_out = (struct instance_list){0};
-    t->again = NULL;
-    t->batch_size = t->done_count = 0;
-    t->awake_until_ns = t->reap_delay_ns = t->watch_ns = t->unwatched = t->unwatched_gaps_ns = 0;
-    t->runqueue_ns = runqueue_delay_ns(t->schedstat);
-    t->subinterval = 0;
-    t->began_ns = t->step->start_ns;
-    t->end = (struct thread_end){0};
-    t->running = &t->buffers[0];
-    t->rows = t->running->rows;
-    t->moments = t->running->moments;
-    t->buckets = t->running->buckets;
-    atomic_store(&t->running->state, BUFFER_RUNNING);
-    atomic_store(&t->in_flight, 0);
-    heap_clear(&t->heap);
+    boundary_start(t);
+    due_times_clear(t);
+    ready_queue_reset(t);
+    submit_start(t);
+    in_flight_reset(&t->in_flight);
+    reap_start(t);
+    reap_delay_start(t);
+    idle_start(t);
+    drain_start(t);
     for (uint32_t n = 0; n < t->step_count; n++) {
         struct instance *i = t->step_instances[n];
         i->in_step = true;
@@ -61,16 +51,16 @@ static void run_step(struct thread *t)
     uint64_t now_ns;
     uint32_t found = loop_run(t, &now_ns);
 
-    atomic_store(&t->state, THREAD_STOPPING);
+    atomic_store(&t->worker.state, THREAD_STOPPING);
     drain_in_flight(t, found, now_ns);
-    t->clock = (struct clock_map){0}; /* nobody corrects it between steps */
+    boundary_leave_clock(t);
 }
 
 /* Sets a state that the commanding thread may be waiting for. The mutex is held. */
 static void enter(struct thread *t, enum thread_state state)
 {
-    atomic_store(&t->state, state);
-    pthread_cond_broadcast(&t->changed);
+    atomic_store(&t->worker.state, state);
+    pthread_cond_broadcast(&t->worker.changed);
     thread_signal(t);
 }
 
@@ -78,7 +68,7 @@ static void enter(struct thread *t, enum thread_state state)
  * comes back to it only this thread can fetch. A LUN that has just begun to answer again gets a moment for it. */
 static void leave_context(struct thread *t)
 {
-    orphans_await(t, clock_now() + ORPHANS_NS);
+    drain_await_orphans(t, clock_now() + ORPHANS_NS);
     for (uint32_t n = 0; n < t->slots && t->context && t->backend->detach; n++)
         t->backend->detach(t->context, n);
 }
@@ -86,12 +76,12 @@ static void leave_context(struct thread *t)
 /* What may take long is done with the mutex free, so that whoever waits for it can give up. */
 static void do_errand(struct thread *t)
 {
-    pthread_mutex_unlock(&t->mutex);
-    int result = t->errand(t);
-    pthread_mutex_lock(&t->mutex);
-    t->errand_result = result;
-    atomic_store(&t->state, THREAD_WAITING);
-    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->worker.mutex);
+    int result = t->worker.errand(t);
+    pthread_mutex_lock(&t->worker.mutex);
+    t->worker.errand_result = result;
+    atomic_store(&t->worker.state, THREAD_WAITING);
+    pthread_cond_broadcast(&t->worker.changed);
 }
 
 static void *thread_main(void *argument)
@@ -104,37 +94,37 @@ static void *thread_main(void *argument)
     snprintf(name, sizeof name, "ivypy-%u", t->number);
     prctl(PR_SET_NAME, name);
 
-    t->schedstat = runqueue_delay_open();
+    reap_delay_open(t);
 
-    pthread_mutex_lock(&t->mutex);
+    pthread_mutex_lock(&t->worker.mutex);
     for (;;) {
-        if (mailbox_has(t))
+        if (mailbox_has(&t->mailbox))
             mailbox_take(t, clock_now(), false);
-        if (atomic_load(&t->exit_by_ns))
+        if (atomic_load(&t->worker.exit_by_ns))
             break;
-        if (atomic_load(&t->state) == THREAD_ERRAND) {
+        if (atomic_load(&t->worker.state) == THREAD_ERRAND) {
             do_errand(t);
             continue;
         }
-        if (atomic_load(&t->state) != THREAD_STARTING) {
-            pthread_cond_wait(&t->changed, &t->mutex);
+        if (atomic_load(&t->worker.state) != THREAD_STARTING) {
+            pthread_cond_wait(&t->worker.changed, &t->worker.mutex);
             continue;
         }
         prepare(t);
         enter(t, THREAD_RUNNING);
-        pthread_mutex_unlock(&t->mutex);
+        pthread_mutex_unlock(&t->worker.mutex);
         run_step(t);
-        pthread_mutex_lock(&t->mutex);
+        pthread_mutex_lock(&t->worker.mutex);
         if (t->dead)
             break;
         enter(t, THREAD_WAITING);
     }
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&t->worker.mutex);
     leave_context(t);
-    runqueue_delay_close(t->schedstat);
-    pthread_mutex_lock(&t->mutex);
+    reap_delay_close(t);
+    pthread_mutex_lock(&t->worker.mutex);
     enter(t, t->dead ? THREAD_DIED : THREAD_EXITED);
-    pthread_mutex_unlock(&t->mutex);
+    pthread_mutex_unlock(&t->worker.mutex);
     return NULL;
 }
 
@@ -145,12 +135,12 @@ static int create_without_signals(struct thread *t, const pthread_attr_t *attrib
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&t->pthread, attributes, thread_main, t);
+    int error = pthread_create(&t->worker.pthread, attributes, thread_main, t);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return -error;
 }
 
-int worker_start(struct thread *t)
+static int create_pinned(struct thread *t)
 {
     pthread_attr_t attributes;
     cpu_set_t cpus;
@@ -167,4 +157,96 @@ int worker_start(struct thread *t)
         result = create_without_signals(t, &attributes);
     pthread_attr_destroy(&attributes);
     return result;
+}
+
+int worker_start(struct thread *t)
+{
+    t->worker.errand_limit_ns = ERRAND_NS;
+    pthread_mutex_init(&t->worker.mutex, NULL);
+    clock_condition_init(&t->worker.changed);
+    int result = create_pinned(t);
+    if (result != 0)
+        worker_free(t);
+    return result;
+}
+
+/* Has it look at its state. */
+static void set_state(struct thread *t, enum thread_state state)
+{
+    atomic_store(&t->worker.state, state);
+    pthread_cond_broadcast(&t->worker.changed);
+}
+
+int worker_do(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
+{
+    struct worker *w = &t->worker;
+    struct timespec deadline = clock_timespec(clock_now() + w->errand_limit_ns);
+    int error = 0;
+
+    pthread_mutex_lock(&w->mutex);
+    w->errand = errand;
+    w->errand_argument = argument;
+    set_state(t, THREAD_ERRAND);
+    while (worker_state(w) == THREAD_ERRAND && error == 0)
+        error = pthread_cond_timedwait(&w->changed, &w->mutex, &deadline);
+    int result = worker_state(w) == THREAD_ERRAND ? -error : w->errand_result;
+    pthread_mutex_unlock(&w->mutex);
+    return result;
+}
+
+void worker_begin(struct thread *t)
+{
+    pthread_mutex_lock(&t->worker.mutex);
+    set_state(t, THREAD_STARTING);
+    pthread_mutex_unlock(&t->worker.mutex);
+}
+
+int worker_await_begin(struct thread *t, uint64_t deadline_ns)
+{
+    struct timespec deadline = clock_timespec(deadline_ns);
+    int error = 0;
+
+    pthread_mutex_lock(&t->worker.mutex);
+    while (worker_state(&t->worker) == THREAD_STARTING && error == 0)
+        error = pthread_cond_timedwait(&t->worker.changed, &t->worker.mutex, &deadline);
+    pthread_mutex_unlock(&t->worker.mutex);
+    return error;
+}
+
+void worker_wake(struct thread *t)
+{
+    pthread_mutex_lock(&t->worker.mutex);
+    pthread_cond_broadcast(&t->worker.changed);
+    pthread_mutex_unlock(&t->worker.mutex);
+}
+
+void worker_end(struct thread *t, uint64_t catch_by_ns)
+{
+    pthread_mutex_lock(&t->worker.mutex);
+    atomic_store(&t->worker.exit_by_ns, catch_by_ns);
+    pthread_cond_broadcast(&t->worker.changed);
+    pthread_mutex_unlock(&t->worker.mutex);
+}
+
+bool worker_join(struct thread *t, uint64_t deadline_ns)
+{
+    struct worker *w = &t->worker;
+    struct timespec deadline = clock_timespec(deadline_ns);
+    int error = 0;
+
+    if (w->joined)
+        return true;
+    pthread_mutex_lock(&w->mutex);
+    while (!worker_gone(w) && error != ETIMEDOUT)
+        error = pthread_cond_timedwait(&w->changed, &w->mutex, &deadline);
+    bool gone = worker_gone(w);
+    pthread_mutex_unlock(&w->mutex);
+    w->joined = gone && pthread_join(w->pthread, NULL) == 0; /* its last act was to say so: the join is immediate */
+    return w->joined;
+}
+
+void worker_free(struct thread *t)
+{
+    pthread_cond_destroy(&t->worker.changed);
+    pthread_mutex_destroy(&t->worker.mutex);
 }

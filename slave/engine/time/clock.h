@@ -6,6 +6,7 @@
 #ifndef IVYPY_CLOCK_H
 #define IVYPY_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -21,5 +22,8 @@ uint64_t clock_read(int clock);
 uint64_t clock_thread_cpu(void);
 
 struct timespec clock_timespec(uint64_t ns);
+
+/* A condition variable whose deadlines are by this clock. */
+void clock_condition_init(pthread_cond_t *condition);
 
 #endif
