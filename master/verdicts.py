@@ -328,12 +328,12 @@ def code_of(findings: Iterable[Finding]) -> ExitCode:
 
 # What a code means for a command that runs no steps, where it is not what it means for a run.
 OF_COMMANDS: Final = (
-    ("ivypy clock", ExitCode.INVALID, "The cycle counter would not be used there; it says why."),
-    ("ivypy edit", ExitCode.PARTIAL, "A host did not take the edit."),
-    ("ivypy attach", ExitCode.OK, "Ends with the code of the run that it follows, whichever that is."),
+    ("ivypy clock", ExitCode.INVALID, "ivypy would not use the cycle counter there; the output says why."),
+    ("ivypy edit", ExitCode.PARTIAL, "A host did not apply the edit."),
+    ("ivypy attach", ExitCode.OK, "Exits with the code of the run that it follows."),
     ("ivypy steady", ExitCode.NOT_REACHED, "The criterion was never attained in the data."),
     ("ivypy percentiles", ExitCode.SLO_MISSED, "A threshold of the command line was missed."),
-    ("ivypy percentiles", ExitCode.PARTIAL, "With --keep-going: faulty logs were left out."),
+    ("ivypy percentiles", ExitCode.PARTIAL, "With --keep-going: faulty parts of logs were left out."),
     (
         "ivypy percentiles",
         ExitCode.INVALID,
@@ -344,12 +344,12 @@ OF_COMMANDS: Final = (
 _EXIT_SENTENCES = {
     ExitCode.OK: "Every step is valid, every threshold met.",
     ExitCode.INTERNAL: "ivypy itself failed, or the run folder could not be written.",
-    ExitCode.PLAN: "The plan or the command line has faults; nothing was touched.",
-    ExitCode.HOSTS: "A host, LUN or right that the plan needs is missing; nothing was measured.",
-    ExitCode.REFUSED: "A device would be overwritten that must not be, or without consent; no I/O was started.",
+    ExitCode.PLAN: "The plan or the command line has faults; no host was touched.",
+    ExitCode.HOSTS: "A host, LUN or permission that the plan needs is missing; nothing was measured.",
+    ExitCode.REFUSED: "The plan would write to a device in use, or without consent; no I/O was started.",
     ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed.",
     ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",
-    ExitCode.PARTIAL: "A host or device was lost; what was measured before and without it is kept.",
+    ExitCode.PARTIAL: "A host or device was lost; results before that and without it are kept.",
     ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
-    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; what there was is written.",
+    ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",
 }

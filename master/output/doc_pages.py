@@ -104,8 +104,8 @@ def exit_codes_page() -> str:
         "Exit codes",
         [
             _table(("code", "name", "meaning"), rows),
-            f"Where several are true of a run's steps, the first of these counts: {order}. An interrupted run exits\n"
-            f"with {ExitCode.INTERRUPTED.value}, whatever its steps came to.\n",
+            f"If several apply to the steps of a run, the first of these counts: {order}. An interrupted run always\n"
+            f"exits with {ExitCode.INTERRUPTED.value}.\n",
             "## Of other commands\n",
             _table(("command", "code", "meaning"), others),
         ],
