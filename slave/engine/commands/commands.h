@@ -23,4 +23,21 @@ int engine_must_be_idle(struct engine *e);
 struct lun *engine_lun(struct engine *e, uint32_t lun);
 struct instance *engine_instance(struct engine *e, uint32_t number);
 
+/* context.c */
+
+/* Before a step: a context that holds all that the thread's instances may have in flight, and knows them. 0 or -errno. */
+int context_prepare(struct engine *e, struct thread *t);
+
+/* Before an instance is destroyed: the thread takes the edit that it may still have to, and the backend forgets the
+ * instance. 0 or -errno. */
+int context_forget(struct engine *e, struct thread *t, uint32_t slot);
+
+/* What came back since the step ended, while its thread waits for a command and does not poll. 0 or -errno. */
+int context_reap(struct engine *e, struct thread *t);
+
+/* queue_shares.c */
+
+/* By what each thread was dealt. 0 or -errno. */
+int queue_shares_settle(struct engine *e);
+
 #endif

@@ -1,4 +1,8 @@
-#include "context.h"
+/* A workload thread's context of the backend: when it is opened and closed, and what it is told of instances.
+ *
+ * Rule: all of it happens on the workload thread itself, between steps, since a context may belong to whoever opened it.
+ */
+#include "commands.h"
 
 #include <errno.h>
 

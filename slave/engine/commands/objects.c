@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "context.h"
 
 struct lun *engine_lun(struct engine *e, uint32_t lun)
 {

@@ -5,9 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
-#include "context.h"
 #include "result.h"
-#include "queue_shares.h"
 #include "time/clock.h"
 
 /* How long go waits for the threads, which only have to wake up. */
