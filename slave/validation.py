@@ -43,7 +43,7 @@ def _of_writing(parameters: Parameters, workload: WorkloadToCreate, lun: LunTarg
     if within((start, end), workload.consent.extents):
         return []
     agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in workload.consent.extents) or "nothing"
-    return [f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed}: choose a range within"]
+    return [f"it would write from byte {start:,} to {end:,}, but the agreed part is {agreed}: choose a range within"]
 
 
 def edit_faults(before: Parameters, after: Parameters, workload: WorkloadToCreate, lun: LunTarget) -> list[str]:

@@ -65,7 +65,7 @@ def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:
             text = f"measure has a time, so it ends then and {sorted(accurate)[0]} means nothing; remove one of them"
             faults.add_key((*path, "measure", "time"), text)
     if doc is not None and go.steady is not None:
-        faults.add_key((*path, "steady"), "steady and measure both say when the measurement is complete; remove one")
+        faults.add_key((*path, "steady"), "steady and measure both set when the measurement is complete; remove one")
 
 
 def _exclusions(go: GoDoc) -> Iterator[tuple[str, str]]:
@@ -113,7 +113,7 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
     if doc.criterion in FIO and doc.metric is not None:
         faults.add_key((*path, "metric"), f"{doc.criterion} names its metric itself; remove this, or use t or snia")
     if doc.latency is not None and doc.criterion not in ("latency", "latency_slope"):
-        faults.add_key((*path, "latency"), f"{doc.criterion} does not look at latency; remove this")
+        faults.add_key((*path, "latency"), f"{doc.criterion} does not use latency; remove this")
     if doc.criterion == Rule.SNIA and "limit" in doc.model_fields_set:
         faults.add_key((*path, "limit"), "snia has limits of its own; remove this")
     if doc.criterion in FIO:

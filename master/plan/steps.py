@@ -124,7 +124,7 @@ def clause(text: str) -> tuple[str, tuple[str, ...]]:
     example = "write for example all=all, host=h1 or host={h1,h2}"
     rollup, equals, which = (part.strip() for part in text.partition("="))
     if not rollup or (equals and not which):
-        raise ValueError(f"{text!r} does not say which instances; {example}")
+        raise ValueError(f"{text!r} names no instances; {example}")
     if not which.startswith("{"):
         return rollup, (which,) if which else ()
     names = tuple(name.strip() for name in which[1:-1].split(","))

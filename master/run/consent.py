@@ -71,19 +71,19 @@ def check(targets: Sequence[Target], destroy: bool, given: str | None, plan: str
     listed = "\n".join(f"  {t.host}: {t.lun.path} ({t.lun.size / 2**30:.3g} GiB)" for t in doomed)
     if not destroy:
         raise RefusedError(
-            f"the plan would overwrite {counted(len(doomed), 'LUN')} and does not say `destroy: true`:\n{listed}\n"
+            f"the plan would overwrite {counted(len(doomed), 'LUN')} but has no `destroy: true`:\n{listed}\n"
             f"if their contents may be lost, add `destroy: true` to the plan and give the token that"
             f" `ivypy devices {plan}` prints"
         )
     if given is None:
         raise RefusedError(
             f"{counted(len(doomed), 'LUN')} would be overwritten, and no token was given:\n{listed}\n"
-            f"look at the list with `ivypy devices {plan}`, then give its token: --destroy TOKEN"
+            f"check the list with `ivypy devices {plan}`, then pass its token: --destroy TOKEN"
         )
     if given != token(targets):
         raise RefusedError(
             f"--destroy {given} is not the token of the LUNs that would be overwritten now:\n{listed}\n"
-            f"the list has changed, or the token is another plan's; look at it with `ivypy devices {plan}`"
+            f"the list has changed, or the token is another plan's; check it with `ivypy devices {plan}`"
         )
 
 

@@ -102,7 +102,7 @@ def _shown(name: str, parameters: Parameters) -> str:
 
 def _unknown(word: str, name: str, types: Sequence[str]) -> str:
     if name in CHANGES:
-        return f"{word!r} gives no value; write for example {name}=..."
+        return f"{word!r} has no value; write for example {name}=..."
     what = f"{name!r} is neither a setting that can change now nor a rollup type of the plan"
     if SAME.get(name) in EDITABLE:
         return f"{what}; did you mean {SAME[name]!r}?"
@@ -152,7 +152,7 @@ def _amount(name: str, sign: str, value: str) -> float:
         return factor_of(value)
     if name != "fraction_read" and value.endswith("%"):
         factor = Relative(sign, parse_fraction(value)).of(1.0)
-        raise ValueError(f"'{sign}{value}' does not say of what; write *{factor:g} for that share of the current value")
+        raise ValueError(f"'{sign}{value}' is ambiguous; write *{factor:g} for that share of the current value")
     amount = PARAMETER_FIELDS[name].read(value)
     if not isinstance(amount, (int, float)):
         raise ValueError(f"'{sign}{value}' is not a number to add; write for example {sign}100")

@@ -68,8 +68,8 @@ def _limits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[st
         if not within((start, end), limits.written[key]):
             agreed = ", ".join(f"{first:,} to {behind:,}" for first, behind in limits.written[key])
             found.append(
-                f"it would write from byte {start:,} to {end:,}, and what was agreed to is {agreed};"
-                " `live: { range: ... }` in the plan would ask for more"
+                f"it would write from byte {start:,} to {end:,}, but the agreed part is {agreed};"
+                " `live: { range: ... }` in the plan would allow more"
             )
     return found
 

@@ -63,7 +63,7 @@ def place(plan: Plan, found: Mapping[str, Sequence[Lun]], hostnames: Mapping[str
     having = {lun.host for lun in luns}
     without = [spec.name for spec in plan.hosts if spec.name in found and spec.name not in having]
     if without:
-        remedy = f"mend `luns:` ({plan.luns.place}) or leave the host out"
+        remedy = f"correct `luns:` ({plan.luns.place}) or leave the host out"
         raise HostsError([HostFault(host, "no LUN is selected", remedy) for host in without])
     faults: list[tuple[Place | None, str]] = []
     instances: list[WorkloadInstance] = []

@@ -156,7 +156,7 @@ def parse_iops(text: str, wanted: Expected = IOPS) -> Iops | OfStep:
         return OfStep(parse_fraction(reference[1]), reference[2])
     number, unit = _quantity(text, wanted)
     if unit == "%":
-        raise ValueError(f"{text!r} does not say of what; write {_plain(number)}% of step NAME")
+        raise ValueError(f"{text!r} needs a step; write {_plain(number)}% of step NAME")
     return _per_second(text, wanted)
 
 

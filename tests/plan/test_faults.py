@@ -81,7 +81,7 @@ p.yaml:7:11: unknown key 'bs' in workload 'oltp'; here it is called 'blocksize'
 p.yaml:7:30: maxtags: '0' is too little; the least is 1
       oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
                                  ^
-p.yaml:7:39: iops: '50%' does not say of what; write 50% of step NAME
+p.yaml:7:39: iops: '50%' needs a step; write 50% of step NAME
       oltp: { bs: 8KiB, maxtags: 0, iops: 50% }
                                           ^
 p.yaml:8:12: LUNs have no attribute 'hosts'; did you mean 'host'?

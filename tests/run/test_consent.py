@@ -52,8 +52,8 @@ def test_the_plan_and_the_token_must_both_agree() -> None:
     check([A, B], True, good, "p.yaml")
     check([B, OURS, A], True, good, "p.yaml")
     for destroy, given, says in [
-        (False, None, "does not say `destroy: true`"),
-        (False, good, "does not say `destroy: true`"),
+        (False, None, "has no `destroy: true`"),
+        (False, good, "has no `destroy: true`"),
         (True, None, "no token was given"),
         (True, "0123456789ab", "is not the token"),
         (True, "", "is not the token"),

@@ -121,12 +121,12 @@ BAD = [
     (["all=all", "range=*2"], ["range: '*2' is no place in a LUN; write both, for example 0%..50%"]),
     (["all=all", "range=50%"],
      ["range: is '50%'; it needs two places in the LUN, like 0%..50% or 1GiB..2GiB"]),
-    (["all=all", "iops"], ["'iops' gives no value; write for example iops=..."]),
+    (["all=all", "iops"], ["'iops' has no value; write for example iops=..."]),
     (["all=all", "iops=5", "iops=6"], ["iops is given twice; remove one"]),
     (["all=all", "iops=5", "total_iops=6"], ["iops and total_iops set the same thing; remove one"]),
     (["all=all", "iops=fast"], ["iops: 'fast' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
     (["all=all", "iops=2G"], ["iops: '2G' is not an IOPS setting; write a number, max, or 50% of step NAME"]),
-    (["all=all", "iops=+10%"], ["iops: '+10%' does not say of what; write *1.1 for that share of the current value"]),
+    (["all=all", "iops=+10%"], ["iops: '+10%' is ambiguous; write *1.1 for that share of the current value"]),
     (["all=all", "iops=*fast"], ["iops: '*fast' is not a factor; write for example *1.2"]),
     (["all=all", "iops=+max"], ["iops: '+max' is not a number to add; write for example +100"]),
     (["all=all", "iops=50% of step two"], ["no step 'two' has been run"]),
@@ -208,7 +208,7 @@ def test_tags_block_size_and_range_change_within_what_the_plan_declares(tmp_path
 
 OLTP = "a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more"
 SCAN = OLTP.replace("oltp", "scan")
-AGREED = "and what was agreed to is 0 to 536,870,912; `live: { range: ... }` in the plan would ask for more"
+AGREED = "but the agreed part is 0 to 536,870,912; `live: { range: ... }` in the plan would allow more"
 BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up to 256 KiB
     (["workload=oltp", "range=0%..100%"], f"{OLTP}: it would write from byte 0 to 1,073,741,824, {AGREED}"),
     (["workload=oltp", "range=0..513MiB"], f"{OLTP}: it would write from byte 0 to 537,919,488, {AGREED}"),

@@ -33,7 +33,7 @@ def workload(
 
 def beyond(start: int, end: int) -> str:
     return (
-        f"it would write from byte {start:,} to {end:,}, and what was agreed to is 0 to 65,536, 131,072 to 1,048,576:"
+        f"it would write from byte {start:,} to {end:,}, but the agreed part is 0 to 65,536, 131,072 to 1,048,576:"
         " choose a range within"
     )
 

@@ -296,7 +296,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "workloads: { oltp: { iops: 50% } }",
-        "1:28: iops: '50%' does not say of what; write 50% of step NAME",
+        "1:28: iops: '50%' needs a step; write 50% of step NAME",
     ),
     (
         "workloads: { oltp: { iops: -1 } }",

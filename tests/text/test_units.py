@@ -105,7 +105,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
     (parse_count, "1,000", "'1,000' is not a whole number; write 1000"),
     (parse_count, "1_000", "'1_000' is not a whole number; write 1000"),
     (parse_count, "nan", "'nan' is not a whole number"),
-    (parse_iops, "50%", "'50%' does not say of what; write 50% of step NAME"),
+    (parse_iops, "50%", "'50%' needs a step; write 50% of step NAME"),
     (parse_iops, "50% of max", "'50% of max' is not an IOPS setting; write a number, max, or 50% of step NAME"),
     (parse_iops, "inf", "'inf' is not an IOPS setting; write a number, max, or 50% of step NAME"),
     (parse_iops, "5 kHz", "'5 kHz' is not an IOPS setting; write a number, max, or 50% of step NAME"),
