@@ -24,47 +24,53 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=_PATH, metavar="LOG|FOLDER ...")
 @click.option("--interval", metavar="LENGTH|auto:10%[:p95]",
-              help="Length of the intervals, or the error that the named percentile may have in them. "
+              help="Length of the intervals, or the largest error of the named percentile in them. "
               "[default: 1s; of runs, their subinterval]")  # fmt: skip
 @click.option("--percentiles", "percentiles_text", metavar="50,99,...", help="Percentiles. [default: 50,95,99,99.9]")
 @click.option("--by", metavar="all,host,...",
-              help="Slices: all, run, host, job, file, direction, or several joined as in host+direction. "
+              help="Groups: all, run, host, job, file, direction, or several joined as in host+direction. "
               "[default: all; of several runs, run]")  # fmt: skip
 @click.option("--format", "output_format", type=click.Choice(["csv", "json", "table"]),
-              help="What to print. [default: table on a terminal, else csv]")  # fmt: skip
-@click.option("-o", "--output", type=_FILE, help="Write there rather than print.")
+              help="Output format. [default: table on a terminal, else csv]")  # fmt: skip
+@click.option("-o", "--output", type=_FILE, help="Write to a file instead of standard output.")
 @click.option("--plot", "plots", multiple=True, type=_FILE, metavar="FILE.png|.html",
               help="Draw percentiles, bands and a heat map; a page has a percentile slider and a surface.")  # fmt: skip
-@click.option("--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="For HdrHistogram's viewers.")
+@click.option(
+    "--hgrm", multiple=True, type=_FILE, metavar="FILE.hgrm|.hlog", help="Write the format of HdrHistogram's viewers."
+)
 @click.option("--weighting", type=click.Choice(["uniform", "in-flight"]),
               help="Count I/Os where they completed, or where they were in flight. [default: uniform]")  # fmt: skip
 @click.option("--interpolation", type=click.Choice(["linear", "midpoint"]),
               help="Within a bucket. [default: linear; of runs, midpoint, as their own rows]")  # fmt: skip
 @click.option("--exact", is_flag=True, help="Keep and sort single I/Os instead of counting them in buckets.")
-@click.option("--sla", metavar="p95<=20ms,...", help="Promises to be kept in every interval; exit 5 when broken.")
+@click.option("--sla", metavar="p95<=20ms,...", help="Thresholds for every interval; exit 5 if one is breached.")
 @click.option("--start-times", type=_FILE, metavar="HOSTS.csv",
-              help="When each host's jobs began: host,start[,drift_ppm][,uncertainty_s].")  # fmt: skip
+              help="Start of each host's jobs: host,start[,drift_ppm][,uncertainty_s].")  # fmt: skip
 @click.option("--json", "json_files", multiple=True, type=_FILE,
               help="fio's JSON (json+) of the same jobs: estimate the I/Os that its histogram logs lack.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Leave out what is faulty, list it, and exit 7.")
+@click.option("--keep-going", is_flag=True, help="Leave out faulty parts, list them, and exit 7.")
 @click.option("--check", is_flag=True,
               help="Compare histogram logs with logs of every I/O of the same run: PER_IO.log HIST.log.")  # fmt: skip
 @click.option("--latency", "latencies", type=click.Choice(["service", "response", "both"]), default="both",
-              show_default=True, help="Of runs of ivypy: which latency.")  # fmt: skip
+              show_default=True, help="For runs of ivypy: which latency.")  # fmt: skip
 @click.option("--phases", type=click.Choice(["loaded", "all"]), default="loaded", show_default=True,
-              help="Of runs of ivypy: leave out warmup and cooldown, or nothing.")  # fmt: skip
-@click.option("--max-start-spread", default="5m", show_default=True, help="How far apart logs may begin.")
+              help="For runs of ivypy: without warmup and cooldown (loaded), or with them (all).")  # fmt: skip
+@click.option(
+    "--max-start-spread", default="5m", show_default=True, help="Largest distance between the starts of logs."
+)
 @click.option("--align", type=click.Choice(["clock", "start"]),
               help="Stamps from 1970: intervals at whole multiples of the clock, or from the first log's begin. "
               "[default: clock; with runs, start]")  # fmt: skip
 @click.option("--input-format", type=click.Choice(["fio-histogram", "fio-latency", "smallfile"]),
-              help="What the logs are. [default: detected]")  # fmt: skip
-@click.option("--unit", type=click.Choice(["ns", "us"]), help="Of the logs' buckets or latencies. [default: detected]")
+              help="Format of the logs. [default: detected]")  # fmt: skip
+@click.option(
+    "--unit", type=click.Choice(["ns", "us"]), help="Unit of the logs' buckets or latencies. [default: detected]"
+)
 @click.option("--groups", type=click.IntRange(2, 56), help="Bucket groups of a recompiled fio. [default: detected]")
 @click.option("--coarseness", type=click.IntRange(0, 6), help="log_hist_coarseness. [default: detected]")
 @click.option("--log-hist-msec", type=click.IntRange(min=1), help="fio's log_hist_msec. [default: detected]")
 @click.option("--compat", type=click.Choice(["histo-log-pctiles", "fiologparser_hist", "fiologparser"]),
-              help="Print what this tool prints, its oddities included (docs/percentiles.md lists them).")  # fmt: skip
+              help="Print what this tool prints, including its errors (docs/percentiles.md lists them).")  # fmt: skip
 @click.option("--show", type=click.Choice(["default", "sum", "average", "full", "all"]), default="default",
               help="With --compat fiologparser: its -s, -a, -f, -A.")  # fmt: skip
 @click.option("--output-unit", type=click.Choice(["nsec", "usec", "msec"]), default="usec",
@@ -73,12 +79,11 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.option("--decimals", type=click.IntRange(0, 15), default=3, help="With --compat fiologparser_hist.")
 @click.option("--directions", default="", metavar="rwtm", help="With --compat fiologparser_hist: a row for each.")
 def percentiles(**words: Any) -> ExitCode:
-    """Latency percentiles over time, of logs of fio and smallfile and of runs of ivypy.
+    """Latency percentiles over time, from logs of fio and smallfile and from runs of ivypy.
 
-    Logs of many threads and hosts are merged first, on aligned intervals, and the percentiles taken then. Reads
-    fio's histogram and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and
-    run folders; the format of each is detected. Folders stand for the logs in them, - for standard
-    input.
+    Merges the logs of all threads and hosts on aligned intervals, then takes the percentiles. Reads fio's histogram
+    and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and run folders; it
+    detects the format of each. A folder means the logs in it, - standard input.
     """
     from ..logs.execute import execute
 
