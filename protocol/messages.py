@@ -337,6 +337,7 @@ class DyingWords:
     re: int  # 0: an event
     thread: Annotated[int, Within(-1, 65_535)]
     words: str
+    clean: bool = False  # as the answer to `die`: nothing went wrong, and nothing is left on the host
 
 
 # A connector's, so that the pipe driver need not know what it drives.

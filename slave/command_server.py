@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
@@ -87,7 +88,9 @@ class CommandServer:
         self._files = CreatedFiles()
         self._cores: tuple[int, ...] = ()
         self._driving: EngineCommands | None = None  # once prepared
-        self._exit: asyncio.Future[tuple[int, int, str]] = self._loop.create_future()  # code, answered command, words
+        self._exit: asyncio.Future[tuple[int, DyingWords]] = (
+            self._loop.create_future()
+        )  # exit status; before what cleaning up adds
         self._received_ns = now_ns()
 
     async def serve(self) -> int:
@@ -99,17 +102,17 @@ class CommandServer:
         self._link.send(first)
         executing = self._loop.create_task(self._execute_all())
         watching = self._loop.create_task(self._watch())
-        code, answered, words = await self._exit
+        code, words = await self._exit
         executing.cancel()
         watching.cancel()
-        await self._clean_up(answered, words)
+        await self._clean_up(words)
         return code
 
-    def end(self, code: int, words: str, answered: int = 0) -> None:
+    def end(self, code: int, words: str, answered: int = 0, clean: bool = False) -> None:
         """Halt, clean up, send `words` and exit with `code`; the first call counts."""
         if self._exit.done():
             return
-        self._exit.set_result((code, answered, words))
+        self._exit.set_result((code, DyingWords(answered, -1, words, clean)))
         self._files.cancel()
         if self._driving is not None:
             self._driving.engine.halt()
@@ -124,7 +127,7 @@ class CommandServer:
             self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
         elif isinstance(command, Die) and self._is_allowed(command):
             died = self._driving.died if self._driving is not None else []
-            self.end(Exit.COMMANDED, "; ".join(died) or "goodbye", command.id)
+            self.end(Exit.COMMANDED, "; ".join(died) or "goodbye", command.id, clean=not died)
         elif self._driving is None or not self._is_allowed(command) or not self._driving.steer(command):
             self._queue.put_nowait(command)
 
@@ -298,7 +301,7 @@ class CommandServer:
         driving.close()
         return self._in_own_thread(lambda: driving.engine.close(CLOSE_S))
 
-    async def _clean_up(self, answered: int, words: str) -> None:
+    async def _clean_up(self, words: DyingWords) -> None:
         self._link.close_input()
         if self._working is not None:
             await asyncio.wait([self._working], timeout=CLOSE_S)
@@ -308,15 +311,16 @@ class CommandServer:
         if self._driving is not None and closed.done() and not closed.result():  # nothing writes any more
             written = self._driving.written
             await asyncio.wait([self._in_own_thread(lambda: self._files.settle(written))], timeout=STUCK_S)
+        left = ""
         if self._working is not None and not self._working.done():
-            words += "; its last command is still running"
+            left += "; its last command is still running"
         elif not closed.done():
-            words += "; its LUNs are still being closed"
+            left += "; its LUNs are still being closed"
         elif held := closed.result():
-            words += f"; the kernel holds workload thread {', '.join(map(str, held))}"
+            left += f"; the kernel holds workload thread {', '.join(map(str, held))}"
         if not removed.done():
-            words += "; files that it created may be left"
-        if words and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
-            self._link.send(DyingWords(answered, -1, words))
+            left += "; files that it created may be left"
+        if (text := words.words + left) and self._link.state in (State.IDLE, State.RUNNING, State.ENDING):
+            self._link.send(replace(words, words=text, clean=words.clean and not left))
             self._link.flush(LAST_WORDS_S)
         self._link.close()

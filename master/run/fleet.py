@@ -39,11 +39,11 @@ from .reconnect import Reconnection
 
 HELLO_S: Final = 30.0  # from an open pipe to hello
 GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; for a longer one nobody waits
-GOODBYE: Final = "goodbye"  # the last words of one that leaves nothing
 ANSWER_S: Final = 30.0
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
+Parted = Callable[[str, DyingWords | None], None]  # gets a host's name and its last words; None: it sent none
 
 
 def opener(bundle: Bundle, throttle: LoginGate) -> Opener:
@@ -184,13 +184,13 @@ async def connected(
     version: str,
     processes: Mapping[str, DriverProcess] = MappingProxyType({}),
     log_path: Callable[[str], Path] = Path,
-    parted: Callable[[str, str | None], None] = lambda host, words: None,
+    parted: Parted = lambda host, words: None,
 ) -> AsyncIterator[Reconnection]:
     """Connect the fleet to all hosts but those that may be missed, and close them all at the end; yields what connects
     the lost ones again. Raises PlanError, or HostsError with the faults of all.
 
     `processes` drive the hosts that they are given for, and write their logs to `log_path`; those of one that has ended
-    are driven here. `parted` gets the last words of each host at the end; None for a host that sends none.
+    are driven here. `parted` gets the last words of each host at the end.
     """
     open_files.allow(specs)
     now_ns = fleet.now_ns
@@ -279,13 +279,13 @@ async def _greeted(drivers: Iterable[Driver], version: str) -> list[HostFault]:
     return faults
 
 
-async def _close(fleet: Fleet, parted: Callable[[str, str | None], None]) -> None:
+async def _close(fleet: Fleet, parted: Parted) -> None:
     async def goodbye(driver: Driver) -> None:
-        words: str | None = None
+        words: DyingWords | None = None
         try:
             async with asyncio.timeout(GOODBYE_S):
                 answer = await driver.request(Die)
-                words = next((said.words for said in answer if isinstance(said, DyingWords)), None)
+                words = next((said for said in answer if isinstance(said, DyingWords)), None)
         except (HostLost, CommandRefused, TimeoutError):
             pass
         parted(driver.name, words)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ... import __version__
+from ...protocol.messages import DyingWords
 from ..drivers.process import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
@@ -28,7 +29,7 @@ from ..verdicts import ExitCode
 from . import consent
 from .control_api import ControlApi
 from .discovery import PlacedPlan, create, discover, prepare
-from .fleet import GOODBYE, Fleet, Opener, connected, opener
+from .fleet import Fleet, Opener, connected, opener
 from .placement import to_create
 from .run_recorder import RunClock, RunRecorder
 from .signals import Interrupts
@@ -140,11 +141,11 @@ class Run:
             wanted = processes_for(len(hosts), len(os.sched_getaffinity(0)))
         return driver_processes(hosts, wanted, self._plan.lease_s)
 
-    def _parted(self, host: str, words: str | None) -> None:
+    def _parted(self, host: str, words: DyingWords | None) -> None:
         """A host has ended: report its last words, or the files that may be left on it."""
         if words is not None:
-            if words != GOODBYE:
-                self.recorder.event("last_words", words, host)
+            if not words.clean:
+                self.recorder.event("last_words", words.words, host)
             return
         files = [file for file in to_create(self._plan, host) if not file.keep] if self._creating else []
         if files:

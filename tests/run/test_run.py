@@ -42,7 +42,8 @@ def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
 
 def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_told(tmp_path: Path) -> None:
     lab = SimulatedHosts(**slaves(b=Faults(mute={"die"})))
-    lab.slaves["c"].last_words = "goodbye; files that it created may be left"
+    lab.slaves["a"].last_words = "whatever a clean one says"
+    lab.slaves["c"].last_words, lab.slaves["c"].clean = "goodbye; files that it created may be left", False
     outcome = run(tmp_path, lab=lab)
     assert outcome.code is ExitCode.OK
     told = [(row["host"], row["kind"], row["text"]) for row in outcome.rows("events.csv")]

@@ -93,7 +93,7 @@ def test_a_step_from_go_to_stopped(backend: str, tmp_path: Path) -> None:
         assert [r.last for r in results] == [False] * (len(results) - 1) + [True]
         assert [r.subinterval for r in results] == list(range(len(results)))
         assert slave.state == "idle"
-        assert isinstance(slave.ask(m.Die), m.DyingWords)
+        assert isinstance(words := slave.ask(m.Die), m.DyingWords) and words.clean
         assert slave.gone() == 0
         assert not (tmp_path / "lun").exists()
 

@@ -112,6 +112,7 @@ class SimulatedSlave:
         self.edit = 0
         self.submitted_after_halt = 0
         self.last_words = "goodbye"
+        self.clean = True  # whether nothing is left once it has ended
         self._silent = False
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
@@ -240,7 +241,7 @@ class SimulatedSlave:
                 self._halted.set()
                 self._say(m.Ending(command.id))
             case m.Die():
-                self._say(m.DyingWords(command.id, -1, self.last_words))
+                self._say(m.DyingWords(command.id, -1, self.last_words, self.clean))
             case _:
                 raise ProtocolError(f"unexpected {command}")
 
