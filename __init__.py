@@ -1,7 +1,7 @@
 """ivypy: distributed storage load generation.
 
 The root of the repository is this package: `ivypy.master` is the controller, `ivypy.slave` the
-test host, `ivypy.protocol` what they say to each other. `ivypy.Session` is a run under a program's command.
+test host, `ivypy.protocol` the messages between them. `ivypy.Session` is a run controlled by a program.
 """
 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
@@ -15,8 +15,8 @@ __all__ = ["Session", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """`Session` brings the whole controller with it, and the version takes a look at what is installed: both are there
-    when they are first asked for."""
+    """`Session` imports the controller, and the version the metadata of what is installed; both are imported on first
+    use."""
     if name == "Session":
         from .master.run.session import Session
 

@@ -1,4 +1,4 @@
-"""An ssh connection to a host, and a sentence for each way in which it does not come about.
+"""An ssh connection to a host, and an error message for each way it fails.
 
 Rule: all of asyncssh's ways to fail to log in are distinguished here, in `_fault`, and nowhere else; among them a
 TimeoutError without a text. A login that is reset before sshd has let anyone in is tried again for as long as

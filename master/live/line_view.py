@@ -86,7 +86,7 @@ def _verdict_line(number: int, measured: MeasurementRow) -> str:
     return f"step {number} {measured.name}: {measured.verdict}{': ' + why if why else ''}"
 
 
-WIDEST_NAME: Final = 48  # half of it holds the load of a tread
+WIDEST_NAME: Final = 48  # half of it holds the load of a level
 STEPS_HEADER: Final = (
     f" {'verdict':8} {'IOPS':>10} {'+-':>6} {'MiB/s':>8} | {'service mean':>12} {'p50':>8} {'p99':>8}"
     f" {'max us':>9} | {'response mean':>13} {'p50':>8} {'p99':>8} {'max us':>9}"
@@ -112,7 +112,7 @@ def steps_table(report: RunEnds) -> list[str]:
 
 
 def _fitted(name: str, wide: int) -> str:
-    """A name without its middle where it is too long: its end tells the treads of a staircase apart."""
+    """A name without its middle where it is too long: its end distinguishes the levels of a staircase."""
     if len(name) <= wide:
         return name
     end = (wide - 1) // 2

@@ -87,7 +87,7 @@ class StepEnds:
 
     number: int
     name: str
-    verdict: Verdict  # of all measurements that count: not of the tread with which a staircase showed saturation
+    verdict: Verdict  # of all measurements that count: not of the level with which a staircase showed saturation
     findings: tuple[Finding, ...]  # of the same; where there are several, each says of which
     measured: tuple[MeasurementRow, ...]  # at least one
 

@@ -1,4 +1,4 @@
-"""What is said over a run's control socket: requests of a user's commands, answers of the run, and its reports.
+"""Messages on a run's control socket: requests of a user's commands, answers of the run, and its reports.
 
 Rule: one request a connection at a time, answered by exactly one answer; after `follow` come the run's reports until
 it ends. The lines are the link's own (protocol/lines.py), the limits are smaller: a request is short.

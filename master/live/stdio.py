@@ -72,7 +72,7 @@ class _Aside(io.RawIOBase):
 class Direct(io.TextIOBase):
     """Standard output without a buffer or a lock, for the one thread that shows a run; raises ConsoleLost.
 
-    A thread that stands still in it holds nothing that the process needs to end.
+    A thread that blocks in it holds nothing that the process needs to end.
     """
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ from ..errors import OutputError
 T = TypeVar("T")
 
 PATIENCE_S: Final = 60.0  # for the disk
-SEEN_AGAIN_S: Final = 1.0  # a job that is overdue is given so much longer: it may be the controller that stood still
+SEEN_AGAIN_S: Final = 1.0  # a job that is overdue is given this much longer: the controller may have been stalled
 LAST_S: Final = 5.0  # for what says how the run ended, where another job has failed
 
 

@@ -45,7 +45,7 @@ class ControllerLag:
     def patient_until_ns(self, most_ns: int) -> int:
         """Until when no host counts as late: as long again as the pause was, and no longer than `most_ns`.
 
-        What was said meanwhile lies in the pipes, and has yet to be read.
+        Messages that arrived meanwhile are unread in the pipes.
         """
         self._look()
         return self._back_ns + min(self._late_ns, most_ns)

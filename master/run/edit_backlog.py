@@ -43,7 +43,7 @@ class EarlierBacklog:
 
 
 class Backlogs:
-    """Remembers which instances have a backlog of the load before, and for which of them nobody waits any more."""
+    """Holds which instances have a backlog of the load before, and which of them stopped shrinking."""
 
     def __init__(self) -> None:
         self._owing: dict[str, _OpenBacklog] = {}

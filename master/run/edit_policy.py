@@ -60,8 +60,8 @@ def _limits(key: Key, parameters: Parameters, discovered: PlacedPlan) -> list[st
         )
     if parameters.fraction_read < 1.0 and key not in limits.writers:
         found.append(
-            "it would write, and no step of the plan ever does there, so nobody agreed to it;"
-            " a step with a lower fraction_read in the plan would ask"
+            "no step of the plan writes to this LUN, so it is outside the consent;"
+            " a step with a lower fraction_read in the plan would include it"
         )
     elif parameters.fraction_read < 1.0:
         start, end = extent(parameters.range, discovered.placement.lun_of[key].lun.size)

@@ -38,7 +38,7 @@ from .controller_lag import ControllerLag
 from .reconnect import Reconnection
 
 HELLO_S: Final = 30.0  # from an open pipe to hello
-GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; for a longer one nobody waits
+GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up; the controller waits no longer
 ANSWER_S: Final = 30.0
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave

@@ -64,7 +64,7 @@ def timing_of(interval: MergedSubinterval, at: Moments, stood_ns: int, cpu_ns: i
 
 
 class InterlockChecks:
-    """Remembers what one step's timing has against its rows, each thing once."""
+    """Holds one step's findings about timing, each once."""
 
     def __init__(self, length_ns: int, event: Callable[[str, str, str], None]) -> None:
         """`event` gets host, kind and text."""

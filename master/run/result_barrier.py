@@ -1,7 +1,7 @@
 """Barrier 1: the results of one subinterval, of every live host, merged; and whatever else hosts send meanwhile.
 
 Rule: the controller never waits for one host beyond the deadline, and never merges what came after it. A controller
-that stood still reads first what came meanwhile, and gives everybody as much time again.
+that was stalled first reads the results that arrived, then extends the deadline by the stall.
 """
 
 import asyncio

@@ -7,7 +7,7 @@
     record          rows on disk, reports to watchers                            step_recorder.py
 
 Rule: the controller never waits for one host beyond barrier 1's deadline, and never merges what came after it. When the
-step ends, nothing drives any more: whoever goes on is halted, and whoever does not stop is lost.
+step ends, every host is halted; a host that does not stop is lost.
 
 Time: boundaries are `start + (k + 1) x length` on the controller's clock. The decision on subinterval k is taken
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
@@ -145,7 +145,7 @@ class StepCycle:
             self._take_measured([cut])
             self._recorder.cut_short(cut)
         findings = [*self._findings, *self.changes.found(), *self._hosts.losses()]
-        if not progress.is_complete and cause:  # those that went are why it ends where it does
+        if not progress.is_complete and cause:  # the lost hosts are the reason for the early end
             findings = [replace(one, since=min(one.since, max(self._measured[-1].last, 0))) for one in findings]
         self._outcome = StepOutcome(
             tuple(self._measured), tuple(findings), self._hosts.stopped, progress.is_halted, tuple(self._faults.hung)

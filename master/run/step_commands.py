@@ -132,7 +132,7 @@ class StepCommands:
         return answers
 
     def _patient_until(self) -> float:
-        """As barrier 1: a controller that stood still reads first what came meanwhile. On the loop's clock."""
+        """As barrier 1: a controller that was stalled extends the deadline by the stall. On the loop's clock."""
         fleet = self._fleet
         patient_ns = fleet.lag.patient_until_ns(round(PATIENCE * self._length_ns))
         return asyncio.get_running_loop().time() + (patient_ns - fleet.now_ns()) / 1e9

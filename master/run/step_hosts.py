@@ -1,7 +1,7 @@
 """Which hosts take part in a step: those that deliver, those that are late, and those that the step lost.
 
 Rule: a host that misses a barrier goes on under the step's commands, so that it stops with the others, but nothing of
-it is merged any more. A host that was told to go and is gone is a loss of the step, however it went.
+it is merged any more. A host that received `go` and is lost counts as lost in the step.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -22,7 +22,7 @@ ENDED_EARLY: Final = "it ended the step by itself"  # its `stopped` says why
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """A host that took part and went, whatever becomes of it afterwards."""
+    """A host that took part and left the step, even if it comes back."""
 
     since: int  # the first subinterval that is without it
     why: str

@@ -44,7 +44,7 @@ class StepMerge:
         self._remote.setdefault(driver.process, set()).add(driver.name)
 
     async def close(self) -> tuple[MergedSubinterval, frozenset[str]]:
-        """The subinterval; and the hosts whose results went with their process, and are not in."""
+        """The subinterval; and the hosts whose results were lost with their driver process."""
         asked = list(self._remote.items())
         answers = await asyncio.gather(
             *(process.sum(self._subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True

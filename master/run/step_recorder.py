@@ -31,7 +31,7 @@ from .step_result import StepResult
 
 
 class StepRecorder:
-    """Remembers one step's folder, its measurements, and what its timing has against it. `begin` makes one."""
+    """Remembers one step's folder, its measurements, and the findings about timing. `begin` makes one."""
 
     def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
         self._run = run
@@ -59,7 +59,7 @@ class StepRecorder:
 
     @property
     def findings(self) -> Sequence[Outside]:
-        """What the controller's timing and the hosts' clocks have against the step's rows."""
+        """The findings about timing: of the controller, and of the hosts' clocks."""
         return self._interlock.findings
 
     def shown(self, of_steps: int, later_steps_s: float) -> None:

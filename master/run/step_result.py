@@ -91,7 +91,7 @@ def _judged(
 
 
 def _saturated(one: ClosedMeasurement) -> bool:
-    """Whether control itself found that the load was not kept up with: the end of a staircase."""
+    """Whether control itself found that the load was not sustained: the end of a staircase."""
     return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 

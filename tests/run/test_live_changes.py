@@ -139,8 +139,9 @@ BAD = [
      ["a+/x/0+oltp, a+/x/1+oltp, b+/x/0+oltp, b+/x/1+oltp, c+/x/0+oltp and 1 more:"
       " fraction_read is 1.25; the most is 1"]),
     (["workload=scan", "fraction_read=0%"],
-     ["a+/x/0+scan, a+/x/1+scan, b+/x/0+scan, b+/x/1+scan, c+/x/0+scan and 1 more: it would write, and no step of"
-      " the plan ever does there, so nobody agreed to it; a step with a lower fraction_read in the plan would ask"]),
+     ["a+/x/0+scan, a+/x/1+scan, b+/x/0+scan, b+/x/1+scan, c+/x/0+scan and 1 more: no step of"
+      " the plan writes to this LUN, so it is outside the consent;"
+      " a step with a lower fraction_read in the plan would include it"]),
     (["host=d", "seed=9", "iops=1"],
      ["rollup host has no instance 'd'; there are 'a', 'b' and 'c'",
       "seed cannot change while a step runs (blocksize, fraction_read, iops, maxtags, range and total_iops can);"
@@ -216,8 +217,8 @@ BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up 
     (["workload=oltp", "range=0%..60%", "fraction_read=99.9%"],
      f"{OLTP}: it would write from byte 0 to 644,243,456, {AGREED}"),
     (["workload=scan", "fraction_read=0%"],
-     f"{SCAN}: it would write, and no step of the plan ever does there, so nobody agreed to it;"
-     " a step with a lower fraction_read in the plan would ask"),
+     f"{SCAN}: no step of the plan writes to this LUN, so it is outside the consent;"
+     " a step with a lower fraction_read in the plan would include it"),
     (["workload=oltp", "maxtags=17"],
      f"{OLTP}: maxtags is 17, and the buffers are made for 16; `live: {{ maxtags: 17 }}` in the plan would allow it"),
     (["workload=oltp", "blocksize=512KiB"],
@@ -252,7 +253,7 @@ def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
         await run.api.edit(["workload=oltp", "range=0%..100%"], False, ME)
-        with pytest.raises(EditRefused, match="no step of the plan ever does there"):
+        with pytest.raises(EditRefused, match="no step of the plan writes to this LUN"):
             await run.api.edit(["workload=scan", "fraction_read=0%"], False, ME)
 
     stage(tmp_path, visit, LIVE_PLAN.replace("live: {", "live: { range: 50%..100%,"))

@@ -192,7 +192,7 @@ BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
     (lambda s: s.edit("all=all", iops="+5"), "iops: '\\+5' is relative, and needs a running step"),
     (lambda s: s.edit("all=all", iops="50% of step no"), "the plan has no step 'no'"),
     (lambda s: s.edit("all=all", maxtags=8), "maxtags is 8, and the buffers are made for 4"),
-    (lambda s: s.edit("workload=scan", fraction_read=0), "it would write, and no step of the plan ever does there"),
+    (lambda s: s.edit("workload=scan", fraction_read=0), "no step of the plan writes to this LUN"),
     (lambda s: s.edit("all=all", maxtags="*2"), "'\\*2' is relative"),
 ]
 

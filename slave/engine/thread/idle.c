@@ -12,8 +12,8 @@
 #define SAVED_NS NS_PER_MS
 enum { PART_AWAKE = 16 };
 
-/* Time spent awake without need counts sixteen times; the thread may afford some as long as that lies in the past. */
-static bool afford(struct thread *t, uint64_t now_ns)
+/* Busy-wait time counts sixteen times; the thread has budget for more while that total lies in the past. */
+static bool has_budget(struct thread *t, uint64_t now_ns)
 {
     if (t->idle.paid_until_ns + SAVED_NS < now_ns)
         t->idle.paid_until_ns = now_ns - SAVED_NS;
@@ -46,7 +46,7 @@ int idle_until_needed(struct thread *t, uint64_t now_ns, enum idle_kind *how)
                  until_ns <= now_ns + SHORTEST_WAIT_NS;
 
     t->idle.alarm_ns = t->idle.alarm_for_ns = until_ns;
-    if (!awake && until_ns == next_ns && afford(t, now_ns)) {
+    if (!awake && until_ns == next_ns && has_budget(t, now_ns)) {
         t->idle.alarm_ns -= earlier(t->idle.timer_late_ns, until_ns - now_ns);
         awake = t->idle.alarm_ns <= now_ns + SHORTEST_WAIT_NS;
         if (awake)

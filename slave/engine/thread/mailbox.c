@@ -46,7 +46,7 @@ void mailbox_take(struct thread *t, uint64_t now_ns, bool in_step)
             i->edit = m->edit;
         }
     }
-    /* Not now_ns, the pass's stamp: a thread that was put aside since would seem to have known before it was told. */
+    /* Not now_ns, the pass's stamp: a preempted thread would appear to have applied the edit before it was posted. */
     atomic_store_explicit(&m->taken_ns, thread_now(t), memory_order_relaxed);
     atomic_store_explicit(&m->taken, posted, memory_order_release);
     thread_signal(t);

@@ -69,8 +69,8 @@ static inline bool share_has_room(const struct share *s, uint32_t weight)
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
 }
 
-/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: it was not,
- * by so much when it submitted the I/O, and by so much when it polled for completions; none came before the I/O went. */
+/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: without
+ * its lateness (at the submission) and its reap delay (at the poll); none completes before its submission. */
 static inline uint64_t ready_queue_free_since(const struct reap_delay *d, const struct tag *tag, uint64_t now_ns)
 {
     uint64_t found_ns = now_ns - d->delay_ns;

@@ -1,4 +1,4 @@
-/* What `ivypy clock` needs to be told by the machine itself.
+/* What `ivypy clock` measures on the machine.
  *
  * Rule: nothing here is used while I/O runs: these spin.
  */

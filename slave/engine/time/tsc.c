@@ -17,7 +17,7 @@
 
 #include "clock.h"
 
-enum { LOOKS = 200 };
+enum { READINGS = 200 };
 
 /* How long the test of the order may take when an engine is opened; on cores that are free it takes a millisecond. */
 #define ORDER_NS (500 * NS_PER_MS)
@@ -210,7 +210,7 @@ struct reading tsc_bracket(int clock)
 {
     struct reading best = {.width = UINT64_MAX};
 
-    for (uint32_t n = 0; n < LOOKS; n++) {
+    for (uint32_t n = 0; n < READINGS; n++) {
         uint64_t before = tsc_read(), ns = clock_read(clock), after = tsc_read();
         if (after - before < best.width)
             best = (struct reading){.ticks = before + (after - before) / 2, .ns = ns, .width = after - before};
