@@ -6,7 +6,7 @@ Rule: a command to all hosts goes out at once, and its answers are awaited until
 
 import asyncio
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
@@ -96,13 +96,13 @@ class StepCommands:
         """Halt every host of the step that drives, all at once. Returns when that was."""
         return await self.halt_those(self._hosts.live | self._hosts.late)
 
-    async def halt_those(self, drivers: Iterable[Driver]) -> int:
+    async def halt_those(self, drivers: Container[Driver]) -> int:
         """Halt these hosts, as far as they drive."""
         self._progress.halted_ns = halted_ns = self._fleet.now_ns()
         self._progress.move(Change.HALT)
         self._changes.close("the run is being halted")
         self._recorder.event("", "halt", "no more I/O is submitted; waiting for I/Os in flight")
-        for driver, reason in (await send_halt(drivers)).items():
+        for driver, reason in (await send_halt(self._hosts.in_order(drivers))).items():
             self._hosts.lose(driver, f"not halted: {reason}", self._progress.running)
         return halted_ns
 
@@ -122,7 +122,8 @@ class StepCommands:
             self._progress.last = k + 1 + self._cooldown
             self._changes.close("the step is ending; it runs without a measurement")
         hosts = self._hosts
-        running = [d for d in (*hosts.live, *hosts.late) if d.lost is None and d.state is HostState.RUNNING]
+        drivers = hosts.in_order(hosts.live | hosts.late)
+        running = [driver for driver in drivers if driver.lost is None and driver.state is HostState.RUNNING]
         deadline = asyncio.get_running_loop().time() + left_s
         answers, failed = await barrier(running, command, deadline, self._patient_until)
         for driver, reason in failed.items():

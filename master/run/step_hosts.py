@@ -49,6 +49,10 @@ class StepHosts:
         self.names = frozenset(driver.name for driver in self.part)
         self._losses: dict[Driver, _Loss] = {}
 
+    def in_order(self, drivers: Container[Driver]) -> list[Driver]:
+        """These drivers in the plan's order, as a set has none: what follows is the same in every run."""
+        return [driver for driver in self.part if driver in drivers]
+
     def leave(self, driver: Driver) -> None:
         """It takes no part any more."""
         for those in (self.live, self.late, self.awaited):
@@ -91,7 +95,8 @@ class StepHosts:
 
     def losses(self) -> Iterator[Outside]:
         """A finding for each host that the step lost."""
-        for driver, loss in self._losses.items():
+        for driver in self.in_order(self._losses):
+            loss = self._losses[driver]
             yield Outside(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
 
     def _why_stopped(self, reason: StopReason) -> str:
