@@ -243,8 +243,8 @@ async def barrier(
     """Send a request to all hosts at once and wait for all, no longer than `deadline` (of the loop's clock), or than
     `patient_until` returns at the deadline.
 
-    Returns the answers, and for each host that gave none the reason. Raises nothing that a host can cause: one whose
-    answer `request` cannot deal with is lost.
+    Returns the answers, and for each host that gave none the reason, in the order of `hosts`. Raises nothing that a
+    host can cause: one whose answer `request` cannot deal with is lost.
     """
     answers: dict[Driver, Answer] = {}
     failed: dict[Driver, str] = {}
@@ -287,4 +287,4 @@ async def barrier(
                 tasks[host] = group.create_task(one(host))
     finally:
         timers[-1].cancel()
-    return answers, failed
+    return answers, {host: failed[host] for host in tasks if host in failed}
