@@ -87,7 +87,7 @@ class CommandServer:
         self._working: asyncio.Future[Any] | None = None
         self._files = CreatedFiles()
         self._cores: tuple[int, ...] = ()
-        self._driving: EngineCommands | None = None  # once prepared
+        self._engine_commands: EngineCommands | None = None  # once prepared
         self._exit: asyncio.Future[tuple[int, DyingWords]] = (
             self._loop.create_future()
         )  # exit status; before what cleaning up adds
@@ -114,26 +114,26 @@ class CommandServer:
             return
         self._exit.set_result((code, DyingWords(answered, -1, words, clean)))
         self._files.cancel()
-        if self._driving is not None:
-            self._driving.engine.halt()
+        if self._engine_commands is not None:
+            self._engine_commands.engine.halt()
 
     # The link's listener.
 
     def on_command(self, command: Command, received_ns: int) -> None:
         self._received_ns = received_ns
         if isinstance(command, ClockProbe):
-            if self._driving is not None:
-                self._driving.renew_lease(command.newest_stamp_ns)
+            if self._engine_commands is not None:
+                self._engine_commands.renew_lease(command.newest_stamp_ns)
             self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
         elif isinstance(command, Die) and self._is_allowed(command):
-            died = self._driving.died if self._driving is not None else []
+            died = self._engine_commands.died if self._engine_commands is not None else []
             self.end(Exit.COMMANDED, "; ".join(died) or "goodbye", command.id, clean=not died)
-        elif self._driving is None or not self._is_allowed(command) or not self._driving.steer(command):
+        elif self._engine_commands is None or not self._is_allowed(command) or not self._engine_commands.steer(command):
             self._queue.put_nowait(command)
 
     def on_drained(self) -> None:
-        if self._driving is not None and not self._exit.done():
-            self._driving.poll()
+        if self._engine_commands is not None and not self._exit.done():
+            self._engine_commands.poll()
 
     def on_closed(self) -> None:
         self.end(Exit.COMMANDED, "")
@@ -147,7 +147,7 @@ class CommandServer:
     async def _watch(self) -> None:
         """End when no command arrives any more: a controller that is gone with its network closes no pipe."""
         while True:
-            lease_s = self._driving.lease_ns / 1e9 if self._driving is not None else 0.0
+            lease_s = self._engine_commands.lease_ns / 1e9 if self._engine_commands is not None else 0.0
             patience_s = max(SILENT_LEASES * lease_s, SILENT_S)
             left_s = patience_s - (now_ns() - self._received_ns) / 1e9
             if left_s > 0:
@@ -180,19 +180,19 @@ class CommandServer:
         elif isinstance(command, InspectLuns):
             await self._send_luns(command, lambda: inspect_luns(command.paths, all_planned_files(command.create)))
         elif isinstance(command, CreateFiles):
-            refusals = self._driving.against_tags(command.tags) if self._driving is not None else []
+            refusals = self._engine_commands.against_tags(command.tags) if self._engine_commands is not None else []
             await self._send_luns(command, lambda: ([], refusals) if refusals else self._create_files(command))
         elif isinstance(command, Prepare):
             await self._prepare(command)
         elif isinstance(command, MeasureClock):
             await self._measure_clock(command)
-        elif self._driving is None:
+        elif self._engine_commands is None:
             self._refuse(command, "there is no engine yet: `prepare` comes first")
         else:
-            await self._driving.execute(command)
+            await self._engine_commands.execute(command)
 
     async def _prepare(self, command: Prepare) -> None:
-        if self._driving is not None:
+        if self._engine_commands is not None:
             self._refuse(command, "it was prepared before: restart its slave to change backend or threads")
             return
         if reason := against_prepare(command, self._cores):
@@ -206,10 +206,10 @@ class CommandServer:
             return
         setup.leave_cores()
         workloads = Workloads(engine, setup.backend, setup.nodes, locked=self._files.locked)
-        self._driving = EngineCommands(
+        self._engine_commands = EngineCommands(
             engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
         )
-        self._loop.add_reader(engine.fileno(), self._engine_spoke, self._driving)
+        self._loop.add_reader(engine.fileno(), self._engine_spoke, self._engine_commands)
         self._link.send(Ok(command.id, now_ns()))
 
     async def _send_luns(
@@ -294,9 +294,9 @@ class CommandServer:
 
     def _close_engine(self) -> asyncio.Future[list[int]]:
         """Close the engine; returns the workload threads that the kernel still holds."""
-        if self._driving is None:
+        if self._engine_commands is None:
             return self._in_own_thread(list)
-        driving = self._driving
+        driving = self._engine_commands
         self._loop.remove_reader(driving.engine.fileno())
         driving.close()
         return self._in_own_thread(lambda: driving.engine.close(CLOSE_S))
@@ -308,8 +308,8 @@ class CommandServer:
         removed, closed = self._in_own_thread(self._files.remove), self._close_engine()
         cleaning: list[asyncio.Future[Any]] = [removed, closed]
         await asyncio.wait(cleaning, timeout=STUCK_S)
-        if self._driving is not None and closed.done() and not closed.result():  # nothing writes any more
-            written = self._driving.written
+        if self._engine_commands is not None and closed.done() and not closed.result():  # nothing writes any more
+            written = self._engine_commands.written
             await asyncio.wait([self._in_own_thread(lambda: self._files.settle(written))], timeout=STUCK_S)
         left = ""
         if self._working is not None and not self._working.done():

@@ -51,9 +51,11 @@ def inspect_luns(
     May block for about ANSWER_S, longer only where many do not answer.
     """
     around = Surroundings.read(root)
-    looks: dict[str, Callable[[], list[Lun | Refusal]]] = {path: partial(inspect, path, around, root) for path in paths}
-    looks |= {file.path: partial(inspect_planned, file, around, root) for file in files}
-    return _collect(looks)
+    inspections: dict[str, Callable[[], list[Lun | Refusal]]] = {
+        path: partial(inspect, path, around, root) for path in paths
+    }
+    inspections |= {file.path: partial(inspect_planned, file, around, root) for file in files}
+    return _collect(inspections)
 
 
 def inspect_created(
@@ -65,11 +67,11 @@ def inspect_created(
     return [replace(lun, ours=True, made=lun.path in made) for lun in luns], refusals
 
 
-def _collect(looks: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
+def _collect(inspections: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tuple[list[Lun], list[Refusal]]:
     """The results of inspections, by path."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
-    for path, found in zip(looks, call_all(list(looks.values()), ANSWER_S), strict=True):
+    for path, found in zip(inspections, call_all(list(inspections.values()), ANSWER_S), strict=True):
         if found is None:
             luns.append(unresponsive_lun(path))
         elif isinstance(found, OSError):

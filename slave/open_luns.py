@@ -46,7 +46,7 @@ class Inspection:
 
     targets: Mapping[str, LunTarget] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)  # why there is nothing that can be driven
-    looks: Mapping[str, Finding] = field(default_factory=dict)  # of those that are to be written
+    inspected: Mapping[str, Finding] = field(default_factory=dict)  # of those that are to be written
     refusals: tuple[Refusal, ...] = ()  # why they could not be inspected at all
 
 

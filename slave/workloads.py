@@ -187,7 +187,7 @@ class Workloads:
                 continue
             lun = inspection.targets[workload.lun]
             targets.append(lun)
-            found, against = inspection.looks[workload.lun] if workload.consent is not None else (None, ())
+            found, against = inspection.inspected[workload.lun] if workload.consent is not None else (None, ())
             # A LUN whose identity is not known is refused already.
             another = self._luns.consent_faults(workload, lun, found) if found is not None or not against else []
             reasons = [*(another or validation.workload_faults(workload, lun)), *against]

@@ -15,7 +15,7 @@ from ...protocol.messages import ClockReport, MeasureClock
 from ..errors import PlanError
 from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..hosts.spec import HostSpec, Launcher
 from ..run.fleet import Fleet, connected, opener
 from ..text.units import parse_duration
@@ -33,7 +33,7 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     """Ask the slave of a host; the page and the exit code. Raises PlanError, HostsError."""
     seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
-    opening = opener(slave_bundle(), LoginGate())
+    opening = opener(slave_bundle(), LoginThrottle())
     fleet = Fleet(lambda: int(loop.time() * 1e9))
     async with connected(fleet, [host_of(host)], opening, lambda name: lambda text: None, __version__):
 

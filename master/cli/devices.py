@@ -8,7 +8,7 @@ import asyncio
 from ... import __version__
 from ...protocol.agreement import identified_by
 from ..hosts.bundle import slave_bundle
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
 from ..run.discovery import PlacedPlan, discover, prepare
@@ -21,7 +21,7 @@ LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport") 
 async def devices_page(plan: Plan) -> str:
     """Connect, discover, and say what was found. Raises HostsError, PlanFaults."""
     loop = asyncio.get_running_loop()
-    opening = opener(slave_bundle(), LoginGate())
+    opening = opener(slave_bundle(), LoginThrottle())
     fleet = Fleet(lambda: int(loop.time() * 1e9), plan.may_miss)
     async with connected(fleet, plan.hosts, opening, lambda name: lambda text: None, __version__):
         await prepare(plan, fleet)

@@ -61,7 +61,9 @@ def steady(
         question.criterion_for(None)
         never = False
         for path in paths:
-            for named in series_of(path, lambda asked: question.criterion_for(asked).focus.metric, rollup, interval_s):
+            for named in series_of(
+                path, lambda settings: question.criterion_for(settings).focus.metric, rollup, interval_s
+            ):
                 for note in named.notes:
                     click.echo(f"note: {note}", err=True)
                 fitted, window_s = _fitted(question, named)
@@ -85,7 +87,7 @@ class _Question:
     metric: str | None
     rollup: str
 
-    def criterion_for(self, asked: "SteadySettings | None") -> "Criterion":
+    def criterion_for(self, settings: "SteadySettings | None") -> "Criterion":
         """Its window is not set yet. Raises ValueError."""
         from dataclasses import replace
 
@@ -95,7 +97,7 @@ class _Question:
         from ..control.observe import FOCUS_METRICS
         from ..text.metric_amounts import parse_amount
 
-        name = self.criterion or (asked.criterion if asked else "iops")
+        name = self.criterion or (settings.criterion if settings else "iops")
         if name in (Rule.SNIA, Rule.T):
             made = Criterion(Rule(name), Focus(self.metric or USUAL_METRIC, self.rollup), 2)
         else:
@@ -103,8 +105,8 @@ class _Question:
             if self.metric is None and made.focus.metric not in FOCUS_METRICS:
                 raise ValueError(f"--latency {self.latency}: there is no metric {made.focus.metric}")
             made = replace(made, focus=Focus(self.metric or made.focus.metric, self.rollup))
-        if self.limit is None and asked and name == asked.criterion:
-            return replace(made, limit=asked.limit, relative=asked.relative)
+        if self.limit is None and settings and name == settings.criterion:
+            return replace(made, limit=settings.limit, relative=settings.relative)
         limit = self.limit or _LIMIT
         relative = limit.strip().endswith("%")
         amount = parse_amount("_percent" if relative else made.focus.metric, limit)
@@ -117,8 +119,8 @@ def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", flo
     from statistics import median
 
     length_s = median(named.series.lengths_s)
-    window_s = question.window_s or (named.asked.window_s if named.asked else WINDOW_S)
-    fitted = replace(question.criterion_for(named.asked), window=math.ceil(round(window_s / length_s, 3)))
+    window_s = question.window_s or (named.settings.window_s if named.settings else WINDOW_S)
+    fitted = replace(question.criterion_for(named.settings), window=math.ceil(round(window_s / length_s, 3)))
     if found := "; ".join(text for _, text in fitted.faults()):
         raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")
     return fitted, window_s

@@ -13,7 +13,7 @@ from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
 from ..hosts.launch import open_pipe
 from ..hosts.log import HostLogs
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from ..hosts.spec import HostSpec
 from .link import open_link
@@ -82,10 +82,10 @@ async def main(end: socket.socket, opening: Opening) -> None:
 
 def opener() -> Opening:
     """As the session's, in a process of its own."""
-    bundle, gate = slave_bundle(), LoginGate()
+    bundle, throttle = slave_bundle(), LoginThrottle()
 
     async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
-        return await open_pipe(host, bundle, gate, log)
+        return await open_pipe(host, bundle, throttle, log)
 
     return opening
 

@@ -99,7 +99,7 @@ class CommandAnswered:
     driver: int
     state: State
     id: int
-    sayings: tuple[HostMessage, ...]
+    answers: tuple[HostMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)

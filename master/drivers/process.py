@@ -194,19 +194,19 @@ class RemoteDriver(Driver):
                 self._round_trip_s = round_trip_s
                 self.clock.add(*stamps_ns)
                 self.pulse.received(stamps_ns[-1])
-            case CommandAnswered(_, state, number, sayings):
+            case CommandAnswered(_, state, number, answers):
                 self.state = state
-                self._give_answer(number, list(sayings))
+                self._give_answer(number, list(answers))
             case CommandFailed(_, state, number, refusals):
                 self.state = state
                 self._give_answer(number, [Refused(number, refusals)])
             case DriverEvent():
                 self._take_event(message)
 
-    def _give_answer(self, number: int, sayings: list[HostMessage]) -> None:
+    def _give_answer(self, number: int, answers: list[HostMessage]) -> None:
         self.pulse.answered(number, self.now_ns())
         if number in self.pending:  # else the host was lost meanwhile
-            self.settle(number, sayings)
+            self.settle(number, answers)
 
     def _take_event(self, message: DriverEvent) -> None:
         self.state = message.state

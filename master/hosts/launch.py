@@ -13,14 +13,14 @@ from . import bootstrap_client, ssh, subprocess_pipe
 from .bootstrap_client import Damaged
 from .bundle import Bundle
 from .errors import HostUnusable
-from .login_throttle import LoginGate
+from .login_throttle import LoginThrottle
 from .pipe import Pipe
 from .spec import HostSpec, Launcher
 
 TRANSFERS: Final = 2  # a damaged one is tried again, once
 
 
-async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+async def open_pipe(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
     """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
 
     Whatever a host does, or makes a library do, comes to that alone.
@@ -28,7 +28,7 @@ async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callab
     line for each message (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
     """
     try:
-        return await _open(host, bundle, gate, log)
+        return await _open(host, bundle, throttle, log)
     except (IvypyError, HostUnusable):
         raise
     except Exception as error:  # a bug, ours or asyncssh's, that something which the host sent brings out
@@ -40,9 +40,9 @@ async def open_pipe(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callab
         ) from None
 
 
-async def _open(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+async def _open(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
     for _ in range(TRANSFERS):
-        pipe = await _launch(host, bundle, gate, log)
+        pipe = await _launch(host, bundle, throttle, log)
         try:
             await bootstrap_client.make(pipe, host, bundle, log)
             return pipe
@@ -56,12 +56,12 @@ async def _open(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[
     raise HostUnusable(HostFault(host.name, what, remedy))
 
 
-async def _launch(host: HostSpec, bundle: Bundle, gate: LoginGate, log: Callable[[str], None]) -> Pipe:
+async def _launch(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
     words = bootstrap_client.words(host, _python(host), bundle)
     log(f"-> {bootstrap_client.shown([*host.command, *words])}")
     match host.launcher:
         case Launcher.SSH:
-            return await ssh.start(host, words, gate, log)
+            return await ssh.start(host, words, throttle, log)
         case Launcher.LOCAL:
             return await subprocess_pipe.start(host.name, words, log)
         case Launcher.COMMAND:

@@ -21,7 +21,7 @@ import asyncssh
 from ..errors import HostFault
 from . import host_keys
 from .errors import HostUnusable
-from .login_throttle import Leave, Login, LoginGate, nothing
+from .login_throttle import Leave, Login, LoginThrottle, nothing
 from .name_lookup import Address, NotLookedUp, connected, look_up
 from .spec import HostSpec, Launcher
 
@@ -43,22 +43,22 @@ class JumpHostUnusable(HostUnusable):
 
 @asynccontextmanager
 async def logged_in(
-    host: HostSpec, gate: LoginGate, log: Callable[[str], None], before: str = ""
+    host: HostSpec, throttle: LoginThrottle, log: Callable[[str], None], before: str = ""
 ) -> AsyncIterator[Login]:
     """An open connection, its host key verified; it outlives the block unless that raises. Raises HostUnusable.
 
     `before`: jump hosts to go through; else those that ssh's configuration names.
 
-    While the block goes on, the others at the same door wait: only a session that has begun proves that sshd has
+    While the block goes on, the others at the same sshd wait: only a session that has begun proves that sshd has
     crossed the login off its list of those under way.
     """
     options = await _options(host, _given(host))
-    door = _Door(host, options.host, options.port, options.username)
-    tunnel, leave = await _through(host, before or options.tunnel, gate, log)
+    sshd = _Sshd(host, options.host, options.port, options.username)
+    tunnel, leave = await _through(host, before or options.tunnel, throttle, log)
     login: Login | None = None
     try:
-        async with gate.to(_entrance(door, options)):
-            login = Login(await _log_in(door, options, tunnel, log), leave)
+        async with throttle.to(_throttled_by(sshd, options)):
+            login = Login(await _log_in(sshd, options, tunnel, log), leave)
             yield login
     except BaseException:
         await (login.close() if login else leave())
@@ -66,15 +66,15 @@ async def logged_in(
 
 
 async def _through(
-    host: HostSpec, jump: object, gate: LoginGate, log: Callable[[str], None]
+    host: HostSpec, jump: object, throttle: LoginThrottle, log: Callable[[str], None]
 ) -> tuple[Connection | None, Leave]:
     """The connection to a jump host, as ssh's configuration names it: `user@first:port,second`. And how to leave it."""
     if not isinstance(jump, str):
         return None, nothing
-    return await gate.through(jump, lambda: _to_jump_host(host, jump, gate, log))
+    return await throttle.through(jump, lambda: _to_jump_host(host, jump, throttle, log))
 
 
-async def _to_jump_host(host: HostSpec, jump: str, gate: LoginGate, log: Callable[[str], None]) -> Login:
+async def _to_jump_host(host: HostSpec, jump: str, throttle: LoginThrottle, log: Callable[[str], None]) -> Login:
     before, _, last = jump.rpartition(",")
     user, _, place = last.rpartition("@")
     address, colon, port = place.rpartition(":")
@@ -83,7 +83,7 @@ async def _to_jump_host(host: HostSpec, jump: str, gate: LoginGate, log: Callabl
             host.name, Launcher.SSH, address if colon else place, int(port) if colon else None, user or None,
             connect_timeout_s=host.connect_timeout_s,
         )  # fmt: skip
-        async with logged_in(spec, gate, log, before) as login:
+        async with logged_in(spec, throttle, log, before) as login:
             login.connection.set_keepalive(JUMP_KEEPALIVE_S)
             return login
     except JumpHostUnusable:
@@ -92,54 +92,54 @@ async def _to_jump_host(host: HostSpec, jump: str, gate: LoginGate, log: Callabl
         raise JumpHostUnusable(replace(error.fault, what=f"jump host {last}: {error.fault.what}")) from None
 
 
-def _entrance(door: "_Door", options: asyncssh.SSHClientConnectionOptions) -> str:
+def _throttled_by(sshd: "_Sshd", options: asyncssh.SSHClientConnectionOptions) -> str:
     """Where the first connection of a login really goes: to the host, or through a command to some proxy."""
     if options.tunnel or not options.proxy_command:
-        return str(door)
-    return " ".join(word for word in options.proxy_command if door.address not in word)
+        return str(sshd)
+    return " ".join(word for word in options.proxy_command if sshd.address not in word)
 
 
 async def _log_in(
-    door: "_Door",
+    sshd: "_Sshd",
     options: asyncssh.SSHClientConnectionOptions,
     tunnel: Connection | None,
     log: Callable[[str], None],
 ) -> Connection:
     """Raises HostUnusable."""
-    host = door.host
+    host = sshd.host
     # The configuration's files are a list, or None where it would switch verification off: then ssh's own count.
     listed = options.known_hosts if isinstance(options.known_hosts, list) else []
     known = host_keys.load(host.name, host.known_hosts, [name for name in listed if isinstance(name, str)])
     verifier = host_keys.Verifier(known, log)
-    log(f"-> login: {door.by_hand}")
+    log(f"-> login: {sshd.by_hand}")
     more = {**_given(host), **_kinds(options), "known_hosts": known, "client_factory": lambda: verifier}
     try:
-        addresses = await _addresses(door, options) if tunnel is None else None
-        return await _insist(door, addresses, {**more, "tunnel": tunnel or ()}, log)
+        addresses = await _addresses(sshd, options) if tunnel is None else None
+        return await _insist(sshd, addresses, {**more, "tunnel": tunnel or ()}, log)
     except asyncssh.HostKeyNotVerifiable as error:
-        raise HostUnusable(verifier.fault(host, door.by_hand, door.entry, error.reason)) from None
+        raise HostUnusable(verifier.fault(host, sshd.by_hand, sshd.entry, error.reason)) from None
     except UnicodeError:
-        what = f'the name "{door.address}" is not a valid host name'
+        what = f'the name "{sshd.address}" is not a valid host name'
         raise HostUnusable(HostFault(host.name, what, "correct it, or use an address")) from None
     except (OSError, asyncssh.Error, NotLookedUp) as error:
-        what, remedy = _fault(door, error)
+        what, remedy = _fault(sshd, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
 
 
-async def _addresses(door: "_Door", options: asyncssh.SSHClientConnectionOptions) -> list[Address] | None:
+async def _addresses(sshd: "_Sshd", options: asyncssh.SSHClientConnectionOptions) -> list[Address] | None:
     """Where to connect; None where asyncssh finds that out by itself. Raises NotLookedUp, OSError, UnicodeError."""
     config = options.config
     if options.proxy_command or options.local_addr or config.has_match_final() or options.canonicalize_hostname:
         return None
-    return await look_up(door.address, door.port, options.family, door.host.connect_timeout_s)
+    return await look_up(sshd.address, sshd.port, options.family, sshd.host.connect_timeout_s)
 
 
 async def _insist(
-    door: "_Door", addresses: list[Address] | None, given: dict[str, Any], log: Callable[[str], None]
+    sshd: "_Sshd", addresses: list[Address] | None, given: dict[str, Any], log: Callable[[str], None]
 ) -> Connection:
     """Log in; while logins are reset, again and again within `connect_timeout`. Raises what asyncssh raises."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + door.host.connect_timeout_s
+    deadline = loop.time() + sshd.host.connect_timeout_s
     pause_s = PAUSE_S
     while True:
         try:
@@ -161,7 +161,7 @@ async def _insist(
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _Sshd:
     """Where a login really goes, after ssh's configuration was applied."""
 
     host: HostSpec
@@ -233,40 +233,40 @@ async def _options(host: HostSpec, given: dict[str, Any]) -> asyncssh.SSHClientC
     raise HostUnusable(HostFault(host.name, what, remedy))
 
 
-def _fault(door: _Door, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[str, str]:
+def _fault(sshd: _Sshd, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[str, str]:
     """What went wrong with a login, and the remedy."""
     match error:
         case TimeoutError():
             return (
-                f"{door} does not answer within {door.host.connect_timeout_s:g} s",
+                f"{sshd} does not answer within {sshd.host.connect_timeout_s:g} s",
                 "check that it is up and that no firewall drops the packets, or raise connect_timeout:",
             )
         case NotLookedUp():
             return (
-                f'the name "{door.address}" was not resolved within {door.host.connect_timeout_s:g} s',
+                f'the name "{sshd.address}" was not resolved within {sshd.host.connect_timeout_s:g} s',
                 "find out why the name service is slow, or use an address",
             )
         case socket.gaierror():
-            return f'the name "{door.address}" is not known ({error.strerror})', "correct it, or use an address"
+            return f'the name "{sshd.address}" is not known ({error.strerror})', "correct it, or use an address"
         case ConnectionResetError() | asyncssh.ConnectionLost():
-            return f"{door} closed the connection during the login", ASK_SSHD
+            return f"{sshd} closed the connection during the login", ASK_SSHD
         case OSError() if f"Errno {errno.ECONNREFUSED}" in str(error):
-            return f"{door} refuses the connection", "start sshd there, or name its port with port:"
+            return f"{sshd} refuses the connection", "start sshd there, or name its port with port:"
         case OSError():
             return (
-                f"{door} cannot be reached ({error.strerror or error})",
+                f"{sshd} cannot be reached ({error.strerror or error})",
                 "check that it is up and that a route leads to it",
             )
         case asyncssh.ChannelOpenError():
             return (
-                f"{door} cannot be reached from its jump host ({error.reason})",
+                f"{sshd} cannot be reached from its jump host ({error.reason})",
                 "check that it is up and that a route leads to it from there",
             )
         case asyncssh.PermissionDenied():
-            keys = f"the key {door.host.identity}" if door.host.identity else "any available key"
+            keys = f"the key {sshd.host.identity}" if sshd.host.identity else "any available key"
             return (
-                f'{door} does not let user "{door.user}" in with {keys}',
-                f'make "{door.by_hand} true" work first: user:, identity:, ssh-add, authorized_keys there',
+                f'{sshd} does not let user "{sshd.user}" in with {keys}',
+                f'make "{sshd.by_hand} true" work first: user:, identity:, ssh-add, authorized_keys there',
             )
         case _:
-            return f"{door} ended the login ({error.reason})", ASK_SSHD
+            return f"{sshd} ended the login ({error.reason})", ASK_SSHD

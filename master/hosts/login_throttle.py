@@ -1,8 +1,8 @@
 """How many logins may be under way to one sshd, and the one connection to each jump host.
 
 sshd refuses at random beyond ten logins that have not yet proved themselves (its default, `MaxStartups 10:30:100`),
-and the refused one cannot distinguish that from a broken network; so no more than eight go at a time to one door. For
-hosts beyond a jump host that door is the jump host's: they share one connection to it, and log in through that.
+and the refused one cannot distinguish that from a broken network; so no more than eight go at a time to one sshd. For
+hosts beyond a jump host that sshd is the jump host's: they share one connection to it, and log in through that.
 """
 
 import asyncio
@@ -38,17 +38,17 @@ class Login:
         await leave()
 
 
-class LoginGate:
-    """Remembers who is at which door, and who goes through which jump host; one gate serves a whole run."""
+class LoginThrottle:
+    """Holds the logins under way per sshd, and the connections to jump hosts; one throttle serves a whole run."""
 
     def __init__(self, at_a_time: int = LOGINS_AT_A_TIME) -> None:
         self._at_a_time = at_a_time
-        self._doors: dict[str, asyncio.Semaphore] = {}
+        self._sshds: dict[str, asyncio.Semaphore] = {}
         self._jumps: dict[str, _Jump] = {}
 
-    def to(self, door: str) -> asyncio.Semaphore:
-        """The door of an address, or of a command that leads there: `async with gate.to(door): log in`."""
-        return self._doors.setdefault(door, asyncio.Semaphore(self._at_a_time))
+    def to(self, sshd: str) -> asyncio.Semaphore:
+        """The semaphore of an address, or of a command that leads there: `async with throttle.to(sshd): log in`."""
+        return self._sshds.setdefault(sshd, asyncio.Semaphore(self._at_a_time))
 
     async def through(
         self, jump: str, open_it: Callable[[], Awaitable[Login]]

@@ -16,7 +16,7 @@ import asyncssh
 from ..errors import HostFault
 from .errors import HostUnusable
 from .login import logged_in
-from .login_throttle import Login, LoginGate
+from .login_throttle import Login, LoginThrottle
 from .pipe import PipeLost
 from .spec import HostSpec
 from .stderr import Stderr
@@ -99,9 +99,9 @@ def _as_lost() -> Iterator[None]:
         raise PipeLost(f"{LOST} ({error})" if str(error) else LOST) from None
 
 
-async def start(host: HostSpec, words: Sequence[str], gate: LoginGate, log: Callable[[str], None]) -> SshPipe:
+async def start(host: HostSpec, words: Sequence[str], throttle: LoginThrottle, log: Callable[[str], None]) -> SshPipe:
     """Log in and run a command line, each word quoted for the login shell. Raises HostUnusable."""
-    async with logged_in(host, gate, log) as login:
+    async with logged_in(host, throttle, log) as login:
         return SshPipe(login, await _run(login.connection, host, shlex.join(words)), log)
 
 

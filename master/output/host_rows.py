@@ -67,7 +67,7 @@ def interlock_rows(record: SubintervalRecord) -> str:
         (_NS, _of(own, lambda host: host.acknowledgement_ns) / 1e6),
         *(
             (_NS, np.full(len(own), ns / 1e6))
-            for ns in (timing.barrier_2_ns, timing.left_ns, timing.stood_ns, timing.cpu_ns)
+            for ns in (timing.barrier_2_ns, timing.left_ns, timing.stalled_ns, timing.cpu_ns)
         ),
         *_worst(list(results.values())),
     ]

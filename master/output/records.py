@@ -9,7 +9,7 @@ from ...protocol.payload import Lun
 from ..rollup.figures import Figures
 from ..rollup.merge import MergedSubinterval
 from ..rollup.settings import Settings
-from ..rollup.validity import Judgement
+from ..rollup.validity import Validity
 from ..rollup.window import Measurement
 
 
@@ -90,7 +90,7 @@ class Timing:
     barrier_2_ns: int
     left_ns: int
     hosts: Mapping[str, HostTiming]
-    stood_ns: int = 0
+    stalled_ns: int = 0
     cpu_ns: int = 0
 
 
@@ -127,6 +127,6 @@ class SummaryRecord:
     start_utc_ns: int | None  # of the measurement
     end_utc_ns: int | None
     measurement: Measurement | None  # None: the step ended before there was one
-    judgement: Judgement
+    validity: Validity
     settings: Settings
     suffix: str = ""  # of the step's name, where it has several measurements: ":total_iops=500"

@@ -92,15 +92,15 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
     """One step as a line for each row."""
     start = cells([number, name])
     size = len(instances.cells)
-    measurement, judgement = record.measurement, record.judgement
+    measurement, validity = record.measurement, record.validity
     window = _window_cells(record, size)
     if measurement is None:
         presence = ["," * (len(PRESENCE) - 1)] * size
         metrics = ["," * (len(METRICS) + len(HALF_WIDTHS) - 1)] * size
     else:
         presence = presence_cells(measurement.merged.presence)
-        metrics = _measured_cells(measurement, record.settings.paced & judgement.reached)
-    verdicts = [cells([judgement.verdict(row), "; ".join(map(str, judgement.findings[row]))]) for row in range(size)]
+        metrics = _measured_cells(measurement, record.settings.paced & validity.reached)
+    verdicts = [cells([validity.verdict(row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
     return [",".join((start, *part)) + "\n" for part in parts]

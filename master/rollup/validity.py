@@ -29,7 +29,7 @@ from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
-LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass may take so long; less is not judged
+LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass may take so long; less is not checked
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
@@ -41,7 +41,7 @@ OF_ONE_HOST: Final = frozenset({"host", "lun"})  # attributes by which a row is 
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ScopedFinding:
     """A finding from outside the numbers, whom it concerns, and in which subintervals of the step."""
 
     finding: Finding
@@ -53,14 +53,14 @@ class Outside:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Validity:
     """The findings of a step's rows."""
 
     findings: tuple[tuple[Finding, ...], ...]  # per row
     reached: NDArray[np.bool_]  # (R,) the target was reached: response times have a meaning
 
     @classmethod
-    def unmeasured(cls, rollups: Rollups, findings: Iterable[Finding]) -> "Judgement":
+    def unmeasured(cls, rollups: Rollups, findings: Iterable[Finding]) -> "Validity":
         """Of a step that ended before it had a measurement: the same findings for every row."""
         rows = len(rollups.rows)
         return cls((tuple(findings),) * rows, np.zeros(rows, bool))
@@ -88,9 +88,13 @@ class _Case:
         return found
 
 
-def judge(
-    measurement: Measurement, settings: Settings, tolerance: float, length_s: float, outside: Iterable[Outside] = ()
-) -> Judgement:
+def check_validity(
+    measurement: Measurement,
+    settings: Settings,
+    tolerance: float,
+    length_s: float,
+    outside: Iterable[ScopedFinding] = (),
+) -> Validity:
     """The findings of every row. `tolerance`: achieved_iops_tolerance, a fraction of what fell due; `length_s`: of a
     subinterval, as planned."""
     paced = ~measurement.layout.of_instances(settings.at_max)
@@ -106,7 +110,7 @@ def judge(
         findings[row][finding] = None
     reached = np.ones(len(findings), bool)
     reached[list(behind)] = False
-    return Judgement(tuple(tuple(row) for row in findings), reached)
+    return Validity(tuple(tuple(row) for row in findings), reached)
 
 
 def _each(
@@ -139,16 +143,16 @@ def _lateness(case: _Case) -> Rows:
         found = excess(response.buckets, lateness.buckets, PERCENTILES[name], least)
         return np.where(shown, np.nan_to_num(found), 0.0)
 
-    judged = {"mean": part(lateness.mean, response.mean), "p99": tail("p99", LATENESS_NOTE)}
+    checked = {"mean": part(lateness.mean, response.mean), "p99": tail("p99", LATENESS_NOTE)}
     noted = {"p99.9": tail("p99_9", LATENESS_INVALID), "max": part(lateness.max, response.max)}
-    limits = {**dict.fromkeys(judged, LATENESS_NOTE), **dict.fromkeys(noted, LATENESS_INVALID)}
-    parts = {**judged, **noted}
+    limits = {**dict.fromkeys(checked, LATENESS_NOTE), **dict.fromkeys(noted, LATENESS_INVALID)}
+    parts = {**checked, **noted}
 
     def detail(row: int) -> str:
         said = {name: float(found[row]) for name, found in parts.items() if found[row] > limits[name]}
         return ", ".join(f"{found:.0%} of the {name}" for name, found in said.items())
 
-    invalid = np.maximum(*judged.values()) > LATENESS_INVALID
+    invalid = np.maximum(*checked.values()) > LATENESS_INVALID
     worth_a_note = np.any([found > limits[name] for name, found in parts.items()], axis=0)
     yield from _each(invalid, Reason.GENERATOR_LATE, detail, Severity.INVALID)
     yield from _each(worth_a_note & ~invalid, Reason.GENERATOR_LATE, detail, Severity.NOTE)
@@ -286,7 +290,7 @@ _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
 )  # fmt: skip
 
 
-def _present(measurement: Measurement, length_s: float, outside: Iterable[Outside]) -> Iterator[Outside]:
+def _present(measurement: Measurement, length_s: float, outside: Iterable[ScopedFinding]) -> Iterator[ScopedFinding]:
     """The findings that were passed in, matched to the data: who is missing follows from the data, an event says why.
 
     A host that was lost or late after its last measured subinterval is not missing (but if the measurement was cut
@@ -303,10 +307,10 @@ def _present(measurement: Measurement, length_s: float, outside: Iterable[Outsid
             missing[one.host] = ""
     for host, why in missing.items():
         if why:
-            yield Outside(Finding(Reason.HOST_MISSING, f"{host}: {why}"), host)
+            yield ScopedFinding(Finding(Reason.HOST_MISSING, f"{host}: {why}"), host)
 
 
-def _was_over(one: Outside, first: int) -> bool:
+def _was_over(one: ScopedFinding, first: int) -> bool:
     return one.until is not None and first > one.until
 
 
@@ -323,7 +327,7 @@ def _missing(measurement: Measurement, length_s: float) -> dict[str, str]:
     return found
 
 
-def _of_outside(measurement: Measurement, outside: Iterable[Outside]) -> Rows:
+def _of_outside(measurement: Measurement, outside: Iterable[ScopedFinding]) -> Rows:
     rollups = measurement.merged.rollups
     for one in outside:
         if one.of_many_hosts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..rollup.instances import RollupInstance, WorkloadInstance
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..text.relative import OfStep
 from ..verdicts import Finding, Reason, Severity
 
@@ -68,7 +68,7 @@ class References:
         self._used[step, rollup.row] = rollup, reference
         return reference
 
-    def findings(self, since: int = 0) -> Iterator[Outside]:
+    def findings(self, since: int = 0) -> Iterator[ScopedFinding]:
         """What they lack, on every workload instance whose load depends on it; from subinterval `since` on."""
         for (step, _), (rollup, reference) in self._used.items():
             absent = sorted({member.host for member in rollup.members} - reference.hosts)
@@ -78,4 +78,4 @@ class References:
             if absent:
                 words += f"; {', '.join(absent)} took no part in it, and so no load"
             finding = Finding(Reason.BASELINE_STEP, words, Severity.PARTIAL)
-            yield from (Outside(finding, member.host, member.number, since) for member in rollup.members)
+            yield from (ScopedFinding(finding, member.host, member.number, since) for member in rollup.members)

@@ -22,7 +22,7 @@ class ControllerLag:
         self._cpu_ns = cpu_ns
         self._used_ns = cpu_ns()
         self._due_ns: int | None = None  # None: it does not tick
-        self._stood_ns = 0
+        self._stalled_ns = 0
         self._back_ns = 0
         self._late_ns = 0
         self._next: asyncio.TimerHandle | None = None
@@ -37,10 +37,10 @@ class ControllerLag:
             self._next.cancel()
         self._due_ns = self._next = None
 
-    def stood_ns(self) -> int:
+    def stalled_ns(self) -> int:
         """The sum of all pauses since the last `take`."""
         self._look()
-        return self._stood_ns
+        return self._stalled_ns
 
     def patient_until_ns(self, most_ns: int) -> int:
         """Until when no host counts as late: as long again as the pause was, and no longer than `most_ns`.
@@ -52,10 +52,10 @@ class ControllerLag:
 
     def take(self) -> tuple[int, int]:
         """(time in pauses, CPU time) since the last `take`, in nanoseconds."""
-        stood_ns, used_ns = self.stood_ns(), self._cpu_ns()
+        stalled_ns, used_ns = self.stalled_ns(), self._cpu_ns()
         since_ns = used_ns - self._used_ns
-        self._stood_ns, self._used_ns = 0, used_ns
-        return stood_ns, since_ns
+        self._stalled_ns, self._used_ns = 0, used_ns
+        return stalled_ns, since_ns
 
     def _tick(self) -> None:
         self._look()
@@ -70,5 +70,5 @@ class ControllerLag:
         late_ns = now_ns - self._due_ns
         if late_ns >= NOTICED_NS:
             self._back_ns, self._late_ns = now_ns, late_ns
-            self._stood_ns += late_ns
+            self._stalled_ns += late_ns
             self._due_ns = now_ns

@@ -28,7 +28,7 @@ class _OpenBacklog:
 
     where: Where
     total: int  # at the end of the subinterval before
-    stood: int = 0  # subintervals without less
+    stuck: int = 0  # subintervals without less
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,26 +46,26 @@ class Backlogs:
     """Holds which instances have a backlog of the load before, and which of them stopped shrinking."""
 
     def __init__(self) -> None:
-        self._owing: dict[str, _OpenBacklog] = {}
-        self._open: dict[tuple[str, int], EarlierBacklog] = {}
+        self._open: dict[str, _OpenBacklog] = {}
+        self._remaining: dict[tuple[str, int], EarlierBacklog] = {}
         self._over: list[EarlierBacklog] = []
 
     def __bool__(self) -> bool:
-        return bool(self._owing or self._open)
+        return bool(self._open or self._remaining)
 
     @property
     def total(self) -> int:
         """What is waited for, as seen last; 0: nothing is."""
-        return sum(owing.total for owing in self._owing.values())
+        return sum(backlog.total for backlog in self._open.values())
 
     @property
     def left(self) -> list[EarlierBacklog]:
-        return [*self._over, *self._open.values()]
+        return [*self._over, *self._remaining.values()]
 
     def only(self, hosts: Iterable[str]) -> None:
         """Forget the backlog of all other hosts."""
-        for host in self._owing.keys() - set(hosts):
-            del self._owing[host]
+        for host in self._open.keys() - set(hosts):
+            del self._open[host]
 
     def seen(self, number: int, host: str, counts: NDArray[Any], edited: Where, paced: Where) -> None:
         """A closed subinterval of a host; each argument by workload instance, in the layout's order.
@@ -74,18 +74,18 @@ class Backlogs:
         """
         backlog = counts[:, Count.BACKLOG]
         waits = (backlog > counts[:, Count.IN_FLIGHT] + LEFT * counts[:, Count.DUE] + 1) & paced
-        for key, one in [*self._open.items()]:
+        for key, one in [*self._remaining.items()]:
             if one.host == host and (edited[one.place] or not waits[one.place]):
-                self._over.append(replace(self._open.pop(key), until=number))
-        before = self._owing.pop(host, None)
+                self._over.append(replace(self._remaining.pop(key), until=number))
+        before = self._open.pop(host, None)
         where = waits & (edited if before is None else edited | before.where)
         if not where.any():
             return
         now = _OpenBacklog(where, int(backlog[where].sum()))
         if before is not None and not edited.any():
-            now.stood = before.stood + (now.total > (1 - SHRINKS) * before.total)
-        if now.stood <= PATIENCE:
-            self._owing[host] = now
+            now.stuck = before.stuck + (now.total > (1 - SHRINKS) * before.total)
+        if now.stuck <= PATIENCE:
+            self._open[host] = now
             return
         for place in np.flatnonzero(where).tolist():
-            self._open[host, place] = EarlierBacklog(host, place, int(backlog[place]), number + 1)
+            self._remaining[host, place] = EarlierBacklog(host, place, int(backlog[place]), number + 1)

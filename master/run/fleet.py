@@ -30,7 +30,7 @@ from ..hosts.bundle import Bundle
 from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
 from ..hosts.errors import HostUnusable
 from ..hosts.launch import open_pipe
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
 from ..hosts.spec import HostSpec
@@ -46,7 +46,7 @@ Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
 Parted = Callable[[str, DyingWords | None], None]  # gets a host's name and its last words; None: it sent none
 
 
-def opener(bundle: Bundle, throttle: LoginGate) -> Opener:
+def opener(bundle: Bundle, throttle: LoginThrottle) -> Opener:
     """Opens hosts with one bundle, and as many logins at once to each address as `throttle` lets through."""
 
     async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:

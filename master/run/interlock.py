@@ -9,11 +9,11 @@ from typing import Final
 from ..hosts.driver import Driver
 from ..output.records import HostTiming, Timing
 from ..rollup.merge import MergedSubinterval
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .step_records import ClosedSubinterval
 
-SLOW_CONTROLLER: Final = 0.5  # of a subinterval at work, or standing still
+SLOW_CONTROLLER: Final = 0.5  # of a subinterval at work, or stalled
 UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset
 BEFORE_NS: Final = 10**9  # of the first boundary: a step noticed so late was not known when the start was placed
 
@@ -31,8 +31,8 @@ class Moments:
     acknowledged: Mapping[Driver, int]  # each host's answer to what followed
 
 
-def timing_of(interval: MergedSubinterval, at: Moments, stood_ns: int, cpu_ns: int) -> Timing:
-    """Durations count from the subinterval's planned end. `stood_ns`, `cpu_ns`: as of controller_lag.py."""
+def timing_of(interval: MergedSubinterval, at: Moments, stalled_ns: int, cpu_ns: int) -> Timing:
+    """Durations count from the subinterval's planned end. `stalled_ns`, `cpu_ns`: as of controller_lag.py."""
     hosts = {}
     for driver, arrived_ns in at.arrived.items():
         jump = driver.clock.jump
@@ -58,7 +58,7 @@ def timing_of(interval: MergedSubinterval, at: Moments, stood_ns: int, cpu_ns: i
         barrier_2_ns=barrier_2_ns - at.decided,
         left_ns=2 * at.end - at.start - barrier_2_ns,
         hosts=hosts,
-        stood_ns=stood_ns,
+        stalled_ns=stalled_ns,
         cpu_ns=cpu_ns,
     )
 
@@ -70,8 +70,8 @@ class InterlockChecks:
         """`event` gets host, kind and text."""
         self._length_ns = length_ns
         self._event = event
-        self._said: set[tuple[Reason, str]] = set()  # with the host, "" for the controller
-        self.findings: list[Outside] = []
+        self._reported: set[tuple[Reason, str]] = set()  # with the host, "" for the controller
+        self.findings: list[ScopedFinding] = []
 
     def check(self, closed: ClosedSubinterval) -> None:
         """One more subinterval."""
@@ -84,12 +84,12 @@ class InterlockChecks:
         """Whether control decided before the next subinterval had ended."""
         if closed.overdue_ns <= 0:
             return
-        stood_ns = closed.timing.stood_ns
+        stalled_ns = closed.timing.stalled_ns
         words = f"{closed.overdue_ns / 1e9:.2f} s too late in subinterval {closed.number}"
-        if stood_ns:
-            words += f"; the controller was stalled for {stood_ns / 1e9:.2f} s"
+        if stalled_ns:
+            words += f"; the controller was stalled for {stalled_ns / 1e9:.2f} s"
         finding = Finding(Reason.LATE_DECISION, words)
-        self.findings.append(Outside(finding, since=closed.number, until=closed.number + 1))
+        self.findings.append(ScopedFinding(finding, since=closed.number, until=closed.number + 1))
         self._event("", "late_decision", f"the decision came {words}")
 
     def _check_controller(self, closed: ClosedSubinterval) -> None:
@@ -98,27 +98,27 @@ class InterlockChecks:
         worked = {
             "from the last result to the decision": timing.processing_ns,
             "of CPU time": timing.cpu_ns,
-            "busy or stopped": timing.stood_ns,
+            "busy or stopped": timing.stalled_ns,
         }
         how, worked_ns = max(worked.items(), key=lambda item: item[1])
         if worked_ns > SLOW_CONTROLLER * self._length_ns and self._is_new(Reason.SLOW_CONTROLLER):
             words = f"{worked_ns / 1e9:.2f} s {how}, of {self._length_ns / 1e9:g} s in subinterval {closed.number}"
-            self.findings.append(Outside(Finding(Reason.SLOW_CONTROLLER, words)))
+            self.findings.append(ScopedFinding(Finding(Reason.SLOW_CONTROLLER, words)))
             self._event("", "slow_controller", f"the controller took {words}")
 
     def _check_clock(self, host: str, timing: HostTiming, number: int) -> None:
         """Whether a host's clock is known well enough, and was not stepped."""
         if timing.error_bound_ns > UNCERTAIN_CLOCK * self._length_ns and self._is_new(Reason.CLOCK_UNCERTAIN, host):
             words = f"{host}: +-{timing.error_bound_ns / 1e6:.1f} ms"
-            self.findings.append(Outside(Finding(Reason.CLOCK_UNCERTAIN, words), host, since=number))
+            self.findings.append(ScopedFinding(Finding(Reason.CLOCK_UNCERTAIN, words), host, since=number))
         if timing.jump_ns and self._is_new(Reason.CLOCK_STEPPED, host):
             words = f"by {timing.jump_ns / 1e6:+,.3f} ms, detected in subinterval {number}"
             since = max(number + timing.jumped_since_ns // self._length_ns, 0)
-            self.findings.append(Outside(Finding(Reason.CLOCK_STEPPED, f"{host}: {words}"), host, since=since))
+            self.findings.append(ScopedFinding(Finding(Reason.CLOCK_STEPPED, f"{host}: {words}"), host, since=since))
             self._event(host, "clock_stepped", f"its clock was stepped {words}")
 
     def _is_new(self, reason: Reason, host: str = "") -> bool:
         """Whether it is found for the first time."""
-        new = (reason, host) not in self._said
-        self._said.add((reason, host))
+        new = (reason, host) not in self._reported
+        self._reported.add((reason, host))
         return new

@@ -14,7 +14,7 @@ import numpy as np
 from ...protocol.counters import Count
 from ...protocol.messages import Result, Stopped
 from ..rollup.instances import Rollups
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..text.suggestions import listed
 from ..verdicts import Finding, Reason
 
@@ -22,7 +22,7 @@ MOST_NAMED: Final = 5  # workload instances that are spelled out
 MOST_FAULTS: Final = 20  # kinds of I/O errors that are reported one by one
 
 Report = Callable[[str, str, str], None]  # host, kind, text: an event
-Find = Callable[[Outside], None]
+Find = Callable[[ScopedFinding], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class IoFaults:
         self._report(host, "hung_ios", words)
         since = max(0, last + 1 - -(-found.oldest_at_end_ns // self._length_ns))
         for number in found.numbers:
-            self._find(Outside(Finding(Reason.HUNG_IOS, words), host, number, since))
+            self._find(ScopedFinding(Finding(Reason.HUNG_IOS, words), host, number, since))
         self.hung += [(host, number) for number in found.numbers]
 
     def _id(self, host: str, number: int) -> str:

@@ -17,7 +17,7 @@ from ...protocol.counters import Count
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..errors import PlanError
 from ..rollup.merge import MergedSubinterval
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .baseline_step import Key
 from .edit_backlog import Backlogs
@@ -99,10 +99,10 @@ class _UnappliedEdit:
     since: int  # the subinterval in which it was sent
     why: str
 
-    def finding(self, until: int | None) -> Outside:
+    def finding(self, until: int | None) -> ScopedFinding:
         """On all rows of the host: a row that holds it beside others has two loads."""
         finding = Finding(Reason.EDIT_NOT_APPLIED, f"{self.host}: {self.why}")
-        return Outside(finding, self.host, since=self.since, until=until)
+        return ScopedFinding(finding, self.host, since=self.since, until=until)
 
 
 class LiveChanges:
@@ -119,12 +119,12 @@ class LiveChanges:
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
         self._in_force: dict[str, NDArray[np.int64]] = {}  # by host: each instance's last edit, as last seen
         self._sent: list[_SentEdit] = []  # not yet seen on all of their hosts
-        self._said: list[_OutsideChange] = []
+        self._outside_changes: list[_OutsideChange] = []
         self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
         self._untaken: list[_UnappliedEdit] = []
         self._backlogs = Backlogs()
         self._numbers: Mapping[str, Sequence[int]] = {}  # by host: its workload instances, in the layout's order
-        self._findings: list[Outside] = []
+        self._findings: list[ScopedFinding] = []
 
     @property
     def paused(self) -> bool:
@@ -234,29 +234,29 @@ class LiveChanges:
             parameters.update((key, one) for key, one in sent.before.items() if key[0] in late)
         return parameters
 
-    def edited(self, first: int, last: int) -> Iterator[Outside]:
+    def edited(self, first: int, last: int) -> Iterator[ScopedFinding]:
         """The findings of a measurement whose load was changed from outside.
 
         One that was edited back says nothing, where what is in force now is what was in force at its end.
         """
-        said = [one for one in self._said if one.since <= last]
-        if not said:
+        made = [one for one in self._outside_changes if one.since <= last]
+        if not made:
             return
-        now = self.in_force() if len(said) == len(self._said) else None
-        for one in said:
+        now = self.in_force() if len(made) == len(self._outside_changes) else None
+        for one in made:
             words = f"{one.words}, in subinterval {one.since}"
             keys = one.keys if now is None else {key for key in one.keys if self._differs(key, now[key])}
             finding = Finding(Reason.EDITED, words)
-            yield from (Outside(finding, host, number, first, last) for host, number in sorted(keys))
+            yield from (ScopedFinding(finding, host, number, first, last) for host, number in sorted(keys))
 
-    def found(self) -> Iterator[Outside]:
+    def found(self) -> Iterator[ScopedFinding]:
         """The findings of the whole step."""
         yield from self._findings
         yield from (one.finding(None) for one in self._untaken)
         for left in self._backlogs.left:
             words = f"{left.waiting:,} earlier I/Os are still outstanding and stopped shrinking"
             finding, number = Finding(Reason.EARLIER_BACKLOG, words), self._numbers[left.host][left.place]
-            yield Outside(finding, left.host, number, left.since, left.until)
+            yield ScopedFinding(finding, left.host, number, left.since, left.until)
 
     def _differs(self, key: Key, now: Parameters) -> bool:
         """Whether parameters differ from the plan's; IOPS that control sets do not count."""
@@ -300,7 +300,7 @@ class LiveChanges:
             for host, at_ns in edited.effective_ns.items()
         }
         since = min((subinterval for subinterval, _ in effective.values()), default=self._now())
-        self._said.append(_OutsideChange(words, since, frozenset(after)))
+        self._outside_changes.append(_OutsideChange(words, since, frozenset(after)))
         failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
         return ChangeResult(edited.number, was, after, effective, failed)
 

@@ -14,7 +14,7 @@ from ...protocol.messages import DyingWords, Result, Stopped
 from ...protocol.payload import Notice
 from ..hosts.driver import Delivered, Driver, Event, Lost
 from ..rollup.merge import MergedSubinterval
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
@@ -181,6 +181,7 @@ class ResultBarrier:
         self._faults.errors(driver.name, result)
         if result.faults and self._stop_on_error and not self._fleet.interrupted.is_set():
             finding = Finding(Reason.IO_ERRORS, "on_io_error: stop")
-            self._find(Outside(finding, driver.name, since=progress.unmeasured))  # what is measured already had none
+            # The measurements that are complete had none.
+            self._find(ScopedFinding(finding, driver.name, since=progress.unmeasured))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
             self._fleet.interrupted.set()

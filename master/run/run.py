@@ -19,7 +19,7 @@ from ..drivers.process import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
 from ..hosts.bundle import slave_bundle
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import EventLine, RunEnds, Watcher
 from ..live.socket_server import served
 from ..output.csv_text import utc
@@ -51,7 +51,7 @@ class Options:
 
 async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Interrupts) -> ExitCode:
     """Run `plan` to its end. Raises IvypyError where it cannot be run."""
-    return await Run(plan, options, watcher, presses, opener(slave_bundle(), LoginGate())).run()
+    return await Run(plan, options, watcher, presses, opener(slave_bundle(), LoginThrottle())).run()
 
 
 class Run:

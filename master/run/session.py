@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ..errors import PlanError, StoppedError
 from ..hosts.bundle import slave_bundle
-from ..hosts.login_throttle import LoginGate
+from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import Nobody, RunStatus, Watcher
 from ..live.socket_messages import Changed
 from ..live.socket_server import process
@@ -76,7 +76,7 @@ class Session:
         self._me = process(os.getpid(), os.geteuid())
 
     async def __aenter__(self) -> Self:
-        opening = self._opening or opener(slave_bundle(), LoginGate())
+        opening = self._opening or opener(slave_bundle(), LoginThrottle())
         mine = asyncio.current_task()
         presses = Interrupts(mine)
         self._run = Run(self._plan, self._options, self._watcher, presses, opening)

@@ -27,7 +27,7 @@ from ..control.steer import retargeted
 from ..hosts.driver import DRIVING, Driver
 from ..rollup.instances import Rollups
 from ..rollup.settings import Settings, SettingsInForce
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
@@ -71,7 +71,7 @@ class StepCycle:
         self._length_s = length_s
         self._length_ns = length_ns = round(length_s * 1e9)
         self._recorder = recorder
-        self._findings: list[Outside] = []
+        self._findings: list[ScopedFinding] = []
         self._measured: list[Measured] = []
         self._outcome: StepOutcome | None = None  # None until the step is over
         self._settings = SettingsInForce(rollups)
@@ -156,9 +156,11 @@ class StepCycle:
         """Other targets for instances that control holds at one; `words`: which, and by whom."""
         running = self._progress.running
         self.control = retargeted(self.control, targets, running)
-        self._findings.append(Outside(Finding(Reason.EDITED, f"{words}, in subinterval {running}"), since=running))
+        self._findings.append(
+            ScopedFinding(Finding(Reason.EDITED, f"{words}, in subinterval {running}"), since=running)
+        )
 
-    def found(self, outside: Iterable[Outside]) -> None:
+    def found(self, outside: Iterable[ScopedFinding]) -> None:
         """What is known of the step from elsewhere."""
         self._findings += outside
 
@@ -194,9 +196,9 @@ class StepCycle:
     ) -> None:  # fmt: skip
         """Hand over a subinterval that was decided on."""
         progress, interval = self._progress, collected.interval
-        stood_ns, cpu_ns = self._fleet.lag.take()
-        progress.stood_still_ns = max(progress.stood_still_ns, stood_ns)
-        timing = timing_of(interval, at, stood_ns, cpu_ns)
+        stalled_ns, cpu_ns = self._fleet.lag.take()
+        progress.longest_stall_ns = max(progress.longest_stall_ns, stalled_ns)
+        timing = timing_of(interval, at, stalled_ns, cpu_ns)
         may_end = (progress.decided, *self.control.may_end)
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0

@@ -15,7 +15,7 @@ from ...protocol.states import State as HostState
 from ..control.decision import Decision, LoadEdit
 from ..hosts.driver import DRIVING, Driver, barrier
 from ..rollup.instances import Rollups
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
@@ -80,7 +80,7 @@ class StepCommands:
             self._hosts.is_late(driver, f"not ready at the start: {reason}", 0)
         for name in self._rollups.hosts():
             if name not in self._hosts.names:
-                find(Outside(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
+                find(ScopedFinding(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
         for one in _given_up(self._fleet, start_ns, self._length_ns):
             find(one)
         return start_ns
@@ -164,12 +164,12 @@ async def send_halt(hosts: Iterable[Driver]) -> dict[Driver, str]:
     return failed
 
 
-def _given_up(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[Outside]:
+def _given_up(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[ScopedFinding]:
     """Hosts that were given up, which may drive beside the step until their leases end."""
     for name, until_ns in fleet.may_drive().items():
         if until_ns > start_ns:
             words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
-            yield Outside(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
+            yield ScopedFinding(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
 
 
 def _u32(numbers: Sequence[int]) -> Array:

@@ -10,13 +10,13 @@ from typing import Final
 
 from ...protocol.messages import Result, Stopped, StopReason
 from ..hosts.driver import Driver
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .controller_lag import ControllerLag
 from .io_faults import Find, Report
 from .step_states import StepProgress
 
-STOOD_STILL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
+LONG_STALL_NS: Final = 10**9  # the controller, for so long that leases were not renewed
 ENDED_EARLY: Final = "it ended the step by itself"  # its `stopped` says why
 
 
@@ -65,7 +65,7 @@ class StepHosts:
 
     def is_late(self, driver: Driver, why: str, k: int) -> None:
         """It missed a barrier; its rows lack it from subinterval `k` on."""
-        self._find(Outside(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
+        self._find(ScopedFinding(Finding(Reason.HOST_LATE, f"{driver.name}: {why}"), driver.name, since=k))
         self._report(driver.name, "late", why)
         self.set_aside(driver)
 
@@ -93,16 +93,16 @@ class StepHosts:
         self._report(driver.name, kind, why)
         self.leave(driver)
 
-    def losses(self) -> Iterator[Outside]:
+    def losses(self) -> Iterator[ScopedFinding]:
         """A finding for each host that the step lost."""
         for driver in self.in_order(self._losses):
             loss = self._losses[driver]
-            yield Outside(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
+            yield ScopedFinding(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
 
     def _why_stopped(self, reason: StopReason) -> str:
         """A step that a host ended by itself, for whichever reason."""
         if reason is not StopReason.LEASE:
             return "a workload thread died"
-        stood_ns = max(self._progress.stood_still_ns, self._lag.stood_ns())
-        still = f" while the controller was stalled for {stood_ns / 1e9:.1f} s" if stood_ns >= STOOD_STILL_NS else ""
+        stalled_ns = max(self._progress.longest_stall_ns, self._lag.stalled_ns())
+        still = f" while the controller was stalled for {stalled_ns / 1e9:.1f} s" if stalled_ns >= LONG_STALL_NS else ""
         return f"its lease ran out{still}"

@@ -19,7 +19,7 @@ from ..plan.model import Step
 from ..rollup.figures import Figures
 from ..rollup.instances import Rollups
 from ..rollup.merge import Merger
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..rollup.window import Window
 from .interlock import InterlockChecks
 from .run_recorder import RunRecorder
@@ -41,7 +41,7 @@ class StepRecorder:
         self.begun_utc_ns = begun_utc_ns
         self._length_ns = round(step.subinterval_s * 1e9)
         self._later_steps_s = 0.0
-        self._alarms = SloAlerts(step, self.event)
+        self._slo_alerts = SloAlerts(step, self.event)
         self._measurements = StepMeasurements(self._length_ns, self._window)
         self._interlock = InterlockChecks(self._length_ns, self.event)
         self._running = 0  # the subinterval that runs
@@ -58,7 +58,7 @@ class StepRecorder:
         return self._measurements.taken
 
     @property
-    def findings(self) -> Sequence[Outside]:
+    def findings(self) -> Sequence[ScopedFinding]:
         """The findings about timing: of the controller, and of the hosts' clocks."""
         return self._interlock.findings
 
@@ -82,7 +82,7 @@ class StepRecorder:
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
         for alert in decision.alerts:
-            self._alarms.raise_alert(alert)
+            self._slo_alerts.raise_alert(alert)
         self._interlock.check(closed)
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 
@@ -97,7 +97,7 @@ class StepRecorder:
 
     async def finish(self) -> None:
         """The step has ended: end its commands, and sum every measurement. Raises OutputError."""
-        await self._alarms.close()
+        await self._slo_alerts.close()
         await self.sum_up()
 
     async def sum_up(self) -> None:
@@ -133,7 +133,7 @@ class StepRecorder:
 
     def _histograms(self, record: SummaryRecord) -> None:
         if record.measurement is not None:
-            shown = record.settings.paced & record.judgement.reached
+            shown = record.settings.paced & record.validity.reached
             self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
 
     async def _stored(self, first: int, last: int) -> Window:

@@ -10,7 +10,7 @@ from ..control.observation import Phase
 from ..output.records import Timing
 from ..rollup.merge import MergedSubinterval
 from ..rollup.settings import Settings
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class StepOutcome:
     """How a step ended."""
 
     measured: tuple[Measured, ...]
-    findings: tuple[Outside, ...]  # of the whole step
+    findings: tuple[ScopedFinding, ...]  # of the whole step
     stopped: Mapping[str, Stopped]
     interrupted: bool
     hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back

@@ -13,7 +13,7 @@ from ..plan.model import Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
 from ..rollup.settings import Settings
-from ..rollup.validity import Judgement, Outside, judge
+from ..rollup.validity import ScopedFinding, Validity, check_validity
 from ..text.suggestions import listed
 from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
@@ -37,7 +37,7 @@ class StepResult:
 
     def reference(self, row: int) -> Reference:
         """What later steps may refer to."""
-        findings = self.referred.judgement.findings[row]
+        findings = self.referred.validity.findings[row]
         partial = [str(finding) for finding in findings if finding.severity is Severity.PARTIAL]
         measurement = self.referred.measurement
         return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), "; ".join(partial))
@@ -46,7 +46,7 @@ class StepResult:
 def result_of(
     step: Step,
     begun_utc_ns: int,
-    found: Iterable[Outside],
+    found: Iterable[ScopedFinding],
     taken: Sequence[ClosedMeasurement],
     discovered: PlacedPlan,
     tolerance: float,
@@ -59,12 +59,12 @@ def result_of(
     """
     outside = [*found, *_unwritten(discovered), *_shared(discovered)]
     settings = Settings.of(discovered.rollups, parameters)
-    judged = [_judged(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in taken]
+    checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in taken]
     if not any(one.measurement for one in taken):
         findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
-    pairs = list(zip(taken, judged, strict=True))
-    records = tuple(_record(begun_utc_ns, one, judgement, settings) for one, judgement in pairs)
+    pairs = list(zip(taken, checked, strict=True))
+    records = tuple(_record(begun_utc_ns, one, validity, settings) for one, validity in pairs)
     counting = [record for record, one in zip(records, taken, strict=True) if not _saturated(one)] or [*records]
     referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
     return _result(step, discovered.rollups, records, referred, counting)
@@ -76,18 +76,20 @@ def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, w
     return _blank(step, begun_utc_ns, discovered, settings, [why])
 
 
-def _judged(
+def _validity(
     one: ClosedMeasurement,
     tolerance: float,
     length_s: float,
-    outside: Sequence[Outside],
+    outside: Sequence[ScopedFinding],
     rollups: Rollups,
     settings: Settings,
-) -> Judgement:
+) -> Validity:
     own = one.measured.findings
     if one.measurement is None:
-        return Judgement.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
-    return judge(one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(Outside, own)])
+        return Validity.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
+    return check_validity(
+        one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(ScopedFinding, own)]
+    )
 
 
 def _saturated(one: ClosedMeasurement) -> bool:
@@ -95,9 +97,9 @@ def _saturated(one: ClosedMeasurement) -> bool:
     return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 
-def _record(begun_utc_ns: int, one: ClosedMeasurement, judgement: Judgement, settings: Settings) -> SummaryRecord:
+def _record(begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings) -> SummaryRecord:
     return SummaryRecord(
-        begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, judgement, one.settings or settings,
+        begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, validity, one.settings or settings,
         one.measured.suffix,
     )  # fmt: skip
 
@@ -110,16 +112,16 @@ def _result(
     counting: Sequence[SummaryRecord],
 ) -> StepResult:
     """The step's own verdict and findings are of all measurements that count."""
-    findings = _of_several([(one.suffix, _all_findings(one.judgement, rollups)) for one in counting])
+    findings = _of_several([(one.suffix, _all_findings(one.validity, rollups)) for one in counting])
     verdict = verdict_of(findings)
     shown = tuple(
-        measurement_report(step.name + record.suffix, record, _all_findings(record.judgement, rollups))
+        measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
         for record in records
     )
     ends = StepEnds(step.number, step.name, verdict, findings, shown)
     figures = figures_of(referred)
     iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
-    return StepResult(records, *_verdicts(referred.judgement), iops, ends, referred)
+    return StepResult(records, *_verdicts(referred.validity), iops, ends, referred)
 
 
 def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
@@ -145,23 +147,23 @@ def _blank(
 ) -> StepResult:
     rows = len(discovered.rollups.rows)
     each = tuple(dict.fromkeys(findings))
-    judgement = Judgement((each,) * rows, np.zeros(rows, bool))
-    record = SummaryRecord(begun_utc_ns, None, None, None, judgement, settings)
+    validity = Validity((each,) * rows, np.zeros(rows, bool))
+    record = SummaryRecord(begun_utc_ns, None, None, None, validity, settings)
     return _result(step, discovered.rollups, (record,), record, [record])
 
 
-def _verdicts(judgement: Judgement) -> tuple[list[Verdict], list[str]]:
-    rows = range(len(judgement.findings))
-    reasons = ["; ".join(str(finding) for finding in judgement.findings[row]) for row in rows]
-    return [judgement.verdict(row) for row in rows], reasons
+def _verdicts(validity: Validity) -> tuple[list[Verdict], list[str]]:
+    rows = range(len(validity.findings))
+    reasons = ["; ".join(str(finding) for finding in validity.findings[row]) for row in rows]
+    return [validity.verdict(row) for row in rows], reasons
 
 
-def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]:
+def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:
     """Of `all=all`; then those that only other rows have, each reason and severity once, with its first row."""
-    found = list(judgement.findings[ALL_ROW])
+    found = list(validity.findings[ALL_ROW])
     known = {(finding.reason, finding.severity) for finding in found}
     elsewhere: dict[tuple[Reason, Severity], list[tuple[RollupInstance, Finding]]] = {}
-    for instance, row in zip(rollups.rows, judgement.findings, strict=True):
+    for instance, row in zip(rollups.rows, validity.findings, strict=True):
         for finding in row:
             if (key := (finding.reason, finding.severity)) not in known:
                 elsewhere.setdefault(key, []).append((instance, finding))
@@ -174,21 +176,21 @@ def _all_findings(judgement: Judgement, rollups: Rollups) -> tuple[Finding, ...]
     return tuple(found)
 
 
-def _shared(discovered: PlacedPlan) -> Iterator[Outside]:
+def _shared(discovered: PlacedPlan) -> Iterator[ScopedFinding]:
     """LUNs that are driven by several ways at once, on the workload instances that use them."""
     placement = discovered.placement
     for (host, instance), lun in placement.lun_of.items():
         if lun.shared:
             others = listed([f"{one.host}: {one.lun.path}" for one in placement.others(lun)], MOST_NAMED)
-            yield Outside(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
+            yield ScopedFinding(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
 
 
-def _unwritten(discovered: PlacedPlan) -> list[Outside]:
+def _unwritten(discovered: PlacedPlan) -> list[ScopedFinding]:
     """Files whose reads do not touch the disk, on the workload instances that use them."""
     found = []
     for (host, key), lun in discovered.placement.lun_of.items():
         for notice in lun.lun.notices:
             if notice.kind is NoticeKind.UNWRITTEN_EXTENTS:
                 finding = Finding(Reason.UNWRITTEN_EXTENTS, f"{host}: {lun.lun.path}: {notice.text}")
-                found.append(Outside(finding, host, key))
+                found.append(ScopedFinding(finding, host, key))
     return found

@@ -14,7 +14,7 @@ from ..errors import HostsError, NoHostLeft
 from ..hosts.driver import Lost, barrier
 from ..plan.model import OnIoError, Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
-from ..rollup.validity import Outside
+from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
 from ..verdicts import ExitCode, Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
@@ -156,7 +156,7 @@ class StepRunner:
             self._recorder.workloads(discovered.rollups, parameters)
         return await self._step(step, control, [*self._missing(), *references.findings(), *self._orphaned()])
 
-    async def _step(self, step: Step, control: ControlState, beforehand: Sequence[Outside]) -> StepResult:
+    async def _step(self, step: Step, control: ControlState, beforehand: Sequence[ScopedFinding]) -> StepResult:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
@@ -213,17 +213,17 @@ class StepRunner:
         self._cut_short = True
         return True
 
-    def _orphaned(self) -> Iterator[Outside]:
+    def _orphaned(self) -> Iterator[ScopedFinding]:
         """Whose LUNs the step before left with I/Os that had not come back."""
         for instance in self.rollups.instances:
             if (before := self._orphans.get((instance.host, instance.lun))) is not None:
                 words = f"{instance.host}: {instance.lun}: of step {before}, some had not completed when it ended"
-                yield Outside(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
+                yield ScopedFinding(Finding(Reason.ORPHANED_IOS, words), instance.host, instance.number)
 
-    def _missing(self) -> list[Outside]:
+    def _missing(self) -> list[ScopedFinding]:
         """What the hosts that were missed at the beginning are to every row that would have been theirs, too."""
         return [
-            Outside(Finding(Reason.HOST_LOST, f"{host} is missing: {fault.what}"), of_many_hosts=True)
+            ScopedFinding(Finding(Reason.HOST_LOST, f"{host} is missing: {fault.what}"), of_many_hosts=True)
             for host, fault in self._fleet.missed.items()
         ]
 

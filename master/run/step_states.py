@@ -58,7 +58,7 @@ class StepProgress:
     last: int = NEVER  # the step's last one, once `stop` names it
     unmeasured: int = 0  # the first one after those that are measured
     halted_ns: int = 0  # controller's clock; where `is_halted`
-    stood_still_ns: int = 0  # the longest controller stall in one subinterval
+    longest_stall_ns: int = 0  # the longest controller stall in one subinterval
 
     def move(self, change: Change) -> None:
         """To the next state. Raises KeyError for a change that the state does not know."""

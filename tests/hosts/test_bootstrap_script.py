@@ -16,7 +16,7 @@ import pytest
 from ivypy.master.hosts import bootstrap_client, bootstrap_script
 from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.launch import open_pipe
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.spec import HostSpec
 from tests.support.stand_in_slave import ask, connected, fault, line, local, opened, stand_in
 
@@ -120,8 +120,8 @@ async def test_a_changed_bundle_in_use_is_left_to_its_user(tmp_path: Path) -> No
 
 async def test_eight_controllers_at_once(tmp_path: Path) -> None:
     spec, log = local(tmp_path / "cache", connect_timeout_s=60.0), list[str]()
-    gate, bundle = LoginGate(), stand_in()
-    pipes = await asyncio.gather(*(open_pipe(spec, bundle, gate, log.append) for _ in range(8)))
+    throttle, bundle = LoginThrottle(), stand_in()
+    pipes = await asyncio.gather(*(open_pipe(spec, bundle, throttle, log.append) for _ in range(8)))
     for pipe in pipes:
         assert await line(pipe) == f"hello {bundle.hash}"
     await asyncio.gather(*(pipe.close() for pipe in pipes))

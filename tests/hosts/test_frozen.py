@@ -14,7 +14,7 @@ from ivypy.master.hosts.bundle import Bundle, slave_bundle
 from ivypy.master.hosts.driver import Driver, Event, Lost
 from ivypy.master.hosts.errors import BundleError
 from ivypy.master.hosts.launch import open_pipe
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.hosts.spec import HostSpec
 from ivypy.protocol import messages as m
@@ -43,7 +43,7 @@ def u32(*numbers: int) -> Array:
 
 async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, psutil.Process]:
     """A host that reads from a file."""
-    pipe = await open_pipe(spec, bundle, LoginGate(), lambda text: None)
+    pipe = await open_pipe(spec, bundle, LoginThrottle(), lambda text: None)
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
     driver = PipeDriver("h1", pipe, inbox, time.monotonic_ns)
     driver.tasks = [asyncio.create_task(driver.drive()), asyncio.create_task(driver.probe())]  # type: ignore[attr-defined]

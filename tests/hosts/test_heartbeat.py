@@ -94,7 +94,7 @@ def test_the_lease_of_a_host_that_is_there_never_comes_near_its_end(lease: int, 
     assert talk.least_left_ns >= lease // 2 - 2 * trip
 
 
-def test_a_controller_that_stood_still_asks_again_before_it_blames() -> None:
+def test_a_stalled_controller_probes_again_before_a_host_is_late() -> None:
     pulse = Pulse(0)
     pulse.beat(1, 0)
     now = 100 * S  # nothing was read meanwhile

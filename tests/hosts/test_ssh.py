@@ -20,7 +20,7 @@ import pytest
 from ivypy.master.hosts import ssh
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.launch import open_pipe
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.support.lab import Lab, LabHost, Sshd, run
@@ -89,8 +89,8 @@ async def test_logins_that_sshd_has_no_room_for_are_tried_again(host: LabHost, a
     """An sshd that resets whoever is the fifth that has not proved itself: as much room beside us as in real life."""
     log: list[str] = []
     with host.sshd("MaxStartups 4:100:4") as sshd:
-        gate, spec = LoginGate(at_a_time), sshd.spec(connect_timeout_s=60.0)
-        opening = (open_pipe(spec, stand_in(), gate, log.append) for _ in range(12))
+        throttle, spec = LoginThrottle(at_a_time), sshd.spec(connect_timeout_s=60.0)
+        opening = (open_pipe(spec, stand_in(), throttle, log.append) for _ in range(12))
         results = await asyncio.gather(*opening, return_exceptions=True)
         refused = [str(result) for result in results if isinstance(result, HostUnusable)]
         await asyncio.gather(*(result.close() for result in results if not isinstance(result, BaseException)))
@@ -125,14 +125,14 @@ def logins(sshd: Sshd) -> int:
     return sshd.log().count("Accepted publickey")
 
 
-async def opened_at_once(specs: list[HostSpec], gate: LoginGate) -> list[Pipe]:
-    return await asyncio.gather(*(open_pipe(spec, stand_in(), gate, lambda text: None) for spec in specs))
+async def opened_at_once(specs: list[HostSpec], throttle: LoginThrottle) -> list[Pipe]:
+    return await asyncio.gather(*(open_pipe(spec, stand_in(), throttle, lambda text: None) for spec in specs))
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.long)])
 async def test_all_hosts_behind_a_jump_host_share_one_login_to_it(behind: tuple[Sshd, HostSpec], count: int) -> None:
     jump, spec = behind
-    pipes = await opened_at_once([spec] * count, LoginGate())
+    pipes = await opened_at_once([spec] * count, LoginThrottle())
     assert logins(jump) == 1
     for pipe in pipes:
         assert (await line(pipe)).startswith("hello ")
@@ -143,14 +143,14 @@ async def test_all_hosts_behind_a_jump_host_share_one_login_to_it(behind: tuple[
 
 async def test_a_jump_host_is_logged_in_to_again_once_it_was_lost(behind: tuple[Sshd, HostSpec]) -> None:
     jump, spec = behind
-    gate = LoginGate()
-    (first,) = await opened_at_once([spec], gate)
+    throttle = LoginThrottle()
+    (first,) = await opened_at_once([spec], throttle)
     assert (await line(first)).startswith("hello ")
     jump.kill_sessions()
     with pytest.raises(PipeLost):
         await first.read(1)
     await first.close()
-    (second,) = await opened_at_once([spec], gate)
+    (second,) = await opened_at_once([spec], throttle)
     assert (await line(second)).startswith("hello ")
     await second.close()
     assert logins(jump) == 2

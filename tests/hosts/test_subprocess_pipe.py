@@ -14,7 +14,7 @@ from ivypy.master.hosts import subprocess_pipe
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.log import HostLogs
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.support.stand_in_slave import ask, line, local, opened, stand_in, until_dead
@@ -112,7 +112,7 @@ async def test_an_output_that_is_closed_is_not_an_end_in_peace(tmp_path: Path, m
 
 async def stubborn(tmp_path: Path) -> tuple[Pipe, psutil.Process]:
     """A slave that does not mind the end of its input."""
-    pipe = await open_pipe(local(tmp_path / "cache"), stand_in(), LoginGate(), lambda text: None)
+    pipe = await open_pipe(local(tmp_path / "cache"), stand_in(), LoginThrottle(), lambda text: None)
     await line(pipe)
     pid = int((await ask(pipe, "facts")).split()[0])
     await ask(pipe, "stay")
@@ -207,7 +207,7 @@ async def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
 async def test_a_program_that_is_not_there(launcher: Launcher) -> None:
     spec = HostSpec("h1", launcher, "h1", python=("no-such-python",))
     with pytest.raises(HostUnusable) as caught:
-        await open_pipe(spec, stand_in(), LoginGate(), lambda text: None)
+        await open_pipe(spec, stand_in(), LoginThrottle(), lambda text: None)
     assert str(caught.value) == (
         'h1: "no-such-python" cannot be started on this machine (No such file or directory); '
         "correct command: or python:"
@@ -268,5 +268,5 @@ async def test_what_goes_wrong_in_a_library_on_the_way_costs_the_host_alone(
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
     monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
     with pytest.raises(HostUnusable, match=f"h1: the connection failed: {type(error).__name__}: "):
-        await open_pipe(spec, stand_in(), LoginGate(), said.append)
+        await open_pipe(spec, stand_in(), LoginThrottle(), said.append)
     assert any("Traceback" in text for text in said)

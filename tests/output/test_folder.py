@@ -17,7 +17,7 @@ from ivypy.master.output.records import Event, SummaryRecord
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import METRICS
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.validity import Judgement, judge
+from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.counters import SERVICE, Count
@@ -317,9 +317,9 @@ def test_a_folder_that_has_gone_is_an_error_with_the_path(tmp_path: Path) -> Non
 def test_a_step_without_a_measurement_has_rows_that_say_so(tmp_path: Path) -> None:
     sliced = rollups()
     folder = RunFolder.create(tmp_path, "x", datetime.now(UTC))
-    judgement = Judgement.unmeasured(sliced, [Finding(Reason.INTERRUPTED, "in warmup")])
+    validity = Validity.unmeasured(sliced, [Finding(Reason.INTERRUPTED, "in warmup")])
     settings = Settings.of(sliced, PARAMETERS)
-    folder.summary(0, "x", SummaryRecord(START, None, None, None, judgement, settings), sliced)
+    folder.summary(0, "x", SummaryRecord(START, None, None, None, validity, settings), sliced)
     folder.close()
     row = table(folder.path / "summary.host.csv")[1]
     assert (row["verdict"], row["reasons"], row["iops_setting"]) == (
@@ -351,7 +351,9 @@ def test_response_times_are_blank_where_the_target_was_not_reached(tmp_path: Pat
     folder.summary(
         0,
         "x",
-        SummaryRecord(START, START, START, measurement, judge(measurement, settings, 0.0025, LENGTH * 1e-9), settings),
+        SummaryRecord(
+            START, START, START, measurement, check_validity(measurement, settings, 0.0025, LENGTH * 1e-9), settings
+        ),
         sliced,
     )
     folder.close()

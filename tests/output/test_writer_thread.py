@@ -106,7 +106,7 @@ def test_waiting_for_it_is_bounded_too() -> None:
     simulate(main())
 
 
-def test_a_controller_that_stood_still_does_not_blame_its_disk() -> None:
+def test_a_stalled_controller_does_not_blame_its_disk() -> None:
     """All was given before it, and is done the moment after it."""
 
     async def main() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.validity import Judgement, Outside, judge
+from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import RESPONSE, SERVICE, Count
@@ -36,8 +36,8 @@ Sent = tuple[float, bool] | None
 WHOLE: Sent = (1.0, False)
 
 
-def judged(sent: Sequence[Sequence[Sent]], outside: Sequence[Outside] = ()) -> tuple[Judgement, int, int]:
-    """The last window that can be summed of these subintervals, judged; its first subinterval and its last."""
+def check(sent: Sequence[Sequence[Sent]], outside: Sequence[ScopedFinding] = ()) -> tuple[Validity, int, int]:
+    """The last window that can be summed of these subintervals, checked; its first subinterval and its last."""
     merger = merger_of(ROLLUPS)
     window, first = Window(merger.layout), 0
     for k, of_hosts in enumerate(sent):
@@ -49,7 +49,7 @@ def judged(sent: Sequence[Sequence[Sent]], outside: Sequence[Outside] = ()) -> t
         if not window.fits(interval):
             window, first = Window(merger.layout), k
         window.add(interval)
-    return judge(window.measurement(), SETTINGS, 0.0025, 1.0, outside), first, len(sent) - 1
+    return check_validity(window.measurement(), SETTINGS, 0.0025, 1.0, outside), first, len(sent) - 1
 
 
 SENT = st.one_of(
@@ -59,7 +59,7 @@ SENT = st.one_of(
 )  # fmt: skip
 EVENTS = st.lists(
     st.tuples(st.sampled_from((Reason.HOST_LOST, Reason.HOST_LATE)), st.sampled_from(HOSTS)).map(
-        lambda event: Outside(Finding(event[0], f"{event[1]}: somehow"), event[1])
+        lambda event: ScopedFinding(Finding(event[0], f"{event[1]}: somehow"), event[1])
     )
 )
 
@@ -68,15 +68,15 @@ EVENTS = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(SENT, SENT, SENT, SENT), min_size=1, max_size=6), EVENTS)
 def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
-    sent: list[tuple[Sent, ...]], events: list[Outside]
+    sent: list[tuple[Sent, ...]], events: list[ScopedFinding]
 ) -> None:
-    judgement, first, last = judged(sent, events)
+    validity, first, last = check(sent, events)
     whole = {host for i, host in enumerate(HOSTS) if all(sent[k][i] == WHOLE for k in range(first, last + 1))}
     for row in ROLLUPS.rows:
         hosts = {member.host for member in row.members}
-        absent = {one.detail[0] for one in judgement.findings[row.row] if one.reason is not Reason.TOO_FEW_SUBINTERVALS}
+        absent = {one.detail[0] for one in validity.findings[row.row] if one.reason is not Reason.TOO_FEW_SUBINTERVALS}
         expected = hosts - whole
-        assert judgement.verdict(row.row) is (Verdict.PARTIAL if expected else Verdict.VALID), (row, judgement)
+        assert validity.verdict(row.row) is (Verdict.PARTIAL if expected else Verdict.VALID), (row, validity)
         assert absent == expected, "each is named, and nobody else"
 
 
@@ -92,29 +92,29 @@ def test_no_row_is_valid_that_misses_a_host_or_a_part_of_its_time(
     ],
 )
 def test_a_hosts_subintervals_are_as_long_as_planned(lengths_s: list[float], says: str | None) -> None:
-    judgement, _, _ = judged([((length, False), WHOLE, WHOLE, WHOLE) for length in lengths_s])
-    found = [str(one) for one in judgement.findings[0] if one.reason is not Reason.TOO_FEW_SUBINTERVALS]
+    validity, _, _ = check([((length, False), WHOLE, WHOLE, WHOLE) for length in lengths_s])
+    found = [str(one) for one in validity.findings[0] if one.reason is not Reason.TOO_FEW_SUBINTERVALS]
     assert found == ([says] if says else [])
 
 
-LOST = Outside(Finding(Reason.HOST_LOST, "a: its connection ended"), "a")
-LATE = Outside(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 by barrier 1"), "b")
-CUT_SHORT = Outside(Finding(Reason.SHORTENED, "4 of 6 subintervals"))
+LOST = ScopedFinding(Finding(Reason.HOST_LOST, "a: its connection ended"), "a")
+LATE = ScopedFinding(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 by barrier 1"), "b")
+CUT_SHORT = ScopedFinding(Finding(Reason.SHORTENED, "4 of 6 subintervals"))
 
 
 def test_what_came_after_the_measurement_costs_it_nothing() -> None:
-    judgement, _, _ = judged([(WHOLE,) * 4] * 20, (LOST, LATE))
-    assert judgement.worst() is Verdict.VALID and not any(judgement.findings)
+    validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, LATE))
+    assert validity.worst() is Verdict.VALID and not any(validity.findings)
 
 
 def test_what_cut_the_measurement_short_is_said() -> None:
-    judgement, _, _ = judged([(WHOLE,) * 4] * 20, (LOST, LATE, CUT_SHORT))
-    assert judgement.findings[0] == (LOST.finding, LATE.finding, CUT_SHORT.finding)
+    validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, LATE, CUT_SHORT))
+    assert validity.findings[0] == (LOST.finding, LATE.finding, CUT_SHORT.finding)
 
 
 def test_an_event_says_why_a_host_is_missing() -> None:
-    judgement, _, _ = judged([(None, WHOLE, WHOLE, WHOLE)] * 20, (LOST,))
-    by_name = {row.name: judgement.findings[row.row] for row in ROLLUPS.rows}
+    validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (LOST,))
+    by_name = {row.name: validity.findings[row.row] for row in ROLLUPS.rows}
     assert by_name == {
         "all": (LOST.finding,), "a": (LOST.finding,), "x": (LOST.finding,), "b": (), "c": (), "d": (), "y": (),
     }  # fmt: skip
@@ -126,5 +126,5 @@ def test_rollups_are_as_meant() -> None:
 
 def test_an_event_of_another_time_says_nothing_of_a_missing_host() -> None:
     for when in ({"since": 21}, {"until": -1}):
-        judgement, _, _ = judged([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
-        assert [str(one) for one in judgement.findings[0]] == ["host_missing[partial] (a: no subinterval includes it)"]
+        validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
+        assert [str(one) for one in validity.findings[0]] == ["host_missing[partial] (a: no subinterval includes it)"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from ivypy.master.rollup.arrays import Buckets
 from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.tail import excess
-from ivypy.master.rollup.validity import judge
+from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Reason, Severity
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count
@@ -114,8 +114,10 @@ def test_a_host_that_was_frozen_for_a_moment(seconds: float, says: str) -> None:
     done = {(0, column): len(response) for column in (Count.DUE, Count.SUBMITTED, Count.COMPLETED)}
     merger.add("h", result(HostData(1, 1, samples, done), 0))
     window.add(merger.close())
-    judgement = judge(window.measurement(), Settings.of(rollups, {("h", 0): Parameters(iops=800.0)}), 0.0025, 5.0)
-    late = [finding.severity for finding in judgement.findings[0] if finding.reason is Reason.GENERATOR_LATE]
+    validity = check_validity(
+        window.measurement(), Settings.of(rollups, {("h", 0): Parameters(iops=800.0)}), 0.0025, 5.0
+    )
+    late = [finding.severity for finding in validity.findings[0] if finding.reason is Reason.GENERATOR_LATE]
     found = {(): "", (Severity.NOTE,): "note", (Severity.INVALID,): "late"}[tuple(late)]
-    assert found == says, (p99(response) / MS, judgement.findings[0])
+    assert found == says, (p99(response) / MS, validity.findings[0])
     assert p99(response) < 1.1 * 23 * MS or found == "late", "a p99 that is not the storage's is not valid"

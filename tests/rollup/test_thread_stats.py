@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.settings import Settings
 from ivypy.master.rollup.thread_stats import ThreadTotals, reap_delay_us
-from ivypy.master.rollup.validity import judge
+from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.histogram import LIMIT_NS, bucket_of
@@ -97,7 +97,7 @@ def findings(thread: Thread, iops: Iops = 400.0, service_us: int = 1000, cpu: tu
         merger.add("h1", result(data, k, LENGTH, threads=threads, cpu=cpu))
         window.add(merger.close())
     settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
-    return "; ".join(str(one) for one in judge(window.measurement(), settings, 0.0025, 5.0).findings[0])
+    return "; ".join(str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0])
 
 
 def late(mean_us: int, p99_us: int = 0) -> Thread:

@@ -10,7 +10,7 @@ import pytest
 
 from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.validity import Judgement, Outside, judge, older_by_chance
+from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity, older_by_chance
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
@@ -42,28 +42,28 @@ class Plant:
 GOOD = Plant()
 
 
-def judged(
+def check(
     h1: Plant = GOOD,
     h2: Plant | None = GOOD,
-    outside: tuple[Outside, ...] = (),
+    outside: tuple[ScopedFinding, ...] = (),
     specs: tuple[RollupSpec, ...] = (RollupSpec(("host",)),),
     subintervals: int = SUBINTERVALS,
 ) -> dict[str, list[str]]:
     """Row: its findings in words, but for what the usual SUBINTERVALS are too few for."""
-    rollups, judgement = judgement_of(h1, h2, outside, specs, subintervals)
+    rollups, validity = rollups_and_validity(h1, h2, outside, specs, subintervals)
     usual = {Reason.TOO_FEW_SUBINTERVALS} if subintervals == SUBINTERVALS else set[Reason]()
     return {
-        str(row): [str(one) for one in judgement.findings[row.row] if one.reason not in usual] for row in rollups.rows
+        str(row): [str(one) for one in validity.findings[row.row] if one.reason not in usual] for row in rollups.rows
     }
 
 
-def judgement_of(
+def rollups_and_validity(
     h1: Plant,
     h2: Plant | None,
-    outside: tuple[Outside, ...],
+    outside: tuple[ScopedFinding, ...],
     specs: tuple[RollupSpec, ...],
     subintervals: int = SUBINTERVALS,
-) -> tuple[Rollups, Judgement]:
+) -> tuple[Rollups, Validity]:
     plants = {"h1": h1, "h2": h2}
     rollups = Rollups.build([instance(0, host) for host in plants], specs)
     merger = merger_of(rollups)
@@ -80,7 +80,7 @@ def judgement_of(
             window.add(interval)
     assert window
     settings = Settings.of(rollups, {(host, 0): Parameters(iops=p.iops) for host, p in plants.items() if p})
-    return rollups, judge(window.measurement(), settings, 0.0025, 5.0, outside)
+    return rollups, check_validity(window.measurement(), settings, 0.0025, 5.0, outside)
 
 
 def _data(plant: Plant, k: int) -> HostData:
@@ -104,10 +104,10 @@ def _grown(at_end: tuple[int, ...], k: int) -> int:
 
 
 def test_nothing_speaks_against_a_good_measurement() -> None:
-    _, judgement = judgement_of(GOOD, GOOD, (), (RollupSpec(("host",)),))
-    assert judged() == {"all=all": [], "host=h1": [], "host=h2": []}
-    assert judgement.worst() is Verdict.VALID
-    assert judgement.reached.all()
+    _, validity = rollups_and_validity(GOOD, GOOD, (), (RollupSpec(("host",)),))
+    assert check() == {"all=all": [], "host=h1": [], "host=h2": []}
+    assert validity.worst() is Verdict.VALID
+    assert validity.reached.all()
 
 
 MAX = Plant(iops="max", response_ns=None, due=50)
@@ -202,8 +202,8 @@ MAX = Plant(iops="max", response_ns=None, due=50)
     ],
 )
 def test_findings_of_a_host(h1: Plant, says: str | None) -> None:
-    assert judged(h1)["host=h1"] == ([says] if says else [])
-    assert judged(h1)["host=h2"] == []
+    assert check(h1)["host=h1"] == ([says] if says else [])
+    assert check(h1)["host=h2"] == []
 
 
 def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
@@ -223,30 +223,30 @@ def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
             )
             window.add(merger.close())
         settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
-        return {"all": [str(one) for one in judge(window.measurement(), settings, 0.0025, 5.0).findings[0]]}
+        return {"all": [str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0]]}
 
     assert busy("max", None) == {"all": ["host_limit[note] (busiest core 100 %)"]}
     assert busy(100.0, MS) == {"all": ["host_limit[note] (busiest core 100 %)"]}
 
 
 def test_nothing_done() -> None:
-    assert judged(Plant(done=0))["host=h1"] == ["no_samples[invalid]"]
-    assert judged(Plant(done=0))["all=all"] == []
+    assert check(Plant(done=0))["host=h1"] == ["no_samples[invalid]"]
+    assert check(Plant(done=0))["all=all"] == []
 
 
 def test_a_stall_of_everything() -> None:
     """Nothing completed, everything waits: both are said."""
     frozen = Plant(done=0, counts={Count.OLDEST_OUTSTANDING_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
-    assert [one.split("[")[0] for one in judged(frozen)["host=h1"]] == [
+    assert [one.split("[")[0] for one in check(frozen)["host=h1"]] == [
         "no_samples", "load_not_sustained", "stall_at_end",
     ]  # fmt: skip
 
 
 def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> None:
-    _, judgement = judgement_of(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (RollupSpec(("host",)),))
-    assert judgement.reached.tolist() == [False, False, True]  # all, h1, h2
-    assert [judgement.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
-    assert judgement.worst() is Verdict.INVALID
+    _, validity = rollups_and_validity(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (RollupSpec(("host",)),))
+    assert validity.reached.tolist() == [False, False, True]  # all, h1, h2
+    assert [validity.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
+    assert validity.worst() is Verdict.INVALID
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
     ],
 )
 def test_checks_of_a_type_stand_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
-    found = judged(GOOD, h2, specs=(spec,))
+    found = check(GOOD, h2, specs=(spec,))
     rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
     assert [says in found[row] for row in rows] == [bool(says)] * len(rows)
     assert not any(one.startswith(("quantity", "max_droop")) for one in found["all=all"])
@@ -285,8 +285,8 @@ def test_several_reasons_can_be_told_apart() -> None:
 
 
 def test_few_subintervals_are_noted() -> None:
-    assert judged(subintervals=5)["all=all"] == ["too_few_subintervals[note] (4)"]
-    assert judged(subintervals=6)["all=all"] == []
+    assert check(subintervals=5)["all=all"] == ["too_few_subintervals[note] (4)"]
+    assert check(subintervals=6)["all=all"] == []
 
 
 LATE = Finding(Reason.SLOW_CONTROLLER, "2.6 s")
@@ -295,13 +295,13 @@ LATE = Finding(Reason.SLOW_CONTROLLER, "2.6 s")
 @pytest.mark.parametrize(
     ("outside", "rows"),
     [
-        (Outside(LATE), ["all=all", "host=h1", "host=h2"]),
-        (Outside(LATE, "h2"), ["all=all", "host=h2"]),
-        (Outside(LATE, "h1", 0), ["all=all", "host=h1"]),
-        (Outside(LATE, "gone"), []),
+        (ScopedFinding(LATE), ["all=all", "host=h1", "host=h2"]),
+        (ScopedFinding(LATE, "h2"), ["all=all", "host=h2"]),
+        (ScopedFinding(LATE, "h1", 0), ["all=all", "host=h1"]),
+        (ScopedFinding(LATE, "gone"), []),
     ],
 )
-def test_what_the_session_knows_stands_where_it_concerns(outside: Outside, rows: list[str]) -> None:
-    found = judged(outside=(outside, outside))
+def test_what_the_session_knows_stands_where_it_concerns(outside: ScopedFinding, rows: list[str]) -> None:
+    found = check(outside=(outside, outside))
     assert [row for row, findings in found.items() if "slow_controller[note] (2.6 s)" in findings] == rows
     assert all(len(findings) <= 1 for findings in found.values())  # each once

@@ -116,7 +116,7 @@ ONE_SECOND = PLAN.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinter
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at_s=st.floats(2.0, 18.0), still_s=st.floats(0.0, 8.0), again_s=st.floats(0.1, 3.0))
-def test_a_controller_that_stood_still_calls_no_host_late(
+def test_a_stalled_controller_calls_no_host_late(
     tmp_path_factory: pytest.TempPathFactory, at_s: float, still_s: float, again_s: float
 ) -> None:
     """Twice in a step; what came meanwhile is merged, and the measurement is complete."""
@@ -185,7 +185,7 @@ def test_a_lease_that_ran_out_meanwhile_is_the_controllers(tmp_path: Path) -> No
     assert len([text for text in staged.events("ended") if "lease" in text]) == 3
 
 
-def test_a_host_is_late_though_the_controller_stood_still_earlier(tmp_path: Path) -> None:
+def test_a_host_is_late_after_an_earlier_controller_stall(tmp_path: Path) -> None:
     slaves = hosts()
     slaves["b"].faults = Faults(late={12: 5.0})
 
@@ -207,11 +207,11 @@ def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
         for late_s in lates:
             await asyncio.sleep(0.35)
             work(late_s)
-            assert late_s * S - TICK_NS - 1 <= lag.stood_ns() or late_s * S < TICK_NS + NOTICED_NS
-            assert lag.stood_ns() <= late_s * S + 1
+            assert late_s * S - TICK_NS - 1 <= lag.stalled_ns() or late_s * S < TICK_NS + NOTICED_NS
+            assert lag.stalled_ns() <= late_s * S + 1
             assert lag.patient_until_ns(S) <= loop.time() * S + S
             await asyncio.sleep(0.2)
-            assert lag.take()[0] <= late_s * S + 1 and lag.stood_ns() == 0
+            assert lag.take()[0] <= late_s * S + 1 and lag.stalled_ns() == 0
         lag.end()
 
     simulate(main())

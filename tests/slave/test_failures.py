@@ -31,7 +31,7 @@ class Conversation:
         self._from_us, self._to_slave = os.pipe()
         self._from_slave, self._to_us = os.pipe()
         self._reader, self._ids = LineReader(), 0
-        self._said: asyncio.Queue[m.Message] = asyncio.Queue()
+        self._received: asyncio.Queue[m.Message] = asyncio.Queue()
         self.slave = CommandServer(ControllerLink(self._from_us, self._to_us, now_ns), lambda backend, cpus: engine)  # type: ignore[arg-type,return-value]
         self.code = asyncio.create_task(self.slave.serve())
         os.set_blocking(self._from_slave, False)
@@ -39,7 +39,7 @@ class Conversation:
 
     def _read(self) -> None:
         for found in self._reader.feed(os.read(self._from_slave, 1 << 20)):
-            self._said.put_nowait(decode_line(found))
+            self._received.put_nowait(decode_line(found))
 
     async def close(self) -> None:
         self.slave.end(Exit.COMMANDED, "")
@@ -54,7 +54,7 @@ class Conversation:
         return self._ids
 
     async def hear(self) -> m.Message:
-        return await asyncio.wait_for(self._said.get(), 20)
+        return await asyncio.wait_for(self._received.get(), 20)
 
     async def ask(self, kind: type[m.Command], **fields: Any) -> m.Message:
         self.send(kind, **fields)
@@ -345,7 +345,7 @@ async def test_a_lease_that_ran_out_in_a_step_is_not_renewed_and_one_between_ste
     talk: Conversation, file: Path
 ) -> None:
     await talk.run(file)
-    driving = talk.slave._driving
+    driving = talk.slave._engine_commands
     assert driving is not None
     driving._lease_until_ns = talk.engine.lease_ns = now_ns() - 1
     before = talk.engine.lease_ns
@@ -369,6 +369,6 @@ async def test_the_lease_runs_from_what_a_probe_proves_and_never_backwards(talk:
         await talk.ask(command, newest_stamp_ns=heard, **more)
         if heard == 1 << 62:  # a stamp of the future proves no more than now
             assert before + 10**11 <= talk.engine.lease_ns <= now_ns() + 10**11
-            talk.slave._driving._lease_until_ns = talk.engine.lease_ns = begun  # type: ignore[union-attr]
+            talk.slave._engine_commands._lease_until_ns = talk.engine.lease_ns = begun  # type: ignore[union-attr]
         else:
             assert talk.engine.lease_ns == begun + proves

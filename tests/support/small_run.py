@@ -21,7 +21,7 @@ from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.settings import Settings
-from ivypy.master.rollup.validity import judge
+from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount
 from ivypy.protocol.messages import Hello, Role
@@ -130,11 +130,11 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     step.subinterval(record(interval(merger, 7, ("h1",)), settings, "tail"))
     step.late("h2", result(data("h2", 7), 7, LENGTH))
     measurement = window.measurement()
-    judgement = judge(measurement, settings, 0.0025, LENGTH * 1e-9)
+    validity = check_validity(measurement, settings, 0.0025, LENGTH * 1e-9)
     begin, end = START + LENGTH, START + 7 * LENGTH
     step.window(WindowRecord("measurement", 1, 6, begin, end, 2, "fixed time"))
-    step.histograms(measurement, settings.paced & judgement.reached)
-    run.summary(number, name, SummaryRecord(START, begin, end, measurement, judgement, settings), sliced)
+    step.histograms(measurement, settings.paced & validity.reached)
+    run.summary(number, name, SummaryRecord(START, begin, end, measurement, validity, settings), sliced)
 
 
 def table(path: Path) -> list[dict[str, str]]:

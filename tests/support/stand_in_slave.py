@@ -13,7 +13,7 @@ from ivypy.master.errors import HostFault
 from ivypy.master.hosts.bundle import Bundle, pack
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.launch import open_pipe
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe
 from ivypy.master.hosts.spec import HostSpec, Launcher
 
@@ -72,7 +72,7 @@ async def connected(
     spec: HostSpec, bundle: Bundle, log: Callable[[str], None] = lambda text: None
 ) -> AsyncIterator[Pipe]:
     """A pipe on which a slave is about to say hello, closed at the end."""
-    pipe = await open_pipe(spec, bundle, LoginGate(), log)
+    pipe = await open_pipe(spec, bundle, LoginThrottle(), log)
     try:
         yield pipe
     finally:
@@ -110,7 +110,7 @@ async def fault(
 ) -> HostFault:
     """Why this host cannot be used."""
     with pytest.raises(HostUnusable) as caught:
-        pipe = await open_pipe(spec, bundle or stand_in(), LoginGate(), log)
+        pipe = await open_pipe(spec, bundle or stand_in(), LoginThrottle(), log)
         await pipe.close()
     return caught.value.fault
 

@@ -36,7 +36,7 @@ class NamedSeries:
     name: str
     series: ValueSeries
     breaks: tuple[int, ...] = ()  # the first value after an edit, or with other hosts
-    asked: SteadySettings | None = None  # fio's JSON: the steady state that the job was asked for
+    settings: SteadySettings | None = None  # fio's JSON: the steady state that the job was asked for
     notes: tuple[str, ...] = ()
 
 
@@ -121,8 +121,8 @@ def _of_fio(path: Path, text: str, metric_of: MetricOf) -> list[NamedSeries]:
 
 def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> NamedSeries | None:
     """The values that a job kept of its window; None where it kept none."""
-    asked = steady_settings(job)
-    metric = metric_of(asked)
+    settings = steady_settings(job)
+    metric = metric_of(settings)
     if metric not in _FIO:
         raise PlanError(f"{path}: fio keeps no {metric}; it has {', '.join(_FIO)}")
     name, unit = _FIO[metric]
@@ -131,13 +131,15 @@ def _of_job(path: Path, job: Mapping[str, Any], metric_of: MetricOf) -> NamedSer
         return None
     title = f"{path} {name_of(job)}"
     notes: tuple[str, ...] = ()
-    sample_s = asked.sample_s if asked else 1.0
-    if asked and len(values) > (most := round(asked.window_s / sample_s)):
+    sample_s = settings.sample_s if settings else 1.0
+    if settings and len(values) > (most := round(settings.window_s / sample_s)):
         # Over a network, fio sends a value for each second of the window, though it keeps one for each interval.
         notes = (f"{title}: {len(values)} values of a window of {most}; the others are not this job's",)
         values = values[:most]
     lengths = [sample_s] * len(values)
-    return NamedSeries(title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), asked=asked, notes=notes)
+    return NamedSeries(
+        title, ValueSeries(_starts(lengths), lengths, _scaled(values, unit)), settings=settings, notes=notes
+    )
 
 
 def _scaled(values: Iterable[float | None], unit: float) -> list[float | None]:

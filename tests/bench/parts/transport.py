@@ -25,7 +25,7 @@ import psutil
 
 from ivypy.master.drivers.process import driver_processes
 from ivypy.master.hosts.bundle import Bundle, pack
-from ivypy.master.hosts.login_throttle import LoginGate
+from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run import run as session_run
@@ -123,7 +123,7 @@ def measure(
             specs = [replace(host.spec(), python=(sys.executable,)) for host in lab.hosts]
             more = f"ssh_config: false, connect_timeout: 60s, python: {sys.executable}"
             named = hosts_yaml(specs).replace("ssh_config: false", more)
-            opening = opener(pooled(root / "lines"), LoginGate())
+            opening = opener(pooled(root / "lines"), LoginThrottle())
         else:
             stack.enter_context(crowd(root / "lines"))
             named, opening = f'  - "host[00001-{hosts:05}]"', pipes.opening

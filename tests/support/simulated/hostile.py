@@ -98,7 +98,7 @@ class HostileSlave(SimulatedSlave):
         self.garbled: list[bytes] = []
         self._kind, self._nth, self._random = kind, nth, random
         self._held: list[bytes] = []
-        self._said: list[bytes] = []
+        self._sent: list[bytes] = []
         wire = self.pipe.say
 
         def say(data: bytes) -> None:
@@ -112,7 +112,7 @@ class HostileSlave(SimulatedSlave):
             await super().serve()
 
     def _instead(self, data: bytes) -> list[bytes]:
-        self._said.append(data)
+        self._sent.append(data)
         if not data.startswith(b'{"type":"%s"' % self._kind.encode()):
             held, self._held = self._held, []
             return [data, *held]
@@ -128,9 +128,9 @@ class HostileSlave(SimulatedSlave):
             self._held.append(data)  # after what comes next
             found = []
         elif way == 2:
-            found = [random.choice(self._said)]
+            found = [random.choice(self._sent)]
         elif way == 3:
-            found = [data, random.choice(self._said)]
+            found = [data, random.choice(self._sent)]
         elif way == 4:
             found = []
         else:
