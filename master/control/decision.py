@@ -96,7 +96,7 @@ class Decision:
     thresholds: tuple[str, ...] = ()  # each with its present value
 
     @property
-    def says(self) -> tuple[str, ...]:
+    def messages(self) -> tuple[str, ...]:
         """A sentence for people from each part that watches a value."""
         return tuple(filter(None, (self.steering, self.say, *self.thresholds)))
 

@@ -56,7 +56,7 @@ def subinterval_line(report: Subinterval) -> str:
 
 def _with_says(report: Subinterval) -> str:
     """A line of the log, with what control says at its end."""
-    return "  ".join(filter(None, (subinterval_line(report), "; ".join(report.says))))
+    return "  ".join(filter(None, (subinterval_line(report), "; ".join(report.messages))))
 
 
 def place(step: StepBegins) -> str:
@@ -131,7 +131,7 @@ def standing_lines(standing: RunStatus) -> list[str]:
     else:
         lines.append(f"{place(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
-            lines += [HEADER, subinterval_line(last), *(f"  {said}" for said in last.says)]
+            lines += [HEADER, subinterval_line(last), *(f"  {said}" for said in last.messages)]
             left, all_left = duration(last.step_remaining_s), duration(last.run_remaining_s)
             lines.append(f"{left} left of the step, {all_left} of the run")
         else:

@@ -59,7 +59,7 @@ class Subinterval:
     hosts_of: int
     busy_percent: float | None
     busiest_percent: float | None
-    says: tuple[str, ...]  # control's messages: on what it steers, what it measures, and each threshold
+    messages: tuple[str, ...]  # control's messages: on what it steers, what it measures, and each threshold
     step_remaining_s: float
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full

@@ -147,7 +147,7 @@ class ResultBarrier:
     def _take_result(self, driver: Driver, result: Result, at_ns: int, k: int, arrived: dict[Driver, int]) -> None:
         if driver in self._hosts.late or result.subinterval < k:
             self._recorder.late(driver.name, result)
-            kind = "late" if result.subinterval <= self._progress.last else "beyond"  # which nobody asked for
+            kind = "late" if result.subinterval <= self._progress.last else "result_after_step"
             self._recorder.event(driver.name, kind, f"result of subinterval {result.subinterval}: kept apart")
         elif result.subinterval > k:
             self._early.setdefault(result.subinterval, {})[driver] = (result, at_ns)

@@ -32,7 +32,7 @@ class SloAlerts:
     def raise_alert(self, alert: Alert) -> None:
         """Say that a threshold is broken, and start its command if it has one."""
         seen = f"{alert.shown} of {alert.instance} in subinterval {alert.subinterval}"
-        self._say("", "slo_broken", f"{alert.threshold}: {seen}")
+        self._say("", "slo_breached", f"{alert.threshold}: {seen}")
         command = self._commands[alert.threshold]
         if command:
             task = asyncio.get_running_loop().create_task(self._run(command, alert))

@@ -43,7 +43,7 @@ def subinterval_report(
         hosts_of=int(merged.presence.hosts_of[ALL_ROW]),
         busy_percent=_figure(figures, "cpu_busy_percent"),
         busiest_percent=_figure(figures, "busiest_core_percent"),
-        says=closed.decision.says,
+        messages=closed.decision.messages,
         step_remaining_s=remaining_s,
         run_remaining_s=remaining_s + later_steps_s,
         steady=_steadiness(closed.decision.steady),

@@ -205,13 +205,19 @@ def test_each_check_of_a_metric_is_shown_in_line_json_and_status(tmp_path: Path,
 
     staged = stage(tmp_path, visit, PLAN.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
     seen = subintervals(staged)
-    found = [report for report in seen if len(report.says) == len(says) and all(map(str.startswith, report.says, says))]
-    assert found, [report.says for report in seen]
-    assert any([f"  {said}" for said in found[0].says] == lines[4 : 4 + len(says)] for lines in statuses), statuses[:4]
+    found = [
+        report
+        for report in seen
+        if len(report.messages) == len(says) and all(map(str.startswith, report.messages, says))
+    ]
+    assert found, [report.messages for report in seen]
+    assert any([f"  {said}" for said in found[0].messages] == lines[4 : 4 + len(says)] for lines in statuses), statuses[
+        :4
+    ]
     (line,) = TextLines(lambda line: None).lines(found[0])[1:]
-    assert line.endswith("  " + "; ".join(found[0].says))
+    assert line.endswith("  " + "; ".join(found[0].messages))
     lines: list[str] = []
     JsonLines(lines.append).show(found[0])
-    assert json.loads(lines[0])["says"] == list(found[0].says)
+    assert json.loads(lines[0])["messages"] == list(found[0].messages)
     if "pid" in go:
-        assert " from its target of 1 ms, at " in found[0].says[0]
+        assert " from its target of 1 ms, at " in found[0].messages[0]

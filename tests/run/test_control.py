@@ -110,7 +110,7 @@ def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
     assert said.read_text() == f"it all 1 {told}\nit all 5 {told}\n"
     events = [(row["kind"], row["text"]) for row in outcome.rows("events.csv")]
     assert events.count(("on_break", "sh ended with 3")) == 2
-    shown = [text for kind, text in events if kind == "slo_broken"]
+    shown = [text for kind, text in events if kind == "slo_breached"]
     assert shown == [f"{P99} at most 400 us: 501 us of all in subinterval {at}" for at in (1, 5)]
 
 

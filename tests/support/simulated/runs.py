@@ -47,7 +47,7 @@ class Eyes(Nobody):
         return [report.text for report in self.seen if isinstance(report, EventLine)]
 
     def said(self) -> list[str]:
-        return [text for report in self.seen if isinstance(report, Subinterval) for text in report.says]
+        return [text for report in self.seen if isinstance(report, Subinterval) for text in report.messages]
 
     def steps(self) -> dict[str, StepEnds]:
         """Each step's end, by its name."""
