@@ -7,6 +7,7 @@ from typing import Protocol
 from ..verdicts import Finding, Reason
 from .focus import Focus
 from .observation import Phase
+from .spec import SloSpec
 
 Cell = str | int | float | bool | None  # None is an empty cell
 
@@ -32,11 +33,15 @@ class ControlRow:
 class Alert:
     """A threshold is breached in this subinterval; the plan's `on_break` command is to be run."""
 
-    threshold: str  # "overall_response_us_p99 at most 1 ms"
+    threshold: SloSpec
     instance: str
     value: float  # in the metric's unit
-    shown: str  # the same for people: "1.2 ms"
     subinterval: int
+
+    @property
+    def seen(self) -> str:
+        """The value for people: `1.2 ms of host=a in subinterval 3`."""
+        return f"{self.threshold.in_words(self.value)} of {self.instance} in subinterval {self.subinterval}"
 
 
 class Check(Protocol):

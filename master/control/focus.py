@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..rollup.instances import ALL
 from ..stats.histograms import FEWEST_BEYOND, fewest_ios
 from ..stats.metric_sample import MetricSample, ios
 
@@ -11,11 +12,16 @@ class Focus:
     """A column's name and a rollup type's; `fraction` says that the metric is a percentile (0.999 for p99.9)."""
 
     metric: str
-    rollup: str = "all"
+    rollup: str = ALL
     fraction: float | None = None
 
     def __str__(self) -> str:
         return f"{self.metric} per {self.rollup}"
+
+    @property
+    def in_words(self) -> str:
+        """The same for people, who need not be told of the rollup of everything."""
+        return self.metric if self.rollup == ALL else str(self)
 
 
 def blank_window(focus: Focus, instance: str) -> str:

@@ -143,7 +143,7 @@ class Watched:
                 continue
             if place not in last or observation.end_s - last[place] >= threshold.every_s:
                 last[place] = observation.end_s
-                alerts.append(Alert(str(threshold), one.instance, value, threshold.in_words(value), observation.number))
+                alerts.append(Alert(threshold, one.instance, value, observation.number))
         return tuple(alerts), tuple(last.items())
 
 
@@ -153,6 +153,7 @@ def _row(observation: Observation, present: ThresholdValue) -> ControlRow:
         {
             "subinterval": observation.number,
             "metric": present.threshold.focus.metric,
+            "rollup": present.threshold.focus.rollup,
             "at_most": present.threshold.at_most,
             "worst_instance": present.instance,
             "value": present.value,

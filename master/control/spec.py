@@ -118,7 +118,7 @@ class SloSpec:
     every_s: float = 60.0  # between two alerts
 
     def __str__(self) -> str:
-        return f"{self.focus.metric} at most {self.in_words(self.at_most)}"
+        return f"{self.focus.in_words} at most {self.in_words(self.at_most)}"
 
     def in_words(self, value: float, digits: int = 6) -> str:
         """A value of its metric, with the unit."""

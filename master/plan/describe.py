@@ -9,7 +9,6 @@ from typing import Any
 
 from ..control.choices import Rule
 from ..control.criteria import Criterion
-from ..control.focus import Focus
 from ..control.spec import ControlSpec, FindSpec, Level, MeasureSpec, PidSpec, SloSpec, StaircaseSpec, SteadySpec
 from ..hosts.spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
@@ -120,7 +119,7 @@ def _control(spec: ControlSpec) -> Iterator[str]:
         case FindSpec() as found:
             target = format_amount(found.focus.metric, found.target)
             yield (
-                f"find: most total_iops with {_of(found.focus)} at most {target}, "
+                f"find: most total_iops with {found.focus.in_words} at most {target}, "
                 f"within {format_fraction(found.resolution)}, {found.probes} probes"
             )
         case None:
@@ -128,7 +127,7 @@ def _control(spec: ControlSpec) -> Iterator[str]:
     match spec.measurement:
         case MeasureSpec() as one:
             yield (
-                f"measure: until {_of(one.focus)} is known to {format_fraction(one.accuracy)} "
+                f"measure: until {one.focus.in_words} is known to {format_fraction(one.accuracy)} "
                 f"at {format_fraction(one.confidence)} confidence, at least {format_duration(one.min_s)}"
             )
         case SteadySpec() as one:
@@ -137,7 +136,7 @@ def _control(spec: ControlSpec) -> Iterator[str]:
 
 
 def _pid(held: PidSpec) -> str:
-    text = f"control: pid holds {_of(held.focus)} at {format_amount(held.focus.metric, held.target)}"
+    text = f"control: pid holds {held.focus.in_words} at {format_amount(held.focus.metric, held.target)}"
     ends = held.calibration
     if ends is None:
         return f"{text}, in a range that it finds"
@@ -159,7 +158,7 @@ def _steady(one: SteadySpec) -> str:
     made = one.criterion
     limit = "" if made.rule is Rule.SNIA else f" within {_limit(made)}"
     held = ", then held for one more" if one.hold else ""
-    return f"steady: {made.name} of {_of(one.focus)}{limit} over {made.window} subintervals{held}"
+    return f"steady: {made.name} of {one.focus.in_words}{limit} over {made.window} subintervals{held}"
 
 
 def _limit(made: Criterion) -> str:
@@ -170,11 +169,7 @@ def _limit(made: Criterion) -> str:
 def _slo(one: SloSpec) -> str:
     ends = ", aborted early" if one.abort_early else ""
     runs = f", runs {one.command[0]}" if one.command else ""
-    return f"slo: {_of(one.focus)} at most {format_amount(one.focus.metric, one.at_most)}{ends}{runs}"
-
-
-def _of(focus: Focus) -> str:
-    return focus.metric if focus.rollup == ALL else str(focus)
+    return f"slo: {one.focus.in_words} at most {format_amount(one.focus.metric, one.at_most)}{ends}{runs}"
 
 
 def _level(level: Level) -> str:

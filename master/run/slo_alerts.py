@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from ..control.decision import Alert
@@ -26,15 +26,12 @@ class SloAlerts:
     def __init__(self, step: Step, say: Say) -> None:
         self._step = step
         self._say = say
-        self._commands: Mapping[str, tuple[str, ...]] = {str(one): one.command for one in step.control.slo}
         self._running: set[asyncio.Task[None]] = set()
 
     def raise_alert(self, alert: Alert) -> None:
         """Say that a threshold is broken, and start its command if it has one."""
-        seen = f"{alert.shown} of {alert.instance} in subinterval {alert.subinterval}"
-        self._say("", "slo_breached", f"{alert.threshold}: {seen}")
-        command = self._commands[alert.threshold]
-        if command:
+        self._say("", "slo_breached", f"{alert.threshold}: {alert.seen}")
+        if command := alert.threshold.command:
             task = asyncio.get_running_loop().create_task(self._run(command, alert))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -74,7 +71,7 @@ class SloAlerts:
 
     def _environment(self, alert: Alert) -> dict[str, str]:
         return {
-            "IVYPY_THRESHOLD": alert.threshold,
+            "IVYPY_THRESHOLD": str(alert.threshold),
             "IVYPY_INSTANCE": alert.instance,
             "IVYPY_VALUE": f"{alert.value:.9g}",
             "IVYPY_STEP": self._step.name,

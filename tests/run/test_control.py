@@ -114,6 +114,27 @@ def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
     assert shown == [f"{P99} at most 400 us: 501 us of all in subinterval {at}" for at in (1, 5)]
 
 
+def test_each_threshold_runs_its_own_command(tmp_path: Path) -> None:
+    """Also where metric and limit are the same, and the rollup, or only the command, is another."""
+    said = tmp_path / "said"
+
+    def threshold(name: str, rollup: str) -> str:
+        script = f"'echo {name} $IVYPY_THRESHOLD >> {said}'"
+        alert = f"{{ command: [sh, -c, {script}], every: 1h }}"
+        return f"{{ metric: {P99}, rollup: {rollup}, at_most: 400us, on_break: {alert} }}"
+
+    go = f"slo: [ {threshold('one', 'all')}, {threshold('two', 'host')}, {threshold('three', 'host')} ]"
+    outcome = controlled(tmp_path / "runs", go, steady(), iops="500")
+    per_host = f"{P99} per host at most 400 us"
+    assert sorted(said.read_text().splitlines()) == [
+        f"one {P99} at most 400 us",
+        f"three {per_host}",
+        f"two {per_host}",
+    ]
+    rows = table(outcome, "slo.csv")
+    assert {(row["rollup"], row["worst_instance"]) for row in rows} == {("all", "all"), ("host", "a")}
+
+
 # Steady state.
 
 

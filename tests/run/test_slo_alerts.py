@@ -10,7 +10,11 @@ from typing import Any
 import pytest
 
 from ivypy.master.control.decision import Alert
+from ivypy.master.control.focus import Focus
+from ivypy.master.control.spec import SloSpec
 from ivypy.master.run.slo_alerts import SloAlerts
+
+THRESHOLD = SloSpec(Focus("overall_response_us_mean"), 0.5)
 
 
 def runs(pid: int) -> bool:
@@ -34,7 +38,7 @@ async def test_a_command_that_outlives_the_step_is_killed_with_what_it_started(t
     alarms = SloAlerts(step, lambda host, kind, text: told.append(text))
     child = tmp_path / "child"
     command = ("sh", "-c", f"sleep 1000 & echo $! > {child}.new; mv {child}.new {child}; wait")
-    alert = Alert("t", "all=all", 1.0, "1 s", 3)
+    alert = Alert(THRESHOLD, "all=all", 1.0, 3)
     running = asyncio.create_task(alarms._run(command, alert))
     await until(child.exists)
     pid = int(child.read_text())
@@ -72,7 +76,7 @@ async def test_a_command_that_has_only_just_begun_is_killed_with_what_it_started
     alarms = SloAlerts(step, lambda host, kind, text: told.append(text))
     child, mark = tmp_path / "child", f"all={tmp_path}"
     command = ("sh", "-c", f"sleep 1000 & : > {child}; wait")
-    running = asyncio.create_task(alarms._run(command, Alert("t", mark, 1.0, "1 s", 3)))
+    running = asyncio.create_task(alarms._run(command, Alert(THRESHOLD, mark, 1.0, 3)))
     for _ in range(turns):  # turns of the loop: the command is started in one of the first
         await asyncio.sleep(0)
     stall_until(child.exists)
