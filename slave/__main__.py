@@ -16,7 +16,7 @@ import traceback
 
 from .command_server import CommandServer, Exit
 from .engine._engine import now_ns
-from .link import ControllerLink, why_not_a_pipe
+from .slave_link import ControllerLink, why_not_a_pipe
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 

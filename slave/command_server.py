@@ -46,8 +46,8 @@ from .engine._engine import Engine, now_ns
 from .engine_commands import EngineCommands
 from .existing_files import CannotCreate, all_planned_files
 from .host_info import make_hello
-from .link import ControllerLink
 from .prepare import EngineSetup, against_prepare
+from .slave_link import ControllerLink
 from .worker_progress import WORK
 from .workloads import Workloads
 

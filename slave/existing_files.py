@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from ..protocol.agreement import consent_faults
+from ..protocol.consent_check import consent_faults
 from ..protocol.payload import FileToCreate, Identity, Refusal
 from ..protocol.quantities import exact_size
 from .holds import lock

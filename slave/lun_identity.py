@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from ..protocol.agreement import FINGERPRINT, START
+from ..protocol.consent_check import FINGERPRINT, START
 from ..protocol.payload import Identity
 from ..protocol.text import sendable
 from . import udev

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from ..protocol.agreement import FINGERPRINT, consent_faults
+from ..protocol.consent_check import FINGERPRINT, consent_faults
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all, no_answer_text

@@ -13,7 +13,7 @@ from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReas
 from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter
 from .engine._engine import Collected, Ended, Engine, now_ns
-from .link import ControllerLink
+from .slave_link import ControllerLink
 from .spread import EngineOrder
 
 MOST_HELD: Final = 2  # results that the far end has not taken

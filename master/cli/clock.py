@@ -15,8 +15,8 @@ from ...protocol.messages import ClockReport, MeasureClock
 from ..errors import PlanError
 from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
+from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
-from ..hosts.spec import HostSpec, Launcher
 from ..run.fleet import Fleet, connected, opener
 from ..text.units import parse_duration
 from ..verdicts import ExitCode

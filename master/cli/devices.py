@@ -6,12 +6,12 @@ Rule: it shows the very lists that `ivypy run` acts on; nothing is worked out tw
 import asyncio
 
 from ... import __version__
-from ...protocol.agreement import identified_by
+from ...protocol.consent_check import identified_by
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
 from ..run.consent import counted, overwritten, token
-from ..run.discovery import PlacedPlan, discover, prepare
+from ..run.discover_luns import PlacedPlan, discover, prepare
 from ..run.fleet import Fleet, connected, opener
 from ..run.placement import PlacedLun
 

@@ -10,6 +10,17 @@ from ..rollup.instances import ALL
 from ..text.relative import OfStep
 from .autopid import AutoPid
 from .check import blank_fault, stairs
+from .control_spec import (
+    Calibration,
+    ControlSpec,
+    FindSpec,
+    FixedSpec,
+    Level,
+    MeasureSpec,
+    PidSpec,
+    StaircaseSpec,
+    SteadySpec,
+)
 from .decide import ControlState, MeasurementState
 from .fixed import Fixed
 from .measure import Measure
@@ -17,7 +28,6 @@ from .pid import Pid, pid
 from .pid_loop import PidRules, Range
 from .search import Find
 from .slo import Watched
-from .spec import Calibration, ControlSpec, FindSpec, FixedSpec, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .staircase import Staircase
 from .steady import Steady
 from .steer import Steered

@@ -14,11 +14,11 @@ from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from ..text.units import format_fraction
 from .choices import WindowChoice
+from .control_spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .focus import Focus
 from .measure import FEWEST_EFFECTIVE
 from .observe import FOCUS_METRICS, RATES
 from .pid_loop import Range
-from .spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .staircase import Levels, levels_of_steps
 
 FEWEST_PROBES = 4  # max, a pass, a fail, and the fail again

@@ -20,10 +20,10 @@ from ..stats.trend import trend_probabilities
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .choices import WindowChoice
+from .control_spec import MeasureSpec
 from .decision import ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_window
 from .observation import Observation, Phase
-from .spec import MeasureSpec
 
 FEWEST_SUBINTERVALS = 12
 FEWEST_EFFECTIVE = 20.0

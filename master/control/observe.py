@@ -18,7 +18,7 @@ from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merge import MergedSubinterval
 from ..rollup.metrics import METRICS
 from ..rollup.overload import Outstanding, rows_surged
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
 from ..stats.histograms import NS_PER_US
 from ..stats.metric_sample import MetricSample, value_of

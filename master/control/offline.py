@@ -12,9 +12,9 @@ import numpy as np
 from ..stats.histograms import Floats
 from ..stats.metric_sample import MetricSample
 from .choices import Rule
+from .control_spec import CONFIDENCE, MeasureSpec
 from .criteria import Criterion, Score, score
 from .measure import WindowPart, check_window
-from .spec import CONFIDENCE, MeasureSpec
 
 _ONE = ""  # the series' name, in the place of a rollup instance's
 

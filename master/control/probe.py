@@ -15,8 +15,8 @@ import numpy as np
 from ..rollup.overload import account, why_not_sustained
 from ..stats.estimate import Estimate, estimates
 from ..stats.sample_matrix import matrix_of
+from .control_spec import FindSpec
 from .observation import Observation
-from .spec import FindSpec
 
 FEWEST = 10  # subintervals before an answer
 _EARLY = 20.0  # times the tolerance: what two subintervals show

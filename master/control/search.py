@@ -16,11 +16,11 @@ from ..stats.metric_sample import value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
+from .control_spec import FindSpec
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
 from .focus import Focus
 from .observation import Observation, Phase
 from .probe import Probe, probed
-from .spec import FindSpec
 
 
 class SearchStage(StrEnum):

@@ -13,11 +13,11 @@ from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
 from ..verdicts import Finding, Reason
+from .control_spec import SloSpec
 from .decide import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
 from .focus import Focus
 from .observation import Observation, Phase
-from .spec import SloSpec
 
 _CERTAIN = 0.999
 _FEWEST = 6  # subintervals before a step is aborted

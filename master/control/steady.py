@@ -17,12 +17,12 @@ from ..stats.metric_sample import ios, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
 from .choices import OnLeave, Rule
+from .control_spec import MeasureSpec, SteadySpec
 from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window
 from .measure import WindowCheck, WindowPart, check_window, lacking, no_window
 from .observation import Observation, Phase
-from .spec import MeasureSpec, SteadySpec
 
 
 class SteadyStage(StrEnum):

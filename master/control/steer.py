@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
+from .control_spec import TIMEOUT_S
 from .decide import ControlState, MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured
 from .focus import Focus
 from .observation import Observation, Phase
 from .slo import Watched
-from .spec import TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
+from ..hosts.host_spec import HostSpec
 from ..hosts.launch import open_pipe
 from ..hosts.log import HostLogs
 from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
-from ..hosts.spec import HostSpec
-from .link import open_link
-from .messages import Begin, FromController, ProcessFailed
+from .driver_link import open_link
+from .driver_messages import Begin, FromController, ProcessFailed
 from .share import HostShare, Opening
 
 MOMENT_S: Final = 0.1

@@ -21,11 +21,11 @@ from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.driver import Delivered, Driver, Inbox, Lost
 from ..hosts.errors import HostUnusable
-from ..hosts.spec import HostSpec
+from ..hosts.host_spec import HostSpec
 from ..hosts.subprocess_pipe import ended
 from ..rollup.partial_merge import MergePlaces, PartialMerge
-from .link import open_link
-from .messages import (
+from .driver_link import open_link
+from .driver_messages import (
     Begin,
     BeginStep,
     ClockProbed,

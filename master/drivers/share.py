@@ -16,12 +16,12 @@ from ...protocol.messages import Command, Result
 from ..hosts.clock_offset import OffsetEstimator
 from ..hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost
 from ..hosts.errors import HostUnusable
+from ..hosts.host_spec import HostSpec
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
-from ..hosts.spec import HostSpec
 from ..rollup.decode_result import light, whole
 from ..rollup.partial_merge import MergePlaces, PartialMerge, PartialMerger
-from .messages import (
+from .driver_messages import (
     BeginStep,
     ClockProbed,
     CloseHost,

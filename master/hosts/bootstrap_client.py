@@ -20,8 +20,8 @@ from ...protocol.lines import LineReader
 from ..errors import HostFault
 from .bundle import Bundle
 from .errors import HostUnusable
+from .host_spec import HostSpec, Launcher
 from .pipe import Pipe, PipeLost
-from .spec import HostSpec, Launcher
 
 READ_BYTES: Final = 1 << 12
 MOST_NOISE: Final = 1 << 16  # bytes; beyond it the far end is no bootstrap of ours

@@ -12,7 +12,7 @@ import asyncssh
 
 from ..errors import HostFault
 from .errors import HostUnusable
-from .spec import HostSpec
+from .host_spec import HostSpec
 
 USER_FILES: Final = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2")  # as ssh(1) has them
 SYSTEM_FILES: Final = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")

@@ -13,9 +13,9 @@ from . import bootstrap_client, ssh, subprocess_pipe
 from .bootstrap_client import Damaged
 from .bundle import Bundle
 from .errors import HostUnusable
+from .host_spec import HostSpec, Launcher
 from .login_throttle import LoginThrottle
 from .pipe import Pipe
-from .spec import HostSpec, Launcher
 
 TRANSFERS: Final = 2  # a damaged one is tried again, once
 

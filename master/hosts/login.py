@@ -21,9 +21,9 @@ import asyncssh
 from ..errors import HostFault
 from . import host_keys
 from .errors import HostUnusable
+from .host_spec import HostSpec, Launcher
 from .login_throttle import Leave, Login, LoginThrottle, nothing
 from .name_lookup import Address, NotLookedUp, connected, look_up
-from .spec import HostSpec, Launcher
 
 ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
 ASK_SSHD: Final = "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"

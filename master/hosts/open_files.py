@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import PlanError
-from .spec import HostSpec, Launcher
+from .host_spec import HostSpec, Launcher
 
 PER_SSH_HOST: Final = 2  # the connection and the log
 PER_PROCESS: Final = 5  # three pipes, the log, and the watch for its end

@@ -15,10 +15,10 @@ import asyncssh
 
 from ..errors import HostFault
 from .errors import HostUnusable
+from .host_spec import HostSpec
 from .login import logged_in
 from .login_throttle import Login, LoginThrottle
 from .pipe import PipeLost
-from .spec import HostSpec
 from .stderr import Stderr
 from .subprocess_pipe import GRACE_S, ended
 

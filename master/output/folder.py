@@ -15,12 +15,12 @@ from ...protocol.parameters import PARAMETERS, Parameters
 from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
 from ..rollup.merge_layout import MergeLayout
-from ..rollup.settings import text
+from ..rollup.parameters_in_force import text
 from .columns import EVENTS, HOSTS, LUNS, WORKLOADS, names
 from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
 from .file_names import stem
 from .histogram_db import HistogramWriter
-from .records import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
+from .record_types import Event, HostRecord, LunRecord, RunRecord, SummaryRecord
 from .rows import InstanceCells, summary_header, summary_rows
 from .step_folder import StepFolder
 

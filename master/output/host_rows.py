@@ -15,7 +15,7 @@ from ...protocol.messages import Result
 from ..rollup.arrays import Floats, Ints
 from ..rollup.decode_result import threads_of
 from .csv_text import cells, number_cells
-from .records import HostTiming, SubintervalRecord
+from .record_types import HostTiming, SubintervalRecord
 
 Row = Sequence[Any]
 

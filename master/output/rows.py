@@ -12,7 +12,7 @@ from ..rollup.arrays import Presence
 from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
 from ..rollup.metrics import BLOCKS, METRICS, value
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
 from .columns import (
     HALF_WIDTHS,
@@ -26,7 +26,7 @@ from .columns import (
     names,
 )  # fmt: skip
 from .csv_text import cells, lines, number_cells, utc
-from .records import SubintervalRecord, SummaryRecord
+from .record_types import SubintervalRecord, SummaryRecord
 
 
 def subinterval_header(kind: RollupType) -> str:

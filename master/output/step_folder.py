@@ -19,7 +19,7 @@ from ...protocol.messages import Result
 from ..rollup.decode_result import whole
 from ..rollup.figures import Figures
 from ..rollup.merge_layout import MergeLayout
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
 from .columns import CLOCK, CPU, INDEX, INTERLOCK, THREADS, WINDOWS, names
 from .csv_text import append, lines, make_folder, replace_file, utc
@@ -27,7 +27,7 @@ from .file_names import stem, step_folder
 from .histogram_db import HistogramWriter
 from .histogram_rows import histogram_csv
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
-from .records import SubintervalRecord, WindowRecord
+from .record_types import SubintervalRecord, WindowRecord
 from .rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host

@@ -11,9 +11,7 @@ from typing import Any, Final
 
 from ...protocol.parameters import MAX
 from ..control.choices import FIO, LATENCIES, USUAL_METRIC, Rule
-from ..control.criteria import Criterion, criterion_named
-from ..control.observe import focus_on
-from ..control.spec import (
+from ..control.control_spec import (
     Calibration,
     ControlSpec,
     FindSpec,
@@ -25,6 +23,8 @@ from ..control.spec import (
     StaircaseSpec,
     SteadySpec,
 )
+from ..control.criteria import Criterion, criterion_named
+from ..control.observe import focus_on
 from ..text.metric_amounts import parse_amount
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc

@@ -8,9 +8,18 @@ from dataclasses import fields
 from typing import Any
 
 from ..control.choices import Rule
+from ..control.control_spec import (
+    ControlSpec,
+    FindSpec,
+    Level,
+    MeasureSpec,
+    PidSpec,
+    SloSpec,
+    StaircaseSpec,
+    SteadySpec,
+)
 from ..control.criteria import Criterion
-from ..control.spec import ControlSpec, FindSpec, Level, MeasureSpec, PidSpec, SloSpec, StaircaseSpec, SteadySpec
-from ..hosts.spec import HostSpec, Launcher
+from ..hosts.host_spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
 from ..text.metric_amounts import format_amount
 from ..text.relative import OfStep, PlanParameters

@@ -4,7 +4,7 @@ import os.path
 import re
 from typing import Any, Final
 
-from ..hosts.spec import HostSpec, Launcher
+from ..hosts.host_spec import HostSpec, Launcher
 from .read.schema import Access, HostDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.host_ranges import expand

@@ -1,7 +1,7 @@
 """A plan from its file or text, in five stages; all faults of all stages are reported at once.
 
 text -> positions (yaml_positions) -> parameters replaced (substitute) -> models (schema, schema_errors)
-     -> sections resolved and compared (resolve) -> Plan
+     -> sections built and compared (build_plan) -> Plan
 """
 
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from types import MappingProxyType
 from typing import Final
 
 from ..errors import PlanError
+from .build_plan import resolved
 from .model import Plan
 from .read.schema_errors import validated
 from .read.substitute import substitute
 from .read.yaml_positions import Faults, PlanFaults, parse
-from .resolve import resolved
 
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 

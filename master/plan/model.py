@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from ...protocol.payload import Attribute, FileToCreate
-from ..control.spec import ControlSpec
-from ..hosts.spec import HostSpec
+from ..control.control_spec import ControlSpec
+from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
 from ..text.relative import PlanParameters, Span, Value
 from .read.yaml_positions import Place, PlanFault, PlanFaults

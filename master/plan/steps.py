@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
+from ..control.control_spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
 from ..rollup.instances import ALL
 from ..text.relative import OfStep, Value
 from ..text.units import format_duration, format_fraction

@@ -23,7 +23,7 @@ from .figures import PERCENTILES, Figures
 from .instances import Rollups
 from .metrics import column
 from .overload import FALSE_ALARM, rows_ahead, rows_behind
-from .settings import NOTHING, Settings
+from .parameters_in_force import NOTHING, Settings
 from .tail import excess
 from .window import Measurement
 

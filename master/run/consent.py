@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...protocol.agreement import consent_faults
+from ...protocol.consent_check import consent_faults
 from ...protocol.payload import Lun
 from ..errors import PlanError, RefusedError
 

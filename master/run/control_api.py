@@ -29,7 +29,7 @@ from ..live.socket_messages import (
 from ..output.csv_text import utc
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured, References
-from .discovery import PlacedPlan
+from .discover_luns import PlacedPlan
 from .edit_parser import apply_edit, describe_change, parse_edit
 from .edit_policy import check
 from .fleet import Fleet

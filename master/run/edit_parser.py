@@ -18,7 +18,7 @@ from ..plan.read.field_types import CHANGES, PARAMETER_FIELDS
 from ..plan.select.attributes import ATTRIBUTES
 from ..plan.steps import clause
 from ..rollup.instances import RollupInstance, Rollups
-from ..rollup.settings import text
+from ..rollup.parameters_in_force import text
 from ..text.relative import OfStep, Value, in_bytes
 from ..text.suggestions import SAME, listed, nearest, suggestion
 from ..text.units import format_bytes, parse_fraction

@@ -12,7 +12,7 @@ from ...protocol.parameters import Parameters, faults
 from ..text.suggestions import listed
 from ..text.units import format_bytes
 from .baseline_step import Key
-from .discovery import PlacedPlan
+from .discover_luns import PlacedPlan
 from .live_changes import EditRefused, InForce
 
 MOST_SAID: Final = 5  # instances that are spelled out

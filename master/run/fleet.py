@@ -29,11 +29,11 @@ from ..hosts import open_files
 from ..hosts.bundle import Bundle
 from ..hosts.driver import CommandRefused, Driver, Event, HostLost, barrier
 from ..hosts.errors import HostUnusable
+from ..hosts.host_spec import HostSpec
 from ..hosts.launch import open_pipe
 from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
-from ..hosts.spec import HostSpec
 from .controller_lag import ControllerLag
 from .reconnect import Reconnection
 

@@ -17,7 +17,7 @@ from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key
-from .discovery import PlacedPlan
+from .discover_luns import PlacedPlan
 from .fleet import Fleet, ask_in_parts
 
 MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1

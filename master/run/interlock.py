@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..hosts.driver import Driver
-from ..output.records import HostTiming, Timing
+from ..output.record_types import HostTiming, Timing
 from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
-from .step_records import ClosedSubinterval
+from .step_types import ClosedSubinterval
 
 SLOW_CONTROLLER: Final = 0.5  # of a subinterval at work, or stalled
 UNCERTAIN_CLOCK: Final = 0.01  # of a subinterval: error bound of an offset

@@ -9,7 +9,7 @@ import os
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...protocol.agreement import FINGERPRINT
+from ...protocol.consent_check import FINGERPRINT
 from ...protocol.payload import Attribute, FileToCreate, Identity, Lun
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan

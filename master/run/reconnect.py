@@ -11,7 +11,7 @@ from typing import Final
 from ..errors import HostFault
 from ..hosts.driver import Driver
 from ..hosts.errors import HostUnusable
-from ..hosts.spec import HostSpec
+from ..hosts.host_spec import HostSpec
 
 LOOKED_EVERY_S: Final = 1.0  # for hosts that were lost
 FIRST_PAUSE_S: Final = 1.0  # from an attempt that failed to the next; twice as long each time

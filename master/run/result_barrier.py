@@ -21,8 +21,8 @@ from .fleet import Fleet
 from .io_faults import Find, IoFaults
 from .step_hosts import StepHosts
 from .step_merge import StepMerge
-from .step_records import Recorder
 from .step_states import NEVER, PATIENCE, StepProgress
+from .step_types import Recorder
 
 HOLD_HALT_S: Final = 3.0  # after a halt, for the cut results and `stopped`
 

@@ -28,7 +28,7 @@ from ..plan.model import Plan
 from ..verdicts import ExitCode
 from . import consent
 from .control_api import ControlApi
-from .discovery import PlacedPlan, create, discover, prepare
+from .discover_luns import PlacedPlan, create, discover, prepare
 from .fleet import Fleet, Opener, connected, opener
 from .placement import to_create
 from .run_recorder import RunClock, RunRecorder

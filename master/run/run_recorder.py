@@ -19,13 +19,13 @@ from ... import __version__
 from ...protocol.messages import Hello
 from ...protocol.parameters import Parameters
 from ..errors import OutputError
+from ..hosts.host_spec import HostSpec
 from ..hosts.log import HostLogs
-from ..hosts.spec import HostSpec
 from ..live.broadcast import Broadcast
 from ..live.reports import EventLine, Watcher
 from ..output.csv_text import utc
 from ..output.folder import RunFolder
-from ..output.records import (
+from ..output.record_types import (
     Event,
     HostRecord,
     LunRecord,

@@ -21,7 +21,7 @@ from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import Nobody, RunStatus, Watcher
 from ..live.socket_messages import Changed
 from ..live.socket_server import process
-from ..output.records import SummaryRecord
+from ..output.record_types import SummaryRecord
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column

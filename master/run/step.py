@@ -26,7 +26,7 @@ from ..control.observe import observe
 from ..control.steer import retargeted
 from ..hosts.driver import DRIVING, Driver
 from ..rollup.instances import Rollups
-from ..rollup.settings import Settings, SettingsInForce
+from ..rollup.parameters_in_force import Settings, SettingsInForce
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
@@ -40,8 +40,8 @@ from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, send_halt
 from .step_hosts import StepHosts
 from .step_merge import StepMerge
-from .step_records import ClosedSubinterval, Recorder, StepOutcome
 from .step_states import Change, StepProgress
+from .step_types import ClosedSubinterval, Recorder, StepOutcome
 
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
 LOADED: Final = (Phase.WARMUP, Phase.RUN, Phase.TRANSIENT)

@@ -23,8 +23,8 @@ from .io_faults import Find
 from .live_changes import LiveChanges
 from .resolve_settings import steered
 from .step_hosts import StepHosts
-from .step_records import Recorder
 from .step_states import PATIENCE, Change, StepProgress
+from .step_types import Recorder
 
 LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
 LEAD_PER_HOST_S: Final = 0.001

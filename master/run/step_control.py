@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.build import RunFacts, state_of
+from ..control.control_spec import RESPONSE
 from ..control.decide import ControlState, opening
-from ..control.spec import RESPONSE
 from ..plan.model import Step
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from ..control.decision import Measured
 from ..control.observation import Phase
 from ..control.observe import observe_measurement
-from ..output.records import WindowRecord
+from ..output.record_types import WindowRecord
 from ..rollup.merge import MergedSubinterval
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement, Window
-from .step_records import ClosedSubinterval
 from .step_reports import ALL_ROW
+from .step_types import ClosedSubinterval
 
 
 @dataclass(frozen=True, slots=True, eq=False)

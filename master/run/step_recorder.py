@@ -13,7 +13,7 @@ from ..control.decision import Cell, ControlRow, Measured
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
-from ..output.records import SubintervalRecord, SummaryRecord, WindowRecord
+from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
 from ..rollup.figures import Figures
@@ -25,9 +25,9 @@ from .interlock import InterlockChecks
 from .run_recorder import RunRecorder
 from .slo_alerts import SloAlerts
 from .step_measurements import ClosedMeasurement, StepMeasurements, real_length_ns
-from .step_records import ClosedSubinterval
 from .step_reports import subinterval_report
 from .step_result import StepResult
+from .step_types import ClosedSubinterval
 
 
 class StepRecorder:

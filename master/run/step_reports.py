@@ -12,12 +12,12 @@ import numpy as np
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX
 from ..live.reports import Latency, MeasurementRow, Steadiness, Subinterval
-from ..output.records import SummaryRecord
+from ..output.record_types import SummaryRecord
 from ..plan.model import Step
 from ..rollup.figures import Figures
 from ..rollup.metrics import column
 from ..verdicts import Finding, verdict_of
-from .step_records import ClosedSubinterval
+from .step_types import ClosedSubinterval
 
 ALL_ROW: Final = 0  # `all=all` is every run's first row
 

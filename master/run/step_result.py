@@ -8,16 +8,16 @@ import numpy as np
 from ...protocol.parameters import Parameters
 from ...protocol.payload import NoticeKind
 from ..live.reports import StepEnds
-from ..output.records import SummaryRecord
+from ..output.record_types import SummaryRecord
 from ..plan.model import Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.metrics import column
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity
 from ..text.suggestions import listed
 from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
-from .discovery import PlacedPlan
+from .discover_luns import PlacedPlan
 from .step_measurements import ClosedMeasurement
 from .step_reports import ALL_ROW, figures_of, measurement_report
 

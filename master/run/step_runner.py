@@ -19,7 +19,7 @@ from ..text.suggestions import suggestion
 from ..verdicts import ExitCode, Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
-from .discovery import PlacedPlan, begin_again, with_files
+from .discover_luns import PlacedPlan, begin_again, with_files
 from .edit_policy import violations
 from .fleet import Fleet
 from .host_settings import HostSettings

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ivypy.master.control.choices import Rule
+from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SteadySpec
 from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.measure import Measure
@@ -26,7 +27,6 @@ from ivypy.master.control.observation import Phase
 from ivypy.master.control.pid import pid
 from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.search import Find
-from ivypy.master.control.spec import FindSpec, MeasureSpec, SteadySpec
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steer
 from tests.bench.parts.lockstep import measured_together, steady_together

@@ -17,12 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from ivypy.master.output.folder import RunFolder
-from ivypy.master.output.records import HostTiming, SubintervalRecord, Timing
+from ivypy.master.output.record_types import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups, RollupSpec, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import column
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import BUCKETS, lower_edges

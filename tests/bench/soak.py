@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run

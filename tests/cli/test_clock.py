@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ivypy.master.cli.clock import HOUR_NS, figures, host_of, page, seconds_of
 from ivypy.master.cli.commands import cli
 from ivypy.master.errors import PlanError
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.protocol import messages as m
 from ivypy.slave.clock_report import Anchor, gone_wrong_ns, rate_hz
 from ivypy.slave.fio_clock import FioClock, cycles_per_ms

@@ -3,6 +3,7 @@
 import pytest
 
 from ivypy.master.control.choices import Rule
+from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.criteria import Criterion, criterion_named
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Measured
@@ -14,7 +15,6 @@ from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.probe import ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
-from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.staircase import Levels, Staircase
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered

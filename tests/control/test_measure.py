@@ -9,12 +9,12 @@ import pytest
 
 from ivypy.master.control.check import measure_faults
 from ivypy.master.control.choices import WindowChoice
+from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.measure import Measure, WindowPart, check_window
 from ivypy.master.control.observation import Observation, Phase
-from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.stats.estimate import Correction
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason

@@ -8,6 +8,7 @@ import pytest
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
+from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
@@ -18,7 +19,6 @@ from ivypy.master.control.pid import pid
 from ivypy.master.control.pid_loop import Range
 from ivypy.master.control.search import Find
 from ivypy.master.control.slo import Watched
-from ivypy.master.control.spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
 from ivypy.master.control.staircase import Levels, Staircase
 from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered

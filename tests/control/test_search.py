@@ -7,11 +7,11 @@ import pytest
 
 from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expected, next_load
 from ivypy.master.control.check import find_faults
+from ivypy.master.control.control_spec import FindSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.observation import InstanceLoad, Observation
 from ivypy.master.control.probe import Probe, ProbeAnswer
 from ivypy.master.control.search import Find
-from ivypy.master.control.spec import FindSpec
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import (

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.control.control_spec import SloSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation
 from ivypy.master.control.slo import Watched
-from ivypy.master.control.spec import SloSpec
 from ivypy.master.stats.batch_means import MOST, BatchMeans
 from ivypy.master.stats.metric_sample import MetricSample, merged
 from ivypy.master.verdicts import Reason

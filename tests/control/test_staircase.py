@@ -2,11 +2,11 @@
 
 import pytest
 
+from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
 from ivypy.master.control.observation import InstanceLoad, Observation, Phase
-from ivypy.master.control.spec import MeasureSpec
 from ivypy.master.control.staircase import Levels, Staircase, levels_of_steps
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import LATENCY, Plant, Trace, mmc, noise, outstanding, simulate

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ivypy.master.control.choices import OnLeave, Rule
+from ivypy.master.control.control_spec import SteadySpec
 from ivypy.master.control.criteria import (
     Criterion,
     Score,
@@ -27,7 +28,6 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.offline import ValueSeries, first_attained
-from ivypy.master.control.spec import SteadySpec
 from ivypy.master.control.steady import Steady
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason

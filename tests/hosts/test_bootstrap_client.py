@@ -14,7 +14,7 @@ import pytest
 
 from ivypy.master.hosts import bootstrap_client, subprocess_pipe
 from ivypy.master.hosts.bundle import Bundle, compiled, pack
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from tests.support.stand_in_slave import STAND_IN, ask, connected, fault, local, opened, script, stand_in
 
 pytestmark = pytest.mark.slow

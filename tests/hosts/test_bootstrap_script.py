@@ -15,9 +15,9 @@ import pytest
 
 from ivypy.master.hosts import bootstrap_client, bootstrap_script
 from ivypy.master.hosts.bundle import Bundle
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
-from ivypy.master.hosts.spec import HostSpec
 from tests.support.stand_in_slave import ask, connected, fault, line, local, opened, stand_in
 
 pytestmark = pytest.mark.slow

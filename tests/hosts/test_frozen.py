@@ -13,10 +13,10 @@ import pytest
 from ivypy.master.hosts.bundle import Bundle, slave_bundle
 from ivypy.master.hosts.driver import Driver, Event, Lost
 from ivypy.master.hosts.errors import BundleError
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe_driver import PipeDriver
-from ivypy.master.hosts.spec import HostSpec
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.name_lookup import NotLookedUp, look_up
-from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.support.stand_in_slave import fault
 
 SSH = HostSpec("h", Launcher.SSH, "h", ssh_config=False)
@@ -67,7 +67,7 @@ def limited(soft: int, hard: int, code: str) -> str:
 ALLOW = """
 from ivypy.master.errors import PlanError
 from ivypy.master.hosts import open_files
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 try:
     open_files.allow([HostSpec("h", Launcher.SSH, "h")] * {hosts})
     print(*resource.getrlimit(resource.RLIMIT_NOFILE))

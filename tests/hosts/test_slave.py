@@ -6,8 +6,8 @@ import pytest
 import ivypy
 from ivypy.master.hosts.bundle import Bundle, slave_bundle
 from ivypy.master.hosts.errors import BundleError
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.pipe import PipeLost
-from ivypy.master.hosts.spec import HostSpec, Launcher
 from ivypy.protocol import lines
 from ivypy.protocol.messages import Hello, Role
 from tests.support.lab import Lab

@@ -19,10 +19,10 @@ import pytest
 
 from ivypy.master.hosts import ssh
 from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
-from ivypy.master.hosts.spec import HostSpec, Launcher
 from tests.support.lab import Lab, LabHost, Sshd, run
 from tests.support.stand_in_slave import ask, fault, line, opened, script, stand_in, until_dead
 

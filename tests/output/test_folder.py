@@ -13,10 +13,10 @@ from ivypy.master.output import step_folder as step_module
 from ivypy.master.output.columns import FILES, METRIC_COLUMNS, names
 from ivypy.master.output.csv_text import append
 from ivypy.master.output.folder import RunFolder
-from ivypy.master.output.records import Event, SummaryRecord
+from ivypy.master.output.record_types import Event, SummaryRecord
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import METRICS
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason

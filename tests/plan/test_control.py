@@ -4,11 +4,11 @@ import pytest
 
 from ivypy.master.control import build
 from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.control_spec import Calibration, ControlSpec, FixedSpec, MeasureSpec, PidSpec, SteadySpec
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.pid import Pid
-from ivypy.master.control.spec import Calibration, ControlSpec, FixedSpec, MeasureSpec, PidSpec, SteadySpec
 from ivypy.master.control.steer import Steered
-from ivypy.master.plan.checks.metrics import kind_of
+from ivypy.master.plan.checks.metric_checks import kind_of
 from ivypy.master.plan.describe import describe
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.load import read
 from ivypy.master.plan.select.host_ranges import expand
 from tests.support.plan import completed

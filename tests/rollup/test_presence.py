@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.rollup.instances import Rollups
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.rollup.instances import Rollups, RollupSpec
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import ScopedFinding, Validity, check_validity, older_by_chance
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ivypy.master.errors import HostsError, PlanError, RefusedError
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import Nobody
 from ivypy.master.plan.load import read
 from ivypy.master.run.consent import Target, check, overwritten, token

@@ -17,7 +17,7 @@ from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.run.run import Run
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
-from ivypy.master.run.step_records import ClosedSubinterval
+from ivypy.master.run.step_types import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ivypy.master.errors import HostsError
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups, RollupSpec

@@ -11,7 +11,7 @@ import pytest
 
 import ivypy
 from ivypy.master.errors import PlanError, StoppedError
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.plan.load import read
 from ivypy.master.run.program_steps import without_steps

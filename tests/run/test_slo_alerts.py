@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.control.control_spec import SloSpec
 from ivypy.master.control.decision import Alert
 from ivypy.master.control.focus import Focus
-from ivypy.master.control.spec import SloSpec
 from ivypy.master.run.slo_alerts import SloAlerts
 
 THRESHOLD = SloSpec(Focus("overall_response_us_mean"), 0.5)

@@ -16,7 +16,7 @@ from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.run.fleet import Fleet
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.step import StepCycle
-from ivypy.master.run.step_records import ClosedSubinterval, StepOutcome
+from ivypy.master.run.step_types import ClosedSubinterval, StepOutcome
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count

@@ -16,7 +16,7 @@ from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.command_server import CommandServer, Exit
 from ivypy.slave.engine._engine import Ended, now_ns
-from ivypy.slave.link import ControllerLink
+from ivypy.slave.slave_link import ControllerLink
 from tests.support.fake_engine import FakeEngine, collected
 from tests.support.slave_client import u32
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.protocol.agreement import FINGERPRINT, START
+from ivypy.protocol.consent_check import FINGERPRINT, START
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Consent, Identity
 from ivypy.slave import block_devices, lun_identity

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from ivypy.master.hosts.spec import HostSpec, Launcher
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from tests.support import leftovers
 from tests.support.devices import Missing
 

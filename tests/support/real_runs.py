@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 
 COMMAND = str(Path(sys.executable).with_name("ivypy"))
 ROOT = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ivypy.master.output.folder import RunFolder
-from ivypy.master.output.records import (
+from ivypy.master.output.record_types import (
     Event,
     HostRecord,
     HostTiming,
@@ -20,7 +20,7 @@ from ivypy.master.output.records import (
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups, RollupSpec
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, ThreadCount

@@ -12,10 +12,10 @@ import pytest
 from ivypy.master.errors import HostFault
 from ivypy.master.hosts.bundle import Bundle, pack
 from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe
-from ivypy.master.hosts.spec import HostSpec, Launcher
 
 STAND_IN = b"""\
 import os, signal, sys, time

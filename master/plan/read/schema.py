@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.parameters import PARAMETERS
-from ...hosts.spec import HostSpec, Launcher
+from ...hosts.host_spec import HostSpec, Launcher
 from ...rollup.overload import DEFAULT_TOLERANCE
 from ...text.units import format_duration
 from ..model import OnIoError

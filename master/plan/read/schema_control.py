@@ -9,9 +9,9 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, WINDOW_S, OnLeave, Rule, WindowChoice
+from ...control.control_spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
 from ...control.criteria import Criterion
 from ...control.observe import focus_on
-from ...control.spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
 from ...rollup.instances import ALL
 from ...stats.estimate import Correction
 from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops

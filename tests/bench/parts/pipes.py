@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ivypy.master.drivers.__main__ import run
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.hosts.pipe import PipeLost
-from ivypy.master.hosts.spec import HostSpec
 
 CROWD: Final = "IVYPY_BENCH_CROWD"  # where the crowd listens
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ivypy.master.errors import HostFault
 from ivypy.master.hosts.errors import HostUnusable
-from ivypy.master.hosts.spec import HostSpec
+from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.protocol.agreement import FINGERPRINT, START, consent_faults, identified_by
+from ivypy.protocol.consent_check import FINGERPRINT, START, consent_faults, identified_by
 from ivypy.protocol.payload import Identity
 
 DISK = Identity("m", 1 << 20, (("wwn", "0x5"), ("serial", "A1")))

@@ -13,7 +13,7 @@ from ...protocol.payload import Refusal
 from ...protocol.states import State
 from ..errors import HostFault
 from ..hosts.driver import Event
-from ..hosts.spec import HostSpec
+from ..hosts.host_spec import HostSpec
 from ..rollup.partial_merge import MergePlaces, PartialMerge
 
 # From the controller.

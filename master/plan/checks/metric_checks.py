@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ....protocol.parameters import MAX, Iosequencer
-from ...control.spec import RESPONSE
+from ...control.control_spec import RESPONSE
 from ...rollup.instances import ALL
 from ..model import TOTAL_IOPS, Edit, Workload
 from ..read.schema import PlanDoc

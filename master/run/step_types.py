@@ -7,9 +7,9 @@ from typing import Protocol
 from ...protocol.messages import Result, Stopped
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
-from ..output.records import Timing
+from ..output.record_types import Timing
 from ..rollup.merge import MergedSubinterval
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ivypy.master.rollup.settings import Settings
+from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.protocol.parameters import Iops, Iosequencer, Parameters
 from tests.support.rollup import instance, rollups_by
 

@@ -8,7 +8,7 @@ from ...protocol.messages import Hello
 from ...protocol.payload import Lun
 from ..rollup.figures import Figures
 from ..rollup.merge import MergedSubinterval
-from ..rollup.settings import Settings
+from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import Validity
 from ..rollup.window import Measurement
 

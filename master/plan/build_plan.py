@@ -1,4 +1,4 @@
-"""From the plan's documents to the Plan that the controller works with.
+"""Builds the Plan that the controller works with from the documents of the YAML file: the last stage of load.py.
 
 Rule: each section is resolved by itself, then they are compared; every fault is noted at its place, and a plan comes
 out only if there was none.
@@ -23,7 +23,7 @@ from .checks.cross_section import (
     check_presence,
     check_references,
 )
-from .checks.metrics import check_kinds, check_paced
+from .checks.metric_checks import check_kinds, check_paced
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
 from .read.schema import TIMES, CreateDoc, PlanDoc
