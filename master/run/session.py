@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from ..errors import PlanError, StoppedError
 from ..hosts.bundle import slave_bundle
@@ -33,6 +33,9 @@ from .run import Options, Run
 from .signals import Interrupts
 from .step_reports import figures_of
 from .step_result import StepResult
+from .step_runner import StepRunner
+
+NOT_OPEN: Final = "the session is not open: use `async with ivypy.Session(...) as session`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +76,21 @@ class Session:
         self._watcher = watcher or Nobody()
         self._opening = opening
         self._until = AsyncExitStack()
+        self._run: Run | None = None  # from the beginning of `async with`
+        self._steps: StepRunner | None = None  # once it is open
         self._me = process(os.getpid(), os.geteuid())
 
     async def __aenter__(self) -> Self:
         opening = self._opening or opener(slave_bundle(), LoginThrottle())
         mine = asyncio.current_task()
         presses = Interrupts(mine)
-        self._run = Run(self._plan, self._options, self._watcher, presses, opening)
+        self._run = run = Run(self._plan, self._options, self._watcher, presses, opening)
         try:
-            self._steps = await self._until.enter_async_context(self._run.opened())
+            self._steps = await self._until.enter_async_context(run.opened())
         except asyncio.CancelledError:
             if mine is None or not presses.count or mine.uncancel():
                 raise  # somebody else's, who wants the program's task to end
-            raise StoppedError(f"the run was stopped while it was opening; see {self.folder}") from None
+            raise StoppedError(f"the run was stopped while it was opening; see {run.folder}") from None
         return self
 
     async def __aexit__(
@@ -96,30 +101,30 @@ class Session:
     @property
     def folder(self) -> Path:
         """Where the run's files are."""
-        return self._run.folder
+        return self._begun().folder
 
     @property
     def standing(self) -> RunStatus:
         """How the run stands, as `ivypy status` has it."""
-        return self._run.api.standing()
+        return self._begun().api.standing()
 
     async def go(self, name: str, **how: Any) -> SessionResult:
         """Run one step. `how` are the keys of a plan's `go`: warmup="10s", measure="1m", control={...}."""
-        if self._run.api.running is not None:
+        if self._begun().api.running is not None:
             raise PlanError(f"step {name!r}: another step is running; wait for its result first")
         entry = {"go": {"name": name, **how}}
         plan, step = self._script.read(entry)
         if step.loop:
             raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
-        await self._steps.rejoin()
-        if not self._steps.goes_on():
+        await self._stepped().rejoin()
+        if not self._stepped().goes_on():
             raise PlanError(f"step {name!r}: the run was stopped, or no host is left")
-        self._steps.replan(plan)
+        self._stepped().replan(plan)
         with suppress(NotMeasured):  # a step that cannot be run is a result, which says why
-            self._steps.parameters_of(step)
+            self._stepped().parameters_of(step)
         self._script.entries.append(entry)
-        await self._steps.program(self._script.entries)
-        return result_of(await self._steps.step(step), self._steps.rollups)
+        await self._stepped().program(self._script.entries)
+        return result_of(await self._stepped().step(step), self._stepped().rollups)
 
     async def edit(self, clause: str, *, force: bool = False, **settings: Any) -> Changed | None:
         """New settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
@@ -127,17 +132,17 @@ class Session:
         While a step runs, it is edited as by `ivypy edit`, and that holds for the rest of the step: returns what
         changed. Between steps it is an edit as in plans, which holds for all steps that follow: returns None.
         """
-        if self._run.api.running is not None:
+        if self._begun().api.running is not None:
             words = [clause, *(f"{name}={value}" for name, value in settings.items())]
-            return await self._run.api.edit(words, force, self._me)
+            return await self._begun().api.edit(words, force, self._me)
         relative = [name for name, value in settings.items() if is_relative(str(value))]
         if relative:
             raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, and needs a running step")
         entry = {"edit": {"rollup": clause, "set": settings}}
         plan, step = self._script.read(entry, {"go": {"name": PROBE}})
-        self._steps.replan(plan)
+        self._stepped().replan(plan)
         try:
-            self._steps.parameters_of(step)
+            self._stepped().parameters_of(step)
         except NotMeasured as error:
             raise PlanError(f"{clause}: {error}") from None
         self._script.entries.append(entry)
@@ -145,18 +150,28 @@ class Session:
 
     async def pause(self) -> Changed:
         """No I/O in the running step until `unpause`."""
-        return await self._run.api.pause(self._me)
+        return await self._begun().api.pause(self._me)
 
     async def unpause(self) -> Changed:
-        return await self._run.api.unpause(self._me)
+        return await self._begun().api.unpause(self._me)
 
     def mark(self, text: str) -> None:
         """A row in events.csv."""
-        self._run.api.mark(text, self._me)
+        self._begun().api.mark(text, self._me)
 
     def stop(self) -> None:
         """Halt the running step, whose result is of its complete subintervals; no other begins."""
-        self._run.api.stop(self._me)
+        self._begun().api.stop(self._me)
+
+    def _begun(self) -> Run:
+        if self._run is None:
+            raise PlanError(NOT_OPEN)
+        return self._run
+
+    def _stepped(self) -> StepRunner:
+        if self._steps is None:
+            raise PlanError(NOT_OPEN)
+        return self._steps
 
 
 def result_of(result: StepResult, rollups: Rollups) -> SessionResult:

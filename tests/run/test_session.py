@@ -80,7 +80,7 @@ def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path)
 def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("one")
-        for slave in session._run.fleet.drivers.values():
+        for slave in session._begun().fleet.drivers.values():
             slave.lose("its cable was pulled")
         with pytest.raises(PlanError, match="no host is left"):
             await session.go("two")
@@ -166,6 +166,14 @@ def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) 
 
     folder = simulate(main())
     assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
+
+
+async def test_a_session_that_is_not_open_is_told_so(tmp_path: Path) -> None:
+    session = ivypy.Session(PLAN, root=tmp_path, opening=opener(hosts()))
+    with pytest.raises(PlanError, match="the session is not open"):
+        session.folder  # noqa: B018
+    with pytest.raises(PlanError, match="the session is not open"):
+        await session.go("max")
 
 
 def test_who_else_cancels_a_session_that_opens_is_not_kept_from_it(tmp_path: Path) -> None:
