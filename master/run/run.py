@@ -110,7 +110,7 @@ class Run:
             fleet, plan.hosts, self._opening, recorder.host_log, __version__, processes, recorder.host_log_path,
             self._parted,
         ) as reconnecting:  # fmt: skip
-            self._presses.status = lambda: recorder.hub.show_first(self.api.standing())
+            self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
             discovered = await self._agreed(fleet)
             for host, fault in fleet.missed.items():

@@ -32,11 +32,19 @@ class Interrupts:
     def __init__(self, task: "asyncio.Task[Any] | None" = None) -> None:
         """`task` is cancelled by a press while there is nothing to halt."""
         self.count = 0
-        self.earned: ExitCode | None = None  # the command's exit code, once all but the console is done
-        self.status: Callable[[], None] | None = None  # shows how the run stands; None: there is none yet
+        self._earned: ExitCode | None = None  # the command's exit code, once all but the console is done
+        self._status: Callable[[], None] = lambda: None
         self._halt: Callable[[], None] | None = None  # None: there is nothing to halt yet
         self._task = task
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    def shows(self, status: Callable[[], None]) -> None:
+        """From now on SIGUSR1 calls this."""
+        self._status = status
+
+    def earn(self, code: ExitCode) -> None:
+        """All but the console is done: from now on a press ends the process, with this code."""
+        self._earned = code
 
     def halts(self, halt: Callable[[], None]) -> None:
         """From now on the first press does this instead; a press that came already does it now."""
@@ -52,8 +60,8 @@ class Interrupts:
     def heard(self, number: int) -> None:
         """A signal came; in any thread."""
         if number == signal.SIGUSR1:
-            self._in_loop(self._ask)
-        elif number != signal.SIGHUP or not (self.count or self.earned is not None):
+            self._in_loop(self._status)
+        elif number != signal.SIGHUP or not (self.count or self._earned is not None):
             self._count()
             self._in_loop(self._act, self.count)
 
@@ -72,8 +80,8 @@ class Interrupts:
 
     def _count(self) -> None:
         self.count += 1
-        if self.earned is not None:
-            os._exit(self.earned)
+        if self._earned is not None:
+            os._exit(self._earned)
         if self.count >= LEAVES:
             os._exit(ExitCode.INTERRUPTED)
 
@@ -82,10 +90,6 @@ class Interrupts:
             self._halt()
         elif self._task is not None:
             self._task.cancel()
-
-    def _ask(self) -> None:
-        if self.status is not None:
-            self.status()
 
     def _in_loop(self, act: Callable[..., None], *about: int) -> None:
         if self._loop is not None:
@@ -109,7 +113,7 @@ def run_until_pressed(main: Callable[[Interrupts], Coroutine[Any, Any, Outcome]]
         earned = ExitCode.INTERRUPTED
         raise
     finally:
-        presses.earned = earned
+        presses.earn(earned)
 
 
 def _listen(heard: Callable[[int], None]) -> None:
