@@ -63,6 +63,11 @@ class Merger:
         self._adder = PartialMerger(self.layout.places())
         self._results: dict[str, Result] = {}
 
+    @property
+    def subinterval(self) -> int:
+        """The open one; -1: none is."""
+        return self._adder.subinterval
+
     def open(self, subinterval: int) -> None:
         """Begin a subinterval; whatever was added since the last `close` is dropped."""
         self._adder.open(subinterval)
@@ -106,7 +111,7 @@ class Merger:
         return MergedSubinterval(part.subinterval, layout, merged, part.counts, results, part.length_ns, class_io)
 
     def _check_turn(self, host: str, result: Result) -> None:
-        if result.subinterval != self._adder.subinterval or host in self._results:
+        if result.subinterval != self.subinterval or host in self._results:
             raise ProtocolError(f"{host}: a result of subinterval {result.subinterval} is out of turn")
 
 

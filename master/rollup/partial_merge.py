@@ -5,8 +5,8 @@ the partial merges of all processes, combined, equal the merge of a single proce
 completely before any of it is used.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,6 +40,41 @@ class PartialMerge:
     buckets: tuple[Buckets, ...]  # one per series, over `rows`
 
 
+@dataclass(slots=True, eq=False)
+class _OpenSum:
+    """What was added to the open subinterval so far; named as in PartialMerge."""
+
+    subinterval: int
+    counts: Ints
+    moments: Words
+    length_ns: Ints
+    cpu: Floats
+    tables: list[Buckets]  # one per series: room for what is used of it, or more
+    used: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)] * SERIES)  # bucket ranges, by series
+    hosts: set[str] = field(default_factory=set)
+
+    def add_buckets(self, unpacked: DecodedResult, class_rows: Ints) -> None:
+        """Add a host's buckets to the rows of every type that is not a sum of another."""
+        rows = class_rows.tolist()
+        spans, buckets = unpacked.spans.tolist(), unpacked.buckets
+        for series, (low, high) in _ranges(spans).items():
+            self.covering(series, low, high)
+        start = 0
+        for place, (first, width) in enumerate(spans):
+            if width:
+                table = self.tables[place % SERIES]
+                used, first = buckets[start : start + width], first - table.low
+                for row in rows[place // SERIES]:
+                    table.counts[row, first : first + width] += used
+                start += width
+
+    def covering(self, series: int, low: int, high: int) -> Buckets:
+        """The table of a series, with room for the buckets [low, high)."""
+        self.used[series] = _both(self.used[series], (low, high))
+        self.tables[series] = self.tables[series].covering(low, high)
+        return self.tables[series]
+
+
 class PartialMerger:
     """Adds up subinterval by subinterval: `open` one, `add` results to it, `close` it."""
 
@@ -49,22 +84,32 @@ class PartialMerger:
         self._position = {host: i for i, host in enumerate(self._of)}
         self._instances = consecutive({host: len(numbers) for host, numbers in places.numbers.items()})
         self._classes = consecutive({host: len(rows) for host, rows in places.class_rows.items()})
-        self._used = [(0, 0)] * SERIES  # bucket ranges of the previous subinterval: a good guess for the next
-        self.hosts: set[str] = set()
-        self.subinterval = -1  # -1: none is open
+        self._guess = [(0, 0)] * SERIES  # bucket ranges of the previous subinterval, which the next may have too
+        self._sum: _OpenSum | None = None  # None: no subinterval is open
+
+    @property
+    def subinterval(self) -> int:
+        """The open one; -1: none is."""
+        return -1 if self._sum is None else self._sum.subinterval
+
+    @property
+    def hosts(self) -> Set[str]:
+        """Whose results are in the open subinterval."""
+        return self._opened().hosts
 
     def open(self, subinterval: int) -> None:
         """Begin a subinterval; whatever was added since the last `close` is dropped."""
-        self.subinterval = subinterval
-        self.hosts = set()
-        self._counts = np.zeros((_end(self._instances), len(Count)), np.int64)
-        self._moments = np.zeros((_end(self._classes), SERIES, len(Moment)), np.uint64)
-        self._moments[..., Moment.MIN] = NO_LEAST
-        self._length_ns = np.zeros(len(self._of), np.int64)
-        self._cpu = np.full((len(self._of), 2), np.nan)
+        moments = np.zeros((_end(self._classes), SERIES, len(Moment)), np.uint64)
+        moments[..., Moment.MIN] = NO_LEAST
         rows = len(self._places.rows)
-        self._tables = [Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._used]
-        self._used = [(0, 0)] * SERIES
+        self._sum = _OpenSum(
+            subinterval=subinterval,
+            counts=np.zeros((_end(self._instances), len(Count)), np.int64),
+            moments=moments,
+            length_ns=np.zeros(len(self._of), np.int64),
+            cpu=np.full((len(self._of), 2), np.nan),
+            tables=[Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._guess],
+        )
 
     def check(self, host: str, result: Result) -> DecodedResult:
         """Raises ProtocolError if the result does not fit."""
@@ -72,66 +117,50 @@ class PartialMerger:
 
     def add(self, host: str, result: Result, unpacked: DecodedResult) -> None:
         """Add one host's result of the open subinterval, decoded by `check`."""
-        self.hosts.add(host)
-        self._counts[self._instances[host]] = unpacked.counts
-        self._moments[self._classes[host]] = unpacked.moments
+        into = self._opened()
+        into.hosts.add(host)
+        into.counts[self._instances[host]] = unpacked.counts
+        into.moments[self._classes[host]] = unpacked.moments
         position = self._position[host]
-        self._length_ns[position] = result.length_ns
+        into.length_ns[position] = result.length_ns
         if result.cpu:
-            self._cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
-        self._add_buckets(unpacked, self._places.class_rows[host])
+            into.cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
+        into.add_buckets(unpacked, self._places.class_rows[host])
 
     def put(self, part: PartialMerge) -> None:
         """Add a partial merge of some of these hosts and rows."""
-        self.hosts |= part.hosts
-        self._counts[_joined(self._instances, part.of)] = part.counts
-        self._moments[_joined(self._classes, part.of)] = part.moments
+        into = self._opened()
+        into.hosts |= part.hosts
+        into.counts[_joined(self._instances, part.of)] = part.counts
+        into.moments[_joined(self._classes, part.of)] = part.moments
         positions = [self._position[host] for host in part.of]
-        self._length_ns[positions] = part.length_ns
-        self._cpu[positions] = part.cpu
+        into.length_ns[positions] = part.length_ns
+        into.cpu[positions] = part.cpu
         rows = self._places.rows.searchsorted(part.rows)
         for series, more in enumerate(part.buckets):
             if more.counts.shape[1]:
-                table = self._covering(series, more.low, more.high)
+                table = into.covering(series, more.low, more.high)
                 table.counts[rows, more.low - table.low : more.high - table.low] += more.counts
 
     def close(self) -> PartialMerge:
         """The sum; its arrays belong to the caller."""
-        part = PartialMerge(
-            subinterval=self.subinterval,
+        whole = self._opened()
+        self._sum, self._guess = None, whole.used
+        return PartialMerge(
+            subinterval=whole.subinterval,
             of=self._of,
-            hosts=frozenset(self.hosts),
-            counts=self._counts,
-            moments=self._moments,
-            length_ns=self._length_ns,
-            cpu=self._cpu,
+            hosts=frozenset(whole.hosts),
+            counts=whole.counts,
+            moments=whole.moments,
+            length_ns=whole.length_ns,
+            cpu=whole.cpu,
             rows=self._places.rows,
-            buckets=tuple(_within(*used, table) for used, table in zip(self._used, self._tables, strict=True)),
+            buckets=tuple(_within(*used, table) for used, table in zip(whole.used, whole.tables, strict=True)),
         )
-        self.subinterval = -1
-        del self._counts, self._moments, self._length_ns, self._cpu, self._tables
-        return part
 
-    def _add_buckets(self, unpacked: DecodedResult, class_rows: Ints) -> None:
-        """Add a host's buckets to the rows of every type that is not a sum of another."""
-        rows = class_rows.tolist()
-        spans, buckets = unpacked.spans.tolist(), unpacked.buckets
-        for series, (low, high) in _ranges(spans).items():
-            self._covering(series, low, high)
-        start = 0
-        for place, (first, width) in enumerate(spans):
-            if width:
-                table = self._tables[place % SERIES]
-                used, first = buckets[start : start + width], first - table.low
-                for row in rows[place // SERIES]:
-                    table.counts[row, first : first + width] += used
-                start += width
-
-    def _covering(self, series: int, low: int, high: int) -> Buckets:
-        """The table of a series, with room for the buckets [low, high)."""
-        self._used[series] = _both(self._used[series], (low, high))
-        self._tables[series] = self._tables[series].covering(low, high)
-        return self._tables[series]
+    def _opened(self) -> _OpenSum:
+        assert self._sum is not None, "open() comes first"
+        return self._sum
 
 
 def consecutive(sizes: Mapping[str, int]) -> dict[str, slice]:

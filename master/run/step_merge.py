@@ -30,7 +30,6 @@ class StepMerge:
 
     def open(self, subinterval: int) -> None:
         """Begin with nothing merged."""
-        self._subinterval = subinterval
         self._remote = {}
         self._merger.open(subinterval)
 
@@ -45,9 +44,9 @@ class StepMerge:
 
     async def close(self) -> tuple[MergedSubinterval, frozenset[str]]:
         """The subinterval; and the hosts whose results were lost with their driver process."""
-        asked = list(self._remote.items())
+        subinterval, asked = self._merger.subinterval, list(self._remote.items())
         answers = await asyncio.gather(
-            *(process.sum(self._subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True
+            *(process.sum(subinterval, frozenset(hosts)) for process, hosts in asked), return_exceptions=True
         )
         missing: set[str] = set()
         for (_, hosts), part in zip(asked, answers, strict=True):
