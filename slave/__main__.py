@@ -15,8 +15,7 @@ import sys
 import traceback
 
 from .command_server import CommandServer, Exit
-from .engine._engine import now_ns
-from .slave_link import ControllerLink, why_not_a_pipe
+from .slave_link import why_not_a_pipe
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
 
@@ -56,7 +55,7 @@ def allow_open_files() -> None:
 
 async def serve(outward: int) -> int:
     """Handle signals, and serve until the end; returns the exit status."""
-    slave = CommandServer(ControllerLink(INPUT, outward, now_ns))
+    slave = CommandServer(INPUT, outward)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, end_by_signal, slave, number)

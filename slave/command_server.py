@@ -78,8 +78,9 @@ class Exit(IntEnum):
 class CommandServer:
     """Keeps the queue of commands, the files that were created, and how the process is to end."""
 
-    def __init__(self, link: ControllerLink, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
-        self._link = link
+    def __init__(self, inward: int, outward: int, new_engine: Callable[[str, list[int]], Engine] = Engine) -> None:
+        """The descriptors are those of the link to the controller."""
+        self._link = ControllerLink(inward, outward, now_ns, self)
         self._new_engine = new_engine
         self._loop = asyncio.get_running_loop()
         self._queue: asyncio.Queue[Command] = asyncio.Queue()
@@ -98,7 +99,7 @@ class CommandServer:
         self._loop.set_exception_handler(self._failed)
         first = make_hello()
         self._cores = first.cores
-        self._link.open(self._loop, self)  # reads from the next turn of the loop on, so after hello is sent
+        self._link.open()  # reads from the next turn of the loop on, so after hello is sent
         self._link.send(first)
         executing = self._loop.create_task(self._execute_all())
         watching = self._loop.create_task(self._watch())

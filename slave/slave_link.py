@@ -53,11 +53,14 @@ def why_not_a_pipe(fd: int, name: str) -> str | None:
 class ControllerLink:
     """Keeps what is half read, what is not yet written, and the state."""
 
-    def __init__(self, inward: int, outward: int, now_ns: Callable[[], int]) -> None:
+    def __init__(self, inward: int, outward: int, now_ns: Callable[[], int], listener: Listener) -> None:
+        """In the loop that runs. Nothing is read before `open`."""
         self.state = State.CONNECTING
         self.results_waiting = 0  # results that are not wholly written
         self._in, self._out = inward, outward
         self._now_ns = now_ns
+        self._listener = listener
+        self._loop = asyncio.get_running_loop()
         self._reader = LineReader()
         self._lines: deque[_Line] = deque()
         self._held = 0  # bytes in _lines
@@ -66,9 +69,8 @@ class ControllerLink:
         os.set_blocking(inward, False)
         os.set_blocking(outward, False)
 
-    def open(self, loop: asyncio.AbstractEventLoop, listener: Listener) -> None:
-        """Begin to read; `loop` is the one that runs."""
-        self._loop, self._listener = loop, listener
+    def open(self) -> None:
+        """Begin to read."""
         self._read_on()
 
     def send(self, message: HostMessage) -> None:

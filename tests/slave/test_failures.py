@@ -16,7 +16,6 @@ from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
 from ivypy.slave.command_server import CommandServer, Exit
 from ivypy.slave.engine._engine import Ended, now_ns
-from ivypy.slave.slave_link import ControllerLink
 from tests.support.fake_engine import FakeEngine, collected
 from tests.support.slave_client import u32
 
@@ -32,7 +31,7 @@ class Conversation:
         self._from_slave, self._to_us = os.pipe()
         self._reader, self._ids = LineReader(), 0
         self._received: asyncio.Queue[m.Message] = asyncio.Queue()
-        self.slave = CommandServer(ControllerLink(self._from_us, self._to_us, now_ns), lambda backend, cpus: engine)  # type: ignore[arg-type,return-value]
+        self.slave = CommandServer(self._from_us, self._to_us, lambda backend, cpus: engine)  # type: ignore[arg-type,return-value]
         self.code = asyncio.create_task(self.slave.serve())
         os.set_blocking(self._from_slave, False)
         asyncio.get_running_loop().add_reader(self._from_slave, self._read)

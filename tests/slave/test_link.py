@@ -80,8 +80,9 @@ async def wire() -> AsyncIterator[Wire]:
     to_read, to_link = os.pipe()
     from_link, to_write = os.pipe()
     ticks = iter(range(1, 1000))
-    wire = Wire(ControllerLink(to_read, to_write, lambda: next(ticks)), Ear(), to_link, from_link)
-    wire.link.open(asyncio.get_running_loop(), wire.ear)
+    ear = Ear()
+    wire = Wire(ControllerLink(to_read, to_write, lambda: next(ticks), ear), ear, to_link, from_link)
+    wire.link.open()
     yield wire
     wire.link.close()
     for fd in (to_read, to_link, from_link, to_write):
