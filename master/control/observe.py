@@ -82,7 +82,12 @@ def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> d
 
 
 def _figures(merged: Merged) -> Figures:
-    """With every row's response time: control may look at it wherever there is one."""
+    """With every row's response time, also where Settings.response_rows leaves it blank.
+
+    A find and a threshold need it most where a load was not sustained, or they could not tell that it was missed: a
+    check of a measurement may name a response time that the summary's row, for the same reason, does not show. The
+    values are the same; only where they are shown differs.
+    """
     return Figures(merged, np.ones(len(merged.counts), bool))
 
 

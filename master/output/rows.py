@@ -99,7 +99,7 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
         metrics = ["," * (len(METRICS) + len(HALF_WIDTHS) - 1)] * size
     else:
         presence = presence_cells(measurement.merged.presence)
-        metrics = _measured_cells(measurement, record.settings.paced & validity.reached)
+        metrics = _measured_cells(measurement, record.settings.response_rows(validity.reached))
     verdicts = [cells([validity.verdict(row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)

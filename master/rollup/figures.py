@@ -104,7 +104,7 @@ class Figures:
     """The latencies and rates of one merged subinterval or window. Computed when first read, then kept."""
 
     def __init__(self, merged: Merged, response: NDArray[np.bool_]) -> None:
-        """`response` (R,): rows whose response times may be shown: all instances paced, and the target reached."""
+        """`response` (R,): rows whose response times may be read; Settings.response_rows says which are shown."""
         self.merged = merged
         self._response = response
         self._latencies: dict[tuple[int, ...], LatencyFigures] = {}

@@ -42,6 +42,12 @@ class Settings:
         at_max = frozenset(key for key, one in parameters.items() if one.iops == MAX)
         return cls(columns, paced, some_max, at_max, tuple(_total(row) for row in members))
 
+    def response_rows(self, reached: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+        """(R,) The rows whose response times are shown: those that are paced, and in a summary, whose `reached` says
+        so, only those whose load was sustained. Control is given more: see control/observe.py.
+        """
+        return self.paced if reached is None else self.paced & reached
+
 
 class SettingsInForce:
     """Keeps the newest settings, which are computed again only when the parameters or the hosts change."""

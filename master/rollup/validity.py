@@ -101,7 +101,7 @@ def check_validity(
     account = measurement.account.of_paced(paced)
     behind = rows_behind(measurement.layout, account, tolerance)
     ahead = rows_ahead(measurement.layout, account, tolerance)
-    case = _Case(measurement, settings, behind, ahead, Figures(measurement.merged, settings.paced))
+    case = _Case(measurement, settings, behind, ahead, Figures(measurement.merged, settings.response_rows()))
     findings: list[dict[Finding, None]] = [{} for _ in measurement.merged.rollups.rows]  # in order, each once
     for check in _CHECKS:
         for row, finding in check(case):

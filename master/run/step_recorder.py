@@ -74,7 +74,7 @@ class StepRecorder:
         self._running = closed.number + 1
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
         end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
-        figures = Figures(closed.interval.merged, closed.settings.paced)
+        figures = Figures(closed.interval.merged, closed.settings.response_rows())
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
         self._measurements.add(closed, start_utc_ns, end_utc_ns)
@@ -133,7 +133,7 @@ class StepRecorder:
 
     def _histograms(self, record: SummaryRecord) -> None:
         if record.measurement is not None:
-            shown = record.settings.paced & record.validity.reached
+            shown = record.settings.response_rows(record.validity.reached)
             self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
 
     async def _stored(self, first: int, last: int) -> Window:

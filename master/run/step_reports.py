@@ -75,7 +75,7 @@ def figures_of(record: SummaryRecord) -> Figures | None:
     """What was measured, as the summary's rows have it; None where nothing was."""
     if record.measurement is None:
         return None
-    return Figures(record.measurement.merged, record.settings.paced & record.validity.reached)
+    return Figures(record.measurement.merged, record.settings.response_rows(record.validity.reached))
 
 
 def _target(setting: str) -> float | Literal["max", "mixed"]:

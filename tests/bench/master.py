@@ -128,7 +128,7 @@ class Bench:
         interval = self.merger.close()
         self.window.add(interval)
         mark()
-        figures = Figures(interval.merged, self.settings.paced)
+        figures = Figures(interval.merged, self.settings.response_rows())
         column(figures, "overall_response_us_p99")
         self.step.subinterval(SubintervalRecord(interval, figures, self.settings, "run", k * 5 * 10**9, self.timing))
         mark()

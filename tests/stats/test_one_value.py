@@ -2,7 +2,8 @@
 
 A step of two hosts with random histograms goes through the real merge, and from there to control's samples, the CSV
 row, the console's line, the JSON line, and histograms.sqlite, which `ivypy percentiles` reads back. Each of these
-prints with its own number of digits; what it prints is the same float.
+prints with its own number of digits; what it prints is the same float. Only which response times are shown differs:
+control also sees those of a load that was not sustained, which the summary leaves blank.
 """
 
 import csv
@@ -76,7 +77,7 @@ class Shown:
     def __init__(self, merger: Merger, place: int, hosts: tuple[dict[Kind, list[tuple[int, int]]], ...]) -> None:
         data = {host: host_data(one) for host, one in zip(("h1", "h2"), hosts, strict=True)}
         self.interval: MergedSubinterval = merged(merger, data, place, length_ns=LENGTH_NS)
-        self.figures = Figures(self.interval.merged, np.ones(len(ROLLUPS.rows), bool))
+        self.figures = Figures(self.interval.merged, SETTINGS.response_rows())
         self.start_utc_ns = START + place * LENGTH_NS
         focuses = list(map(focus_on, FOCUS_METRICS))
         self.seen = observe(self.interval, SETTINGS, focuses, 5.0 * place, 5.0, Phase.RUN, True, False)
@@ -153,7 +154,7 @@ def test_every_place_shows_what_control_sees(step: Hosts) -> None:
         check_printed(one)
         window.add(one.interval)
     check_window(shown, window.measurement())
-    figures = Figures(window.measurement().merged, np.ones(len(ROLLUPS.rows), bool))
+    figures = Figures(window.measurement().merged, SETTINGS.response_rows())
     with TemporaryDirectory() as folder:
         base = HistogramWriter(Path(folder) / "histograms.sqlite")
         base.step(0, "step", merger.layout)
@@ -187,7 +188,7 @@ def over_all(shown: list[Shown], metric: str) -> float | None:
 def check_window(shown: list[Shown], measurement: Measurement) -> None:
     """A summary row, against what control sees of the same subintervals: measure and find, in estimates over a matrix
     of samples; the checks of a measurement; and sums of samples."""
-    figures = Figures(measurement.merged, np.ones(len(ROLLUPS.rows), bool))
+    figures = Figures(measurement.merged, SETTINGS.response_rows())
     checked = observe_measurement(measurement, map(focus_on, FOCUS_METRICS))
     for metric in FOCUS_METRICS:
         focus, expected = focus_on(metric), column_of(figures, metric)
@@ -200,3 +201,20 @@ def check_window(shown: list[Shown], measurement: Measurement) -> None:
                 assert value in (expected, 0.0), metric
             else:
                 assert value == pytest.approx(expected, rel=tolerance, abs=0.0), metric
+
+
+def test_control_sees_the_response_times_that_a_summary_leaves_blank() -> None:
+    window = Window(merger_of(ROLLUPS).layout)
+    window.add(Shown(merger_of(ROLLUPS), 0, ({Kind.RANDOM_READ: [(10**6, 5000)]}, {})).interval)
+    measurement = window.measurement()
+    reached = np.zeros(len(ROLLUPS.rows), bool)
+    sustained, not_sustained = (
+        Figures(measurement.merged, SETTINGS.response_rows(which)) for which in (~reached, reached)
+    )
+    checked = observe_measurement(measurement, map(focus_on, FOCUS_METRICS))
+    for metric in FOCUS_METRICS:
+        assert checked[focus_on(metric)]["all"] == column_of(sustained, metric), metric
+        if "_response_us_" in metric:
+            assert column_of(not_sustained, metric) is None
+        else:
+            assert column_of(not_sustained, metric) == column_of(sustained, metric)

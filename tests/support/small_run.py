@@ -80,7 +80,7 @@ def record(merged: MergedSubinterval, settings: Settings, phase: str, timed: boo
     host = HostTiming(3_000_000, 1_000_000, -2_500, 40_000, 1.25, 900, -800)
     timing = Timing(4_000_000, 2_000_000, 1_500_000, 4_990_000_000, dict.fromkeys(HOSTS, host) if timed else {})
     start = START + merged.subinterval * LENGTH
-    return SubintervalRecord(merged, Figures(merged.merged, settings.paced), settings, phase, start, timing)
+    return SubintervalRecord(merged, Figures(merged.merged, settings.response_rows()), settings, phase, start, timing)
 
 
 HELLO = Hello(
@@ -133,7 +133,7 @@ def write_step(run: RunFolder, number: int, name: str, sliced: Rollups, settings
     validity = check_validity(measurement, settings, 0.0025, LENGTH * 1e-9)
     begin, end = START + LENGTH, START + 7 * LENGTH
     step.window(WindowRecord("measurement", 1, 6, begin, end, 2, "fixed time"))
-    step.histograms(measurement, settings.paced & validity.reached)
+    step.histograms(measurement, settings.response_rows(validity.reached))
     run.summary(number, name, SummaryRecord(START, begin, end, measurement, validity, settings), sliced)
 
 
