@@ -138,7 +138,7 @@ def _living(folder: Path) -> tuple[Path, list[str]]:
 
 
 class Generic:
-    """Remembers which block devices character devices stand for, by sysfs."""
+    """State: which block devices character devices stand for, by sysfs."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -51,7 +51,7 @@ class Inspection:
 
 
 class OpenLuns:
-    """Remembers which LUNs are open or held, and how many instances use each."""
+    """State: which LUNs are open or held, and how many instances use each."""
 
     def __init__(self, engine: Engine, root: Path = ROOT, locked: Callable[[], frozenset[LunKey]] = frozenset) -> None:
         """`locked`: the files that this process locked."""

@@ -49,7 +49,7 @@ class Jump:
 
 
 class OffsetEstimator:
-    """Remembers where one host's clock can be, and a few good probes. Every call costs constant time."""
+    """State: where one host's clock can be, and a few good probes. Every call costs constant time."""
 
     def __init__(self) -> None:
         self.jump: Jump | None = None  # the newest

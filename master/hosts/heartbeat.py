@@ -27,7 +27,7 @@ STUCK_NS: Final = 120 * S
 
 
 class Pulse:
-    """Remembers the beats of one host: which are unanswered, and how long the last ones took."""
+    """Holds the beats of one host: which are unanswered, and how long the last ones took."""
 
     def __init__(self, now_ns: int) -> None:
         self._begun_ns = now_ns
@@ -84,7 +84,7 @@ class Pulse:
 
 
 class CommandProgress:
-    """Remembers since when the host's worker thread has done nothing more."""
+    """State: since when the host's worker thread has done nothing more."""
 
     def __init__(self) -> None:
         self._done = 0

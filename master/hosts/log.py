@@ -24,7 +24,7 @@ MOST_HELD: Final = 16 << 20  # bytes that wait for the disk, of all hosts togeth
 
 
 class HostLogs:
-    """Remembers the logs of a run's hosts, and which lines wait. Whoever made it calls `flush`, in another thread."""
+    """Holds the logs of a run's hosts, and which lines wait. Whoever made it calls `flush`, in another thread."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class HostLogs:
 
 
 class _HostLog:
-    """Remembers an open log, its lines that wait, and the time of its last line."""
+    """Holds an open log, its lines that wait, and the time of its last line."""
 
     def __init__(self, path: Path) -> None:
         self.lines: list[bytes] = []

@@ -64,7 +64,7 @@ class LoginThrottle:
 
 
 class _Jump:
-    """Remembers a login to a jump host, perhaps not done yet, and how many go through it."""
+    """Holds a login to a jump host, perhaps not done yet, and how many go through it."""
 
     def __init__(self, login: "asyncio.Future[Login]") -> None:
         self._login = login

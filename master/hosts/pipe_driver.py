@@ -41,7 +41,7 @@ LONG: Final = (ListLuns, InspectLuns, CreateFiles)  # commands that are waited f
 
 
 class PipeDriver(Driver):
-    """Remembers what has been read of one host's pipe."""
+    """Holds what has been read of one host's pipe."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ READ_BYTES: Final = 1 << 14
 
 
 class Stderr:
-    """Remembers the line that has not ended yet, and the last ones that have."""
+    """Holds the line that has not ended yet, and the last ones that have."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log

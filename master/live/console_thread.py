@@ -14,7 +14,7 @@ MOST: Final = 1000  # pieces that wait
 
 
 class ConsoleWriter:
-    """Remembers what waits. Its thread begins with the first piece, and does not keep the process alive."""
+    """Holds the pieces that wait. Its thread begins with the first piece, and does not keep the process alive."""
 
     def __init__(self, name: str, tell: Callable[[int], None]) -> None:
         """`tell`, in the thread, gets how many pieces were dropped since its last call."""

@@ -51,7 +51,7 @@ async def served(run: str, handler: RequestHandler, hub: Broadcast) -> AsyncIter
 
 
 class _Server:
-    """Remembers the connections of one run."""
+    """Holds the connections of one run."""
 
     def __init__(self, handler: RequestHandler, hub: Broadcast) -> None:
         self._handler = handler

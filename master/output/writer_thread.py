@@ -23,7 +23,7 @@ LAST_S: Final = 5.0  # for what says how the run ended, where another job has fa
 
 
 class Writer:
-    """Remembers the thread, since when each job waits, and the first error."""
+    """Holds the thread, since when each job waits, and the first error."""
 
     def __init__(self, where: str) -> None:
         """`where`: what is written to, for people."""

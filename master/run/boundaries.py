@@ -14,7 +14,7 @@ MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to fo
 
 
 class Boundaries:
-    """Remembers one step's; all in nanoseconds of each host's clock."""
+    """Holds one step's; all in nanoseconds of each host's clock."""
 
     def __init__(self, length_ns: int) -> None:
         self._length_ns = length_ns

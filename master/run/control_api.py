@@ -57,7 +57,7 @@ class RunningStep:
 
 
 class ControlApi:
-    """Remembers which step runs."""
+    """Holds the step that runs."""
 
     def __init__(self, plan: str, recorder: RunRecorder, presses: Interrupts, fleet: Fleet) -> None:
         """`fleet`: empty until the hosts are connected."""

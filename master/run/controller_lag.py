@@ -14,7 +14,7 @@ NOTICED_NS: Final = 50_000_000  # less is what a busy machine takes
 
 
 class ControllerLag:
-    """Remembers when the clock ticks next, and what was seen since the last `take`."""
+    """State: when the clock ticks next, and what was seen since the last `take`."""
 
     def __init__(self, now_ns: Callable[[], int], cpu_ns: Callable[[], int] = time.process_time_ns) -> None:
         """`cpu_ns`: the CPU time of all of the controller's threads until now."""

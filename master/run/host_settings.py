@@ -35,7 +35,7 @@ class EditResult:
 
 
 class HostSettings:
-    """Remembers the parameters that every workload instance has, and the number of the last edit."""
+    """Holds the parameters that every workload instance has, and the number of the last edit."""
 
     def __init__(self, fleet: Fleet, parameters: Mapping[Key, Parameters] | None = None) -> None:
         self.parameters: dict[Key, Parameters] = dict(parameters or {})

@@ -57,7 +57,7 @@ def hung(stopped: Stopped, last: Result | None, numbers: Sequence[int]) -> Hung 
 
 
 class IoFaults:
-    """Remembers which I/O errors of a step were reported, and which instances have I/Os that did not come back."""
+    """State: which I/O errors of a step were reported, and which instances have I/Os that did not come back."""
 
     def __init__(self, rollups: Rollups, length_ns: int, report: Report, find: Find) -> None:
         self._rollups = rollups

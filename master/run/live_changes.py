@@ -106,7 +106,7 @@ class _UnappliedEdit:
 
 
 class LiveChanges:
-    """Remembers one step's changes. `begin` it with the step's start, `close` it when nothing may change any more."""
+    """Holds one step's changes. `begin` it with the step's start, `close` it when nothing may change any more."""
 
     def __init__(self, host_settings: HostSettings, length_ns: int) -> None:
         self._host_settings = host_settings

@@ -20,7 +20,7 @@ Entry = Mapping[str, Mapping[str, Any]]
 
 
 class Script:
-    """Remembers a plan's text, and what the program has added."""
+    """Holds a plan's text, and what the program has added."""
 
     def __init__(self, plan: Plan, name: str, defines: Mapping[str, str]) -> None:
         self._text = without_steps(plan.text)

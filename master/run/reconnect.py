@@ -24,7 +24,7 @@ Greet = Callable[[Iterable[Driver]], Awaitable[list[HostFault]]]
 
 
 class Reconnection:
-    """Remembers for which hosts it tries, and which of them are connected again but take no part yet."""
+    """State: for which hosts it tries, and which of them are connected again but take no part yet."""
 
     def __init__(
         self, specs: Iterable[HostSpec], drivers: Mapping[str, Driver], open_one: Open, begin: Begin, greet: Greet

@@ -37,7 +37,7 @@ class Collected:
 
 
 class ResultBarrier:
-    """Remembers the results that came early, and passes on everything that hosts send in a step."""
+    """Holds the results that came early, and passes on everything that hosts send in a step."""
 
     def __init__(
         self,

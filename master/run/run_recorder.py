@@ -59,7 +59,7 @@ class RunClock:
 
 
 class RunRecorder:
-    """Remembers the run's folder, its writer, its open logs, its watchers, and run.json as it stands."""
+    """Holds the run's folder, its writer, its open logs, its watchers, and run.json as it stands."""
 
     def __init__(self, root: Path, plan: Plan, clock: RunClock, command_line: Sequence[str], watcher: Watcher) -> None:
         """Make the folder. Raises OutputError."""

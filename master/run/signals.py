@@ -27,7 +27,7 @@ Outcome = TypeVar("Outcome")
 
 
 class Interrupts:
-    """Remembers how often the user pressed, and what the first press does at the moment."""
+    """State: how often the user pressed, and what the first press does at the moment."""
 
     def __init__(self, task: "asyncio.Task[Any] | None" = None) -> None:
         """`task` is cancelled by a press while there is nothing to halt."""

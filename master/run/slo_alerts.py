@@ -21,7 +21,7 @@ Say = Callable[[str, str, str], None]  # host, kind, text
 
 
 class SloAlerts:
-    """Remembers a step's commands, and those that run."""
+    """Holds a step's commands, and those that run."""
 
     def __init__(self, step: Step, say: Say) -> None:
         self._step = step

@@ -50,7 +50,7 @@ NO_HOST: Final = "every host was late or lost"
 
 
 class StepCycle:
-    """Remembers one running step. `run` it once."""
+    """Holds one running step. `run` it once."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class _Loss:
 
 
 class StepHosts:
-    """Remembers who takes part, who is late, and who is lost."""
+    """State: who takes part, who is late, and who is lost."""
 
     def __init__(
         self, drivers: Iterable[Driver], progress: StepProgress, lag: ControllerLag, report: Report, find: Find

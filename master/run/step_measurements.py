@@ -32,7 +32,7 @@ class ClosedMeasurement:
 
 
 class StepMeasurements:
-    """Remembers one step's open window, the settings that its measurements may end with, and those that closed."""
+    """Holds one step's open window, the settings that its measurements may end with, and those that closed."""
 
     def __init__(self, length_ns: int, record: Callable[[WindowRecord], None]) -> None:
         """`record` gets a row of windows.csv for each measurement that is summed."""

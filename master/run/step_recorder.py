@@ -31,7 +31,7 @@ from .step_types import ClosedSubinterval
 
 
 class StepRecorder:
-    """Remembers one step's folder, its measurements, and the findings about timing. `begin` makes one."""
+    """Holds one step's folder, its measurements, and the findings about timing. `begin` makes one."""
 
     def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
         self._run = run

@@ -37,7 +37,7 @@ QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say
 
 
 class StepRunner:
-    """Remembers the placed plan, the settings of the hosts, and each step's result."""
+    """Holds the placed plan, the settings of the hosts, and each step's result."""
 
     def __init__(
         self,

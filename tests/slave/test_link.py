@@ -30,7 +30,7 @@ RESULT = m.Result(0, 0, 1, False, 2, (), NONE, ARRAY, NONE, NONE, NONE, (), ())
 
 @dataclass
 class Ear:
-    """Remembers what it was told."""
+    """Records every call."""
 
     commands: list[m.Command] = field(default_factory=list)
     spoken_to: asyncio.Event = field(default_factory=asyncio.Event)

@@ -35,7 +35,7 @@ class Backwards:
 
 @dataclass(slots=True)
 class Aligner:
-    """Remembers, per direction, where the last row ended. `period_ms` None: unknown, so no row counts as late."""
+    """State, per direction: where the last row ended. `period_ms` None: unknown, so no row counts as late."""
 
     period_ms: float | None
     epoch: bool  # stamps count from 1970: the first row's begin cannot be the job's

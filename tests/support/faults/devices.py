@@ -10,7 +10,7 @@ EVERY_S: Final = 0.01
 
 
 class Counted:
-    """Remembers, of each device, how many reads had completed when. A context manager; times are UTC seconds."""
+    """State, of each device: how many reads had completed when. A context manager; times are UTC seconds."""
 
     def __init__(self, devices: dict[str, str]) -> None:
         """`devices`: by host, the path of a block device."""

@@ -32,7 +32,7 @@ steps: [ go: one ]
 
 
 class Eyes(Nobody):
-    """Remembers what was shown."""
+    """Records what was shown."""
 
     def __init__(self) -> None:
         self.seen: list[Report] = []
