@@ -22,7 +22,7 @@ class NotLookedUp(Exception):
 
 
 class _Threads:
-    """Holds the jobs that wait. As a ThreadPoolExecutor, but that nobody waits for its threads when the process ends."""
+    """Holds the jobs that wait. As a ThreadPoolExecutor, but the process can end before its threads do."""
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[tuple[Future[list[Address]], Callable[[], list[Address]]]] = SimpleQueue()

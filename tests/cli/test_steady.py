@@ -73,7 +73,7 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
         (["--window", "5"], "'5' has no unit; write 5s for seconds"),
     ],
 )
-def test_what_cannot_be_asked_is_told(tmp_path: Path, words: list[str], says: str) -> None:
+def test_an_invalid_question_is_refused(tmp_path: Path, words: list[str], says: str) -> None:
     with pytest.raises(PlanError, match=says):
         run_steady(numbers(tmp_path, 1, 2, 3), *words)
 
@@ -85,7 +85,7 @@ def test_a_file_that_is_no_series_is_named(tmp_path: Path) -> None:
         run_steady(tmp_path / "none.csv")
 
 
-BAD: list[tuple[str, str, str]] = [  # a file's name and text, and what is said of it
+BAD: list[tuple[str, str, str]] = [  # a file's name and text, and the message about it
     ("long.csv", "second,overall_iops\n0,5\n1,5,7\n", "line 3: it has more values than the header has columns"),
     ("blank.csv", "length_s,overall_iops\n1,5\n,5\n", "column length_s: it must be above 0 in every row"),
     ("text.csv", "length_s,overall_iops\n1,5\nx,5\n", "column length_s: could not convert string to float: 'x'"),
@@ -97,15 +97,15 @@ BAD: list[tuple[str, str, str]] = [  # a file's name and text, and what is said 
 
 
 @pytest.mark.parametrize(("name", "text", "says"), BAD)
-def test_a_file_that_is_no_series_is_told(tmp_path: Path, name: str, text: str, says: str) -> None:
+def test_a_file_that_is_no_series_is_refused(tmp_path: Path, name: str, text: str, says: str) -> None:
     path = tmp_path / name
     path.write_text(text)
-    with pytest.raises(PlanError) as told:
+    with pytest.raises(PlanError) as refused:
         run_steady(path, "--window", "2s")
-    assert str(told.value).startswith(f"{path}: ") and says in str(told.value)
+    assert str(refused.value).startswith(f"{path}: ") and says in str(refused.value)
 
 
-def test_a_file_that_is_not_there_is_told_in_words(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_words(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"no\.csv: not read: No such file or directory$"):
         run_steady(tmp_path / "no.csv")
 

@@ -25,7 +25,7 @@ FIXED = Fixed(2, 60)
 MEASURE = Measure(MeasureSpec(LATENCY, accuracy=1e-9), warmup=2)
 SHORT = MeasureSpec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
 STEADY = Steady(SteadySpec(criterion_named("iops", 4), hold=4), warmup=2)
-STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3))  # from its second on, a tread also has a subinterval of two loads
+STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3))  # from its second on, a level also has a subinterval of two loads
 SEARCH = Find(FindSpec(LATENCY, 2500.0))
 UNSTEADY = Steady(SteadySpec(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
@@ -81,7 +81,7 @@ def test_what_was_to_be_reached_and_was_not_stays_unreached() -> None:
     assert steady.reason is Reason.STEADY_NOT_REACHED and "all is at " in steady.detail
 
 
-def test_a_threshold_is_judged_on_what_there_is() -> None:
+def test_a_threshold_is_checked_on_what_there_is() -> None:
     for at_most, missed in ((1.0, [Reason.SLO_MISSED]), (1e9, [])):
         got = cut(Watched(FIXED, (SloSpec(LATENCY, at_most),)), 13)
         assert [finding.reason for finding in got.findings] == [*SHORTENED, *missed]

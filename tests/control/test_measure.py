@@ -244,7 +244,7 @@ def test_an_impossible_measure_says_why(spec: MeasureSpec, key: str, fault: str)
     assert not list(measure_faults(MeasureSpec(FOCUS), 5.0))
 
 
-def test_a_thousand_instances_are_judged_as_each_would_be_alone() -> None:
+def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:
     """All at once, and one by one: the same numbers."""
     random = np.random.default_rng(11)
     values = 1000 * (1 + 0.05 * random.standard_normal((40, 200)))

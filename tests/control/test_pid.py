@@ -397,13 +397,13 @@ class TestAuto:
         assert trace.loads[0] is None
         assert trace.loads[3] == pytest.approx(0.02 * capacity, rel=0.01)
 
-    def test_a_target_below_what_the_lowest_load_shows_is_said(self) -> None:
+    def test_a_target_below_what_the_lowest_load_shows_is_reported(self) -> None:
         _, trace = self.run(mmc(4, 1000), 4000, 900)
         (finding,) = trace.decisions[-1].measured[0].findings
         assert finding.reason is Reason.TARGET_NOT_HELD
         assert "already" in finding.detail
 
-    def test_a_target_that_the_maximum_does_not_reach_is_said(self) -> None:
+    def test_a_target_that_the_maximum_does_not_reach_is_reported(self) -> None:
         _, trace = self.run(linear(200, 0.01), 8000, 900)
         assert "only" in trace.decisions[-1].measured[0].findings[0].detail
 
@@ -440,7 +440,7 @@ class TestAuto:
         assert loads[3] == pytest.approx(240)
         assert loads[-1] == pytest.approx(600, rel=0.03)
 
-    def test_a_percentile_that_even_the_maximum_would_not_show_is_said_at_once(self) -> None:
+    def test_a_percentile_that_even_the_maximum_would_not_show_is_reported_at_once(self) -> None:
         decision, loads = self.percentile_run(150, 40_000)
         (finding,) = decision.measured[0].findings
         assert finding.reason is Reason.TARGET_NOT_HELD and len(loads) < 20

@@ -182,11 +182,11 @@ def test_every_probe_is_a_row_and_begins_with_an_empty_backlog() -> None:
     assert len(rows) <= 11
     plant_backlogs = [decision.edits[0].total_iops for decision in trace.decisions if decision.edits]
     fails = sum(row["sustained"] is False for row in rows)
-    assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not kept up with
+    assert plant_backlogs.count(0.0) == fails  # a drain behind each load that was not sustained
 
 
 def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
-    """The metric passes at any load: only that the load is not kept up with says where the capacity is."""
+    """The metric passes at any load: only that the load is not sustained shows where the capacity is."""
     plant = disturbed_at_max(1000, 1500, 5)
     plant.tags, plant.curve = 1e6, lambda iops: 500.0
     state: ControlState = Find(FindSpec(LATENCY, 1e12))
@@ -219,14 +219,14 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
     assert "still outstanding" in decision.measured[0].findings[0].detail
 
 
-def test_a_target_that_fails_at_the_lowest_load_is_said() -> None:
+def test_a_target_that_fails_at_the_lowest_load_is_reported() -> None:
     trace, _ = search(M, 1000, 1000)
     (finding,) = trace.decisions[-1].measured[0].findings
     assert finding.reason is Reason.SEARCH_UNBOUNDED
     assert "fails already at the lowest load" in finding.detail
 
 
-def test_a_target_that_never_fails_is_said() -> None:
+def test_a_target_that_never_fails_is_reported() -> None:
     trace, _ = search(linear(10, 0.01), 1000, 1000)
     (measured,) = trace.decisions[-1].measured
     assert measured.findings[0].reason is Reason.SEARCH_UNBOUNDED
@@ -275,7 +275,7 @@ def test_probes_that_were_spent_are_not_a_target_that_never_fails() -> None:
         assert found.passed and found.failed and found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
 
 
-def test_what_is_unclear_to_the_end_is_said_so() -> None:
+def test_what_is_unclear_to_the_end_is_reported() -> None:
     state = Find(
         FindSpec(LATENCY, 4000, probes=3),
         capacity=1000.0,

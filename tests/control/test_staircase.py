@@ -1,4 +1,4 @@
-"""Staircases: the treads' loads, their measurements, and where they end."""
+"""Staircases: the levels' loads, their measurements, and where they end."""
 
 import pytest
 
@@ -31,14 +31,14 @@ def measured(trace: Trace) -> list[tuple[int, int, str]]:
         (Levels(100, 50, end=100), [100]),
     ],
 )
-def test_the_treads_are_those_asked_for(levels: Levels, expected: list[float]) -> None:
+def test_the_levels_are_those_of_the_plan(levels: Levels, expected: list[float]) -> None:
     found: list[float] = []
     while (level := levels.iops(len(found))) is not None:
         found.append(level)
     assert found == pytest.approx(expected)
 
 
-def test_each_tread_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
+def test_each_level_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
     trace = climbed(Levels(100, 100, end=300))
     assert measured(trace) == [
         (1, 3, ":total_iops=100"),
@@ -51,7 +51,7 @@ def test_each_tread_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
         assert {f":total_iops={load:g}" for load in trace.loads[first : last + 1] if load} == {suffix}
 
 
-def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
+def test_until_saturation_the_last_level_is_not_sustained() -> None:
     trace = climbed(Levels(1000, 1000))
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
     assert [row["total_iops"] for row in rows] == [1000, 2000, 3000, 4000, 5000]
@@ -60,7 +60,7 @@ def test_until_saturation_the_last_tread_is_not_kept_up_with() -> None:
     assert [finding.reason for finding in last.findings] == [Reason.LOAD_NOT_SUSTAINED]
 
 
-def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
+def test_a_load_that_piles_up_in_flight_is_not_sustained() -> None:
     plant = Plant(mmc(4, 1000), 4000, noise(1, 0.01, 0.0), tags=1e6)
     trace = simulate(plant, Staircase(Levels(1000, 1040), Fixed(1, 3)), 500)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
@@ -70,7 +70,7 @@ def test_a_load_that_piles_up_in_flight_is_not_kept_up_with() -> None:
     assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}
 
 
-def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
+def test_the_backlog_of_a_lost_host_is_not_counted_as_done() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
     state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3))
     decision = opening(state)
@@ -96,7 +96,7 @@ def test_what_a_lost_host_owed_makes_up_for_nothing() -> None:
     assert str(measured.findings[-1]) == "load_not_sustained[invalid] (outstanding I/O grew by 600 of 15,000 due)"
 
 
-def test_a_tread_may_be_measured_to_an_accuracy() -> None:
+def test_a_level_may_be_measured_to_an_accuracy() -> None:
     trace = climbed(Levels(500, 1000, end=2500), Measure(MeasureSpec(LATENCY, accuracy=0.01), warmup=1))
     windows = measured(trace)
     assert len(windows) == 3
@@ -104,7 +104,7 @@ def test_a_tread_may_be_measured_to_an_accuracy() -> None:
     assert [trace.loads[first] for first, _, _ in windows] == [500, 1500, 2500]
 
 
-def test_a_tread_that_times_out_is_a_row_and_the_next_follows() -> None:
+def test_a_level_that_times_out_is_a_row_and_the_next_follows() -> None:
     trace = climbed(Levels(500, 500, end=1000), Measure(MeasureSpec(LATENCY, accuracy=1e-6, timeout_s=100), warmup=1))
     findings = [one.findings[0].reason for decision in trace.decisions for one in decision.measured]
     assert findings == [Reason.ACCURACY_NOT_REACHED] * 2

@@ -67,7 +67,7 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
         assert all(float(row["overall_iops"]) == pytest.approx(400, rel=0.02) for row in luns)
 
 
-def test_a_mounted_or_signed_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
+def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: Path, shm: Path) -> None:
     need("losetup", "mkfs.ext4")
     with loop_device(shm) as device:
         sh("mkfs.ext4", "-q", device)
@@ -79,7 +79,7 @@ def test_a_mounted_or_signed_device_is_refused_whatever_is_said(tmp_path: Path, 
         assert done.code == 4 and "ext4" in done.err and digest(device) == before
 
 
-def test_a_device_below_a_mounted_loop_device_is_refused_whatever_is_said(tmp_path: Path, shm: Path) -> None:
+def test_a_device_below_a_mounted_loop_device_is_refused_whatever_the_plan_says(tmp_path: Path, shm: Path) -> None:
     need("losetup", "mkfs.ext4")
     with loop_device(shm) as device:
         upper = losetup("-f", "--show", "-o", str(1 << 20), device)

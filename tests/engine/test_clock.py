@@ -17,7 +17,7 @@ HOUR = 3600
 
 def converted(pairs: list[tuple[int, int]]) -> list[int]:
     """Nanoseconds of (ticks per second, seconds), as the engine converts them."""
-    return list(map(int, run("clock_map", "convert", told="\n".join(f"{rate} {s}" for rate, s in pairs)).split()))
+    return list(map(int, run("clock_map", "convert", stdin="\n".join(f"{rate} {s}" for rate, s in pairs)).split()))
 
 
 def test_an_hour_is_exact_to_a_nanosecond() -> None:
@@ -60,7 +60,7 @@ def trusted() -> bool:
     return run("tsc").startswith("trusted")
 
 
-def test_the_order_across_cores_is_told_by_turns_that_were_really_taken() -> None:
+def test_the_order_across_cores_follows_from_turns_that_were_really_taken() -> None:
     words = run("tsc").split()
     cores, turns, backwards = (int(words[words.index(name) + 1]) for name in ("cores", "turns", "backwards"))
     assert cores == len(os.sched_getaffinity(0))

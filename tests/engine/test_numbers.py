@@ -87,7 +87,7 @@ def moments_by_hand(values: list[int]) -> list[int]:
     ],
 )
 def test_moments_are_exact_and_merge_exactly(values: list[int]) -> None:
-    lines = run("series", told=" ".join(map(str, values))).splitlines()
+    lines = run("series", stdin=" ".join(map(str, values))).splitlines()
     assert list(map(int, lines[0].split())) == moments_by_hand(values)
     buckets = {int(b): int(n) for b, n in (line.split() for line in lines[2:])}
     assert buckets == Counter(map(histogram.bucket_of, values))
@@ -96,7 +96,7 @@ def test_moments_are_exact_and_merge_exactly(values: list[int]) -> None:
 @settings(max_examples=20, deadline=None)  # a process each
 @given(st.lists(st.integers(0, 2**44), max_size=50))
 def test_moments_of_any_values(values: list[int]) -> None:
-    assert list(map(int, run("series", told=" ".join(map(str, values))).splitlines()[0].split())) == moments_by_hand(
+    assert list(map(int, run("series", stdin=" ".join(map(str, values))).splitlines()[0].split())) == moments_by_hand(
         values
     )
 
@@ -108,7 +108,7 @@ def test_moments_of_any_values(values: list[int]) -> None:
 def test_percentiles_are_those_of_the_controller(values: list[int], times: int) -> None:
     """In whole nanoseconds, and however few the values are."""
     values = values * times
-    found = list(map(int, run("series", told=" ".join(map(str, values))).splitlines()[1].split()))
+    found = list(map(int, run("series", stdin=" ".join(map(str, values))).splitlines()[1].split()))
     counts = np.bincount([histogram.bucket_of(value) for value in values], minlength=histogram.BUCKETS)
     buckets, _ = percentile_buckets(counts[None], (0.0001, 0.5, 0.99, 0.9999))
     middles = np.floor(MIDDLES_NS[buckets[:, 0]])

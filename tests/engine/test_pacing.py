@@ -19,7 +19,7 @@ HOUR = 3600 * S
 
 def talk(gaps: str, *commands: str) -> list[list[int]]:
     """What a pacer answers to each command."""
-    lines = run("pacing", gaps, told="\n".join(commands) + "\n").splitlines()
+    lines = run("pacing", gaps, stdin="\n".join(commands) + "\n").splitlines()
     assert len(lines) == len(commands)
     return [list(map(int, line.split())) for line in lines]
 
@@ -59,7 +59,7 @@ def test_first_due_times_are_staggered_over_a_gap() -> None:
     assert stats.kstest(np.array(firsts) / 1e6, "uniform").pvalue > 0.01
 
 
-def test_a_backlog_is_owed_at_the_due_times_that_it_had() -> None:
+def test_a_backlog_keeps_its_due_times() -> None:
     """What is taken late is what would have been taken in time."""
     for gaps in ("even", "exponential"):
         _, (count, *_), in_time = talk(gaps, f"start 9 1000 {S}", f"due {3 * S}", "take 1000")
@@ -127,8 +127,8 @@ def test_a_ring_full_of_edits_gives_up_the_oldest_and_counts_it() -> None:
         commands += [f"due {S + n * S}", f"retime {1000 + n} {S + n * S}"]
     last = talk("even", *commands, f"due {42 * S}")[-1]
     _, backlog, since, dropped = last
-    owed = sum(1000 + n for n in range(41))
-    assert backlog + dropped in (owed - 1, owed, owed + 1)
+    outstanding = sum(1000 + n for n in range(41))
+    assert backlog + dropped in (outstanding - 1, outstanding, outstanding + 1)
     assert dropped >= 9 * 1000
     assert since >= S + 9 * S
 
@@ -142,7 +142,7 @@ def test_what_is_given_up_is_counted() -> None:
     st.sampled_from(["even", "exponential"]),
     st.lists(st.tuples(st.integers(1, 10**9), st.sampled_from([0, 1, 50, 3000, 10**6])), max_size=30),
 )
-def test_nothing_owed_is_forgotten(gaps: str, turns: list[tuple[int, int]]) -> None:
+def test_no_outstanding_io_is_forgotten(gaps: str, turns: list[tuple[int, int]]) -> None:
     """Due = backlog + dropped while nothing is taken, whatever the edits; and due times never go back."""
     at = S
     commands = [f"start 4 200 {S}"]

@@ -345,7 +345,7 @@ def test_edits_between_steps_hold_for_the_next(null: Drive, image: Path) -> None
 
 
 @pytest.mark.realtime
-def test_a_cooldown_lets_nothing_fall_due_and_gives_up_what_is_owed(step: Drive, image: Path) -> None:
+def test_in_a_cooldown_nothing_falls_due_and_the_backlog_is_dropped(step: Drive, image: Path) -> None:
     lun = step.lun(image)
     step.create(0, lun, iops=1e9, maxtags=1)  # owes ever more
     step.create(1, lun)
@@ -375,7 +375,7 @@ def test_a_step_begins_with_an_empty_backlog(null: Drive, image: Path) -> None:
     end = null.finish()
     check_sums(null)
     length_ms = sum(result.raw.length_ns for result in null.results) / MS
-    assert null.total(Count.DUE) <= length_ms + 1, "nothing of the millions that the first step owed"
+    assert null.total(Count.DUE) <= length_ms + 1, "nothing of the backlog of millions of the first step"
     assert end.dropped == null.results[-1].total(Count.BACKLOG)
 
 
@@ -475,7 +475,7 @@ def test_what_is_not_collected_overruns_and_is_not_lost(step: Drive, image: Path
 
 
 @pytest.mark.realtime
-def test_boundaries_move_when_told_in_time_and_by_little(null: Drive, image: Path) -> None:
+def test_boundaries_move_if_announced_in_time_and_by_little(null: Drive, image: Path) -> None:
     null.create(0, null.lun(image))
     null.go([0], 100 * MS)
     start = null.start_ns

@@ -121,7 +121,7 @@ async def test_sudo_that_asks_for_a_password(tmp_path: Path, words: str) -> None
     )
 
 
-async def test_another_fault_is_told_in_its_own_words(tmp_path: Path) -> None:
+async def test_another_fault_is_reported_in_its_own_words(tmp_path: Path) -> None:
     python = script(
         tmp_path / "python3",
         "echo '.bashrc: line 3: /opt/env.sh: No such file or directory' >&2; echo 'no memory' >&2; exit 1",
@@ -379,7 +379,7 @@ async def test_a_command_may_hand_its_words_on_as_they_are_or_to_a_shell(tmp_pat
         assert await ask(pipe, "say yes") == "yes"
 
 
-async def test_a_command_line_that_a_second_shell_does_not_take_is_said_in_short(tmp_path: Path) -> None:
+async def test_a_command_line_that_a_second_shell_does_not_take_is_reported_in_short(tmp_path: Path) -> None:
     joins = script(tmp_path / "joins", 'exec bash -c "$*"')
     found = await fault(command(tmp_path, joins, joins))
     assert found.what.startswith("a shell on the way rejects the command line (bash: ") and len(found.what) < 300

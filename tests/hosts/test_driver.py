@@ -184,7 +184,7 @@ def test_a_probe_says_what_was_heard_before_it() -> None:
     simulate(main())
 
 
-def test_who_asks_a_host_that_dies_is_told_why() -> None:
+def test_who_asks_a_host_that_dies_gets_the_reason() -> None:
     async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(prepared(driver))
         await asyncio.sleep(0.01)
@@ -196,7 +196,7 @@ def test_who_asks_a_host_that_dies_is_told_why() -> None:
     with_host(test, faults=Faults(mute={"prepare"}))
 
 
-def test_an_answer_that_nobody_waits_for_any_more_is_told() -> None:
+def test_an_answer_that_nobody_waits_for_any_more_is_reported() -> None:
     async def test(driver: PipeDriver) -> None:
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(prepared(driver), 1)
@@ -311,7 +311,7 @@ def test_a_host_that_lists_luns_at_great_length_is_lost() -> None:
     with_host(test, faults=Faults(mute={"list_luns"}))
 
 
-def test_what_our_own_code_cannot_deal_with_loses_the_host_and_is_told_to_its_log(
+def test_what_our_own_code_cannot_deal_with_loses_the_host_and_is_reported_to_its_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log: list[str] = []

@@ -86,7 +86,7 @@ def test_what_the_disk_does_not_take_in_time_is_dropped_and_counted(
     assert (tmp_path / "h1.log").read_text().endswith(" and on\n")
 
 
-def test_a_log_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     logs = Logs().logs
     logs.of("h1", tmp_path / "no" / "h1.log")("a line")
     with pytest.raises(OutputError) as caught:
@@ -96,7 +96,7 @@ def test_a_log_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     )
 
 
-def test_a_full_disk_is_said() -> None:
+def test_a_full_disk_is_reported() -> None:
     logs = Logs().logs
     logs.of("h1", Path("/dev/full"))("a line")
     with pytest.raises(OutputError, match=r"^/dev/full cannot be written \(No space left on device\)"):

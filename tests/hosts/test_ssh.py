@@ -162,7 +162,7 @@ async def test_jump_hosts_behind_jump_hosts(behind: tuple[Sshd, HostSpec]) -> No
         assert await ask(pipe, "say yes") == "yes"
 
 
-async def test_what_is_wrong_with_a_jump_host_is_told_of_it(
+async def test_what_is_wrong_with_a_jump_host_is_reported_of_it(
     behind: tuple[Sshd, HostSpec], lab: Lab, home: Path
 ) -> None:
     _, spec = behind

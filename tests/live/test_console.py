@@ -130,7 +130,7 @@ FEW = "too_few_subintervals[note] (2)"
 
 
 def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
-    """225,000 is kept up with and 506,250 not by the six instances of scan, of 50,000 each."""
+    """225,000 is sustained and 506,250 is not by the six instances of scan, of 50,000 each."""
     staged = stage(tmp_path, nobody, CLIMB)
     names = [row["name"] for row in staged.rows("summary.all.csv")]
     assert names == [f"{CLIMBED}:total_iops={load}" for load in ("100000", "225000", "506250", "1.13906e+06")]
@@ -147,7 +147,7 @@ def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
 
 
 def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
-    """One verdict, of the treads that count; a reason that all of them have stands once."""
+    """One verdict, of the levels that count; a reason that all of them have stands once."""
     slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
     staged = stage(tmp_path, nobody, slow)
     missed = "slo_missed[invalid] (total_iops=506250: overall_iops at most 300000"

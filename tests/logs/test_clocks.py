@@ -24,7 +24,7 @@ def starts(folder: Path, text: str) -> Path:
     return path
 
 
-def test_without_a_table_relative_logs_start_together_and_that_is_said(tmp_path: Path) -> None:
+def test_without_a_table_relative_logs_start_together_and_that_is_reported(tmp_path: Path) -> None:
     ran = run(*hosts(tmp_path))
     assert counts(intervals(ran))[:4] == [0, 0, 20, 0]
     assert "the 2 hosts are assumed to have started together" in ran.err

@@ -194,7 +194,7 @@ def test_runs_are_added_only_if_asked(runs: tuple[Path, Path]) -> None:
     assert {one["rollup_instance"] for one in table(run(runs[0]))} == {"all"}
 
 
-def test_runs_of_one_name_are_told_by_their_paths(tmp_path: Path) -> None:
+def test_runs_of_one_name_are_distinguished_by_their_paths(tmp_path: Path) -> None:
     paths = [a_run(tmp_path / day / "run", 1_700_000_000, [10**6], [Phase.RUN]) for day in ("mon", "tue")]
     assert {one["rollup_instance"] for one in table(run(*paths))} == {str(path) for path in paths}
 

@@ -1,4 +1,4 @@
-"""What a step asks of control: how it is read, what is told back, and every fault at its place."""
+"""What a step asks of control: how it is read, its description, and every fault at its place."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def plan(*goes: str, rest: str = "") -> Plan:
     return read(completed(f"rollups: [ host ]\n{rest}steps:\n{steps}"), "p.yaml")
 
 
-def judged(text: str) -> PlanFault | None:
+def checked(text: str) -> PlanFault | None:
     """The only fault of a plan, if it has one."""
     try:
         read(text, "p.yaml")
@@ -308,7 +308,7 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("keys", "before", "says"), FAULTS, ids=[f"{keys[:50]} {i}" for i, (keys, *_) in enumerate(FAULTS)]
 )
-def test_a_fault_is_told_at_its_place(keys: str, before: str, says: str) -> None:
+def test_a_fault_is_reported_at_its_place(keys: str, before: str, says: str) -> None:
     line = f"  - go: {{ name: s0, {keys} }}"
     with pytest.raises(PlanFaults) as caught:
         plan(keys)
@@ -338,7 +338,7 @@ AT_MAX = "edit: { rollup: host=local, set: { iops: max } }"
 )
 def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: list[str], refused: str) -> None:
     text = completed(MAX + "rollups: [ host ]\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
-    fault = judged(text)
+    fault = checked(text)
     if not refused:
         assert fault is None
         return
@@ -389,14 +389,14 @@ def go(keys: str) -> str:
         (READER, [SET % ("host=local", "fraction_read: 50%"), go(WRITES)], ""),  # it can: how many, the hosts know
         (READER, [go(f"loop: {{ fraction_read: [50%, 100%] }}, {WRITES}")],
          "in step 'a+fraction_read=100%' the workloads"),
-        (READER, [go("measure: { metric: write_ipos }")], "there is no metric write_ipos"),  # told once
+        (READER, [go("measure: { metric: write_ipos }")], "there is no metric write_ipos"),  # reported once
     ],
 )  # fmt: skip
 def test_a_kind_of_io_that_a_step_cannot_have_is_refused(workloads: str, steps: list[str], says: str) -> None:
     """A step would wait for it until its timeout."""
     rollups = "rollups: [ host, workload, host+workload ]\n"
     text = completed(f"workloads: {{ {workloads} }}\n{rollups}steps:\n" + "".join(f"  - {step}\n" for step in steps))
-    fault = judged(text)
+    fault = checked(text)
     if not says:
         assert fault is None
         return
@@ -428,7 +428,7 @@ def test_the_kinds_of_io_in_metrics_names_are_those_of_the_rollups() -> None:
         assert not any(kind_of(metric))
 
 
-def test_a_plan_whose_workload_could_not_be_read_is_not_told_what_it_lacks() -> None:
+def test_a_plan_whose_workload_could_not_be_read_has_no_report_of_what_it_lacks() -> None:
     with pytest.raises(PlanFaults) as caught:
         plan(WRITES, rest="workloads: { w: { fraction_read: many } }\n")
     assert len(caught.value.faults) == 1
@@ -449,7 +449,7 @@ def test_the_plans_tolerance_reaches_feedback_control(end: str) -> None:
     assert state.steer.rules.tolerance == 0.1
 
 
-def test_all_faults_are_told_at_once_wherever_they_stand() -> None:
+def test_all_faults_are_reported_at_once_wherever_they_stand() -> None:
     text = completed(f"""\
 defaults: {{ slo: {{ metric: overall_iopz, at_most: 5 }}, lease: 5s }}
 steps:

@@ -180,7 +180,7 @@ steps
 
 
 @pytest.mark.parametrize("text", ["luns: " + "[" * 400 + "]" * 400, "luns:\n  " + "- " * 400 + "x", "a: {" * 150])
-def test_a_plan_that_is_nested_too_deep_is_told_where(text: str) -> None:
+def test_a_plan_that_is_nested_too_deep_is_reported_with_its_place(text: str) -> None:
     with pytest.raises(PlanError, match=r"^p\.yaml:[12]:\d+: "):
         read(text + "}" * text.count("{") + "\n", "p.yaml", {})
 

@@ -10,7 +10,7 @@ from tests.support.plan_fault_table import FAULTS
 
 
 @pytest.mark.parametrize("fragment, fault", FAULTS, ids=[fragment[:60] for fragment, _ in FAULTS])
-def test_a_fault_is_told_with_its_place_its_line_and_a_caret(fragment: str, fault: str) -> None:
+def test_a_fault_is_reported_with_its_place_its_line_and_a_caret(fragment: str, fault: str) -> None:
     text = completed(fragment)
     with pytest.raises(PlanFaults) as caught:
         read(text, "p.yaml")
@@ -22,7 +22,7 @@ def test_a_fault_is_told_with_its_place_its_line_and_a_caret(fragment: str, faul
         assert str(caught.value).startswith(f"p.yaml:{fault}\n")
 
 
-def test_a_plan_without_anything_is_told_all_that_it_lacks() -> None:
+def test_all_that_an_empty_plan_lacks_is_reported() -> None:
     with pytest.raises(PlanFaults) as caught:
         read("name: nothing\n", "p.yaml")
     assert str(caught.value).split("\n")[::3] == [
@@ -34,7 +34,7 @@ def test_a_plan_without_anything_is_told_all_that_it_lacks() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n"])
-def test_an_empty_plan_is_said_to_be_empty(text: str) -> None:
+def test_an_empty_plan_is_reported_as_empty(text: str) -> None:
     with pytest.raises(PlanFaults, match=r"^p\.yaml:1:1: the plan is empty"):
         read(text, "p.yaml")
 
@@ -44,7 +44,7 @@ def test_a_list_is_not_a_plan() -> None:
         read("- go: one\n", "p.yaml")
 
 
-def test_every_fault_is_told_at_once_in_the_order_of_the_file() -> None:
+def test_every_fault_is_reported_at_once_in_the_order_of_the_file() -> None:
     text = """\
 hosts: [ "lab[1-2]", lab2 ]
 destroy: yes
@@ -139,7 +139,7 @@ def test_a_long_line_is_cut_around_the_caret() -> None:
     assert line[caret.index("^") :].startswith("h79 ]")
 
 
-def test_a_fault_found_later_is_told_like_any_other() -> None:
+def test_a_fault_found_later_is_reported_like_any_other() -> None:
     line = "attributes: [ { match: { host: a }, set: { x: 1 } } ]"
     plan = read(completed(line), "p.yaml")
     error = plan.fault(plan.attributes[0].place, "there is no host with LUNs")

@@ -32,7 +32,7 @@ STEPS = st.lists(st.dictionaries(st.sampled_from(["go", "edit"]), VALUES, min_si
 PLANS = st.builds(lambda plan, steps: plan | {"steps": steps}, st.dictionaries(KEYS, VALUES, max_size=6), STEPS)
 
 
-def judged(text: str) -> None:
+def checked(text: str) -> None:
     try:
         plan = read(text, "p.yaml")
     except PlanFaults as error:
@@ -45,13 +45,13 @@ def judged(text: str) -> None:
 
 @given(PLANS)
 @example({"name": "\x85", "parameters": "\x85", "steps": []})
-def test_any_content_is_judged(content: dict[str, Any]) -> None:
-    judged(yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
+def test_any_content_is_checked(content: dict[str, Any]) -> None:
+    checked(yaml.safe_dump(content, allow_unicode=True, sort_keys=False))
 
 
 @given(st.text(st.sampled_from("abn:-,[]{}&*!|>'\"%@#$?~ \n\t\u00e9"), max_size=60))
-def test_any_text_is_judged(text: str) -> None:
-    judged(text)
+def test_any_text_is_checked(text: str) -> None:
+    checked(text)
 
 
 CONFIGS = Path(__file__).parents[2] / "configs"
@@ -81,21 +81,21 @@ def altered(text: str, random: Random) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_becomes_of_a_real_plan_is_judged(seed: int) -> None:
+def test_whatever_becomes_of_a_real_plan_is_checked(seed: int) -> None:
     random = Random(seed)
     for _ in range(40):
         text = random.choice(TEXTS)
         for _ in range(random.randint(1, 3)):
             text = altered(text, random)
-        judged(text)
+        checked(text)
 
 
 @pytest.mark.parametrize("value", EXTREMES)
 @pytest.mark.parametrize("key", ["measure", "warmup", "subinterval", "name", "find", "steady", "iops"])
-def test_no_value_of_a_step_is_too_extreme_to_be_judged(key: str, value: str) -> None:
+def test_no_value_of_a_step_is_too_extreme_to_be_checked(key: str, value: str) -> None:
     head = "name: x\nhosts: [local]\nluns: {files: /x}\nworkloads: {w: {}}\nsteps:\n  - go: { name: y, "
     for text in (f"{head}{key}: {value} }}\n", f"{head}{key}: {{ target: {value}, time: {value} }} }}\n"):
-        judged(text)
+        checked(text)
 
 
 def test_nesting_is_counted_before_it_can_end_the_process() -> None:
@@ -113,7 +113,7 @@ def test_nesting_is_counted_before_it_can_end_the_process() -> None:
         ("1e99999999999999999999s", "is not a duration"),
     ],
 )
-def test_a_duration_beyond_all_bounds_is_told_with_its_place(value: str, said: str) -> None:
+def test_a_duration_beyond_all_bounds_is_reported_with_its_place(value: str, said: str) -> None:
     head = "name: x\nhosts: [local]\nluns: {files: /x}\nworkloads: {w: {}}\n"
     text = f"{head}steps:\n  - go:\n      measure: {value}\n"
     with pytest.raises(PlanFaults) as refused:

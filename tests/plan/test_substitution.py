@@ -98,7 +98,7 @@ def test_what_cannot_be_a_parameter(section: str, fault: str) -> None:
     assert caught.value.faults[0].text == fault
 
 
-def test_a_value_given_on_the_command_line_is_judged_where_it_is_used() -> None:
+def test_a_value_given_on_the_command_line_is_checked_where_it_is_used() -> None:
     with pytest.raises(PlanFaults) as caught:
         plan("parameters: { bs: 4KiB }\nworkloads:\n  a: { blocksize: '${bs}' }", bs="8k")
     assert str(caught.value).startswith("p.yaml:3:19: blocksize: '8k' can mean two sizes; write 8KiB")

@@ -27,7 +27,7 @@ def test_only_what_was_agreed_to_passes(agreed: dict[str, Identity], found: dict
     assert refused.keys() <= agreed.keys() | found.keys()
 
 
-def test_what_differs_is_said() -> None:
+def test_what_differs_is_reported() -> None:
     def said(there: Identity) -> str:
         return consent_faults({"/dev/sdb": DISK}, {"/dev/sdb": there})["/dev/sdb"]
 
@@ -42,7 +42,7 @@ def test_what_differs_is_said() -> None:
     assert consent_faults({"a": DISK}, {}) == {"a": f"it was agreed to, and cannot be identified now: {ANEW}"}
 
 
-def test_what_an_identity_rests_on_is_said() -> None:
+def test_what_an_identity_rests_on_is_reported() -> None:
     assert identified_by(DISK) == "wwn 0x5, serial A1"
     attached = Identity("m", 1, (("attachment", "7"), (START, "e1")))
     assert identified_by(attached) == "attachment 7, until this machine is restarted: the token changes then"

@@ -104,7 +104,7 @@ def test_the_reader_splits_at_newlines_only(lines: list[bytes], data: st.DataObj
     assert fed(chunks) == lines
 
 
-def test_a_stream_cut_inside_a_line_is_said() -> None:
+def test_a_stream_cut_inside_a_line_is_reported() -> None:
     reader = LineReader()
     assert list(reader.feed(encode_line(ClockProbe(1))[:-1])) == []
     with pytest.raises(ProtocolError, match="ended inside a line of 49 bytes that begins"):
@@ -239,7 +239,7 @@ def test_arrays_of_a_message_share_its_room() -> None:
 
 
 @given(st.text())
-def test_whatever_is_to_be_said_is_said_in_printable_text(text: str) -> None:
+def test_whatever_is_to_be_said_is_reported_in_printable_text(text: str) -> None:
     assert decode_line(encode_line(Notice(KIND, text))) == Notice(KIND, printable(text))
 
 

@@ -33,5 +33,5 @@ def test_the_defaults_are_in_range() -> None:
         ),
     ],
 )
-def test_what_is_out_of_range_is_said_in_a_sentence(parameters: Parameters, fault: str) -> None:
+def test_what_is_out_of_range_is_reported_in_a_sentence(parameters: Parameters, fault: str) -> None:
     assert faults(parameters) == [fault]

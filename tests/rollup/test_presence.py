@@ -107,7 +107,7 @@ def test_what_came_after_the_measurement_costs_it_nothing() -> None:
     assert validity.worst() is Verdict.VALID and not any(validity.findings)
 
 
-def test_what_cut_the_measurement_short_is_said() -> None:
+def test_what_cut_the_measurement_short_is_reported() -> None:
     validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, LATE, CUT_SHORT))
     assert validity.findings[0] == (LOST.finding, LATE.finding, CUT_SHORT.finding)
 

@@ -42,7 +42,7 @@ def p99(values: Floats) -> float:
     whom=st.sampled_from(("any", "longest", "shortest")),
     always=st.floats(0.0, 0.5),
 )
-def test_no_less_is_said_than_lateness_did(
+def test_no_less_is_reported_than_lateness_did(
     seed: int, late_share: float, late_by: float, spread: float, whom: str, always: float
 ) -> None:
     random = np.random.default_rng(seed)

@@ -48,7 +48,7 @@ def workers_of(*results: list[list[int]]) -> ThreadTotals:
         ((), 0, False),
         (({CPU: S // 2}, {CPU: S // 4}), 50, False),
         (({CPU: S, BUSY_WAIT: 3 * S // 4},), 25, True),
-        (({CPU: S, BUSY_WAIT: S // 4},), 75, False),  # as much as a thread is awake without being told to spin
+        (({CPU: S, BUSY_WAIT: S // 4},), 75, False),  # as much as a thread is awake without `spin`
         (({CPU: S // 2, BUSY_WAIT: S},), 0, True),  # put aside while it spun
     ],
 )
@@ -82,7 +82,7 @@ def test_one_bad_subinterval_is_not_the_p99_of_all() -> None:
 
 
 def findings(thread: Thread, iops: Iops = 400.0, service_us: int = 1000, cpu: tuple[float, float] = (20, 10)) -> str:
-    """What is said of a host with one workload thread."""
+    """The findings of a host with one workload thread."""
     rollups = Rollups.build([instance(0, "h1")], [])
     merger = merger_of(rollups)
     window = Window(merger.layout)
@@ -122,7 +122,7 @@ def late(mean_us: int, p99_us: int = 0) -> Thread:
         (late(10, 9), 400.0, 10, "reap_delay[invalid] (100% of the mean)"),
     ],
 )
-def test_late_harvests(thread: Thread, iops: Iops, service_us: int, says: str) -> None:
+def test_reap_delays(thread: Thread, iops: Iops, service_us: int, says: str) -> None:
     assert findings(thread, iops, service_us) == says
 
 

@@ -26,7 +26,7 @@ def window(outcome: Outcome) -> tuple[int, int]:
     return int(row["first_subinterval"]), int(row["last_subinterval"])
 
 
-def test_a_time_that_is_rounded_up_is_said_while_it_runs(tmp_path: Path) -> None:
+def test_a_time_that_is_rounded_up_is_reported_while_it_runs(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "measure: 12s", steady())
     events = [(row["kind"], row["step"], row["text"]) for row in outcome.rows("events.csv")]
     assert ("note", "0", "measure 12s becomes 15s: whole subintervals of 5s") in events
@@ -222,7 +222,7 @@ def test_feedback_follows_a_plant_that_becomes_slower(tmp_path: Path) -> None:
 # Several loads.
 
 
-def test_a_staircase_has_a_row_for_each_tread(tmp_path: Path) -> None:
+def test_a_staircase_has_a_row_for_each_level(tmp_path: Path) -> None:
     outcome = controlled(tmp_path, "measure: 10s, staircase: { start: 200, end: 600, step: 200 }", steady())
     assert outcome.code is ExitCode.OK
     rows = outcome.rows("summary.all.csv")
@@ -244,7 +244,7 @@ def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> N
         ("climb:total_iops=400", "valid"), ("climb:total_iops=800", "valid"), ("climb:total_iops=1600", "invalid"),
         ("it", "valid"),
     ]  # fmt: skip
-    assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last tread that was kept up with
+    assert float(rows[3]["overall_iops"]) == pytest.approx(400)  # half of the last level that was sustained
 
 
 def test_a_curve_is_fractions_of_the_maximum(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_search_brackets_the_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "says"), [("400us", "already at the lowest"), ("1s", "never fails up to")])
-def test_a_target_without_a_bracket_is_said(tmp_path: Path, target: str, says: str) -> None:
+def test_a_target_without_a_bracket_is_reported(tmp_path: Path, target: str, says: str) -> None:
     plant = noisy(queue(2000.0, 500_000), 0.01, seed=6)
     outcome = controlled(tmp_path, f"find: {{ metric: {P99}, target: {target} }}", plant)
     assert outcome.code is ExitCode.NOT_REACHED
@@ -324,7 +324,7 @@ def test_a_search_offers_the_load_that_it_reports(tmp_path: Path) -> None:
     assert sum(row["text"].startswith("control's edit failed") for row in outcome.rows("events.csv")) <= 1
 
 
-def test_a_tread_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None:
+def test_a_level_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None:
     go = "measure: 20s, staircase: { start: 300, end: 900, step: 300 }"
     outcome = controlled(tmp_path, go, steady(), hosts="a, b, c", faults={"c": Faults(die_at=9)})
     rows = outcome.rows("summary.all.csv")
@@ -333,7 +333,7 @@ def test_a_tread_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_what_goes_wrong_in_a_tread_is_not_held_against_those_before(tmp_path: Path) -> None:
+def test_what_goes_wrong_in_a_level_is_not_held_against_those_before(tmp_path: Path) -> None:
     go = "measure: 10s, staircase: { start: 200, end: 600, step: 200 }"
     stepped = controlled(tmp_path / "stepped", go, steady(), hosts="a, b", faults={"b": Faults(clock_step={9: 0.2})})
     verdicts = [row["verdict"] for row in stepped.rows("summary.all.csv")]

@@ -49,7 +49,7 @@ STAIRS = "measure: 20s, staircase: { start: 1000, end: 3000, step: 1000 }"
         (42.0, [("one:total_iops=1000", "valid", "4"), ("one:total_iops=2000", "partial", "1")]),
     ],
 )
-def test_a_staircase_keeps_the_treads_that_are_complete(
+def test_a_staircase_keeps_the_levels_that_are_complete(
     tmp_path: Path, after_s: float, expected: list[tuple[str, str, str]]
 ) -> None:
     staged = halted(tmp_path, after_s, STAIRS)

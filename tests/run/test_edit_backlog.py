@@ -43,7 +43,7 @@ def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSla
     return stage(root, visit, PLAN, slaves or hosts())
 
 
-def test_the_measurement_begins_when_what_was_owed_before_is_done(tmp_path: Path) -> None:
+def test_the_measurement_begins_when_the_earlier_backlog_is_done(tmp_path: Path) -> None:
     """Six seconds at 900 of 400 leave 3,000 of each instance; at 100 they are done at 300 a second, in ten seconds."""
     staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "all=all iops=100"))
     (row,) = staged.rows("summary.all.csv")
@@ -54,12 +54,12 @@ def test_the_measurement_begins_when_what_was_owed_before_is_done(tmp_path: Path
         *["run"] * 10,
         "tail",
     ]
-    said = [text for text in staged.eyes.said() if "of the earlier load are still outstanding" in text]
-    assert len(said) == pytest.approx(13, abs=2)
+    messages = [text for text in staged.eyes.said() if "of the earlier load are still outstanding" in text]
+    assert len(messages) == pytest.approx(13, abs=2)
 
 
-def test_what_never_gets_done_is_said(tmp_path: Path) -> None:
-    """The load behind the edit is just what can be done, so that what was owed before stays."""
+def test_a_backlog_that_never_shrinks_is_reported(tmp_path: Path) -> None:
+    """The load after the edit is just what can be done, so that the earlier backlog stays."""
     staged = edited(tmp_path, (4.0, "all=all iops=900"), (6.0, "host=a iops=400"), (0.1, "host=b iops=100"))
     verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
     assert verdicts["a"][0] == "invalid" and verdicts["b"][0] == "valid"

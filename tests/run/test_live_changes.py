@@ -479,7 +479,7 @@ def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
 
 def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
-        for begun in (2.0, 30.0):  # in the first tread, which the step began with, and in the second
+        for begun in (2.0, 30.0):  # in the first level, which the step began with, and in the second
             await asyncio.sleep(begun)
             for word in ("iops=5", "total_iops=*2"):
                 with pytest.raises(EditRefused) as refused:
@@ -494,7 +494,7 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
 
     staged = stage(tmp_path, visit, STAIRS)
     assert len(staged.events("edit")) == 2
-    assert staged.iops("a") == [250.0] * 4, "the next tread sets them again"
+    assert staged.iops("a") == [250.0] * 4, "the next level sets them again"
     assert "transient" in staged.eyes.phases()
 
 
@@ -509,7 +509,7 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
 
     staged = stage(tmp_path, visit, STAIRS)
     rows = staged.rows("summary.all.csv")
-    assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no tread is left out"
+    assert [row["iops_setting"] for row in rows] == ["1000", "2000", "3000"], "no level is left out"
     assert {row["verdict"] for row in rows} == {"valid"}
 
 

@@ -40,7 +40,7 @@ def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
     assert {row["port"] for row in outcome.rows("summary.port.csv")} == {"1A", "2A"}
 
 
-def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_told(tmp_path: Path) -> None:
+def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_reported(tmp_path: Path) -> None:
     lab = SimulatedHosts(**slaves(b=Faults(mute={"die"})))
     lab.slaves["a"].last_words = "whatever a clean one says"
     lab.slaves["c"].last_words, lab.slaves["c"].clean = "goodbye; files that it created may be left", False
@@ -132,7 +132,7 @@ def test_half_of_what_some_hosts_did_is_asked_of_these(tmp_path: Path, fault: Fa
     assert outcome.code is ExitCode.PARTIAL
 
 
-def test_a_tread_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path: Path) -> None:
+def test_a_level_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path: Path) -> None:
     stairs = "go: { name: up, measure: 20s, staircase: { start: 300, end: 600, step: 300 } }"
     outcome = run(tmp_path, PLAN.partition("  - go")[0] + f"  - {stairs}\n", b=Faults(die_at=8))
     rows = outcome.rows("summary.all.csv")
@@ -142,7 +142,7 @@ def test_a_tread_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path:
     assert outcome.code is ExitCode.PARTIAL
 
 
-def test_what_a_lost_host_owed_makes_up_for_nothing(tmp_path: Path) -> None:
+def test_the_backlog_of_a_lost_host_is_not_counted_as_done(tmp_path: Path) -> None:
     """b does all but nothing, and goes with all that it owes; of what then falls due for a 7 % is not done."""
     text = PLAN.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
     lab = SimulatedHosts(
@@ -213,7 +213,7 @@ def test_ios_that_fail_after_the_last_boundary_are_an_event(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("at", "measured"), [(0, True), (3, True), (4, False)])
-def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives_it_next(
+def test_what_a_hung_device_holds_is_reported_of_its_lun_and_of_the_step_that_drives_it_next(
     tmp_path: Path, at: int, measured: bool
 ) -> None:
     """Subintervals 1 to 3 are measured; what hangs in the tail is in none of them."""
@@ -230,7 +230,7 @@ def test_what_a_hung_device_holds_is_said_of_its_lun_and_of_the_step_that_drives
     assert outcome.code is (ExitCode.PARTIAL if measured else ExitCode.OK)
 
 
-def test_an_io_error_is_told_with_the_workload_instance_that_had_it(tmp_path: Path) -> None:
+def test_an_io_error_is_reported_with_the_workload_instance_that_had_it(tmp_path: Path) -> None:
     outcome = run(tmp_path, b=Faults(errors_at=3))
     events = [(row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == "io_errors"]
     assert events[:2] == [("b", f"b+/x/{n}+oltp: EIO (3 in subinterval 3)") for n in range(2)]
@@ -322,7 +322,7 @@ def test_a_device_that_a_path_names_and_a_host_has_not_is_that_hosts_fault(tmp_p
 SHARED = Identity("whichever", 1 << 30, (("wwn", "0x1"),))
 
 
-def test_a_lun_that_several_hosts_drive_is_said_in_their_rows(tmp_path: Path) -> None:
+def test_a_lun_that_several_hosts_drive_is_reported_in_their_rows(tmp_path: Path) -> None:
     lab = SimulatedHosts(
         **{
             h: SimulatedSlave(

@@ -91,7 +91,7 @@ def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
         assert file.read().count("its cable was pulled") == 3
 
 
-def test_each_tread_is_a_result(tmp_path: Path) -> None:
+def test_each_level_is_a_result(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         stairs = dict(start=100_000, step="100%")
         climb = await session.go("climb", staircase=stairs)
@@ -100,7 +100,7 @@ def test_each_tread_is_a_result(tmp_path: Path) -> None:
         assert [one.verdict for one in climb.measured] == ["valid", "valid", "valid", "invalid"]
         found = [one["all=all"]["overall_iops"] for one in climb.measured]
         assert found == pytest.approx([100_000, 200_000, 400_000, 600_000], rel=1e-3)
-        assert climb.verdict == "valid" and climb.figures == climb.measured[2].figures, "the last that was kept up with"
+        assert climb.verdict == "valid" and climb.figures == climb.measured[2].figures, "the last that was sustained"
         one = await session.go("one")
         assert [each.name for each in one.measured] == ["one"] and one.measured[0].figures == one.figures
 
@@ -205,7 +205,7 @@ BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
 ]
 
 
-def test_bad_input_is_told_as_of_a_plan_and_changes_nothing(tmp_path: Path) -> None:
+def test_bad_input_is_reported_as_of_a_plan_and_changes_nothing(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("max")
         for ask, says in BAD:
@@ -248,7 +248,7 @@ def test_a_plans_steps_are_taken_out_line_for_line(steps: str, behind: str) -> N
     assert [step.name for step in plan.steps] == ["x"]
 
 
-def test_what_is_not_a_plan_is_told(tmp_path: Path) -> None:
+def test_what_is_not_a_plan_is_reported(tmp_path: Path) -> None:
     for plan, says in [
         ("{ name: x,\n steps: [] }", "has a line for each of its sections"),
         ("name: x\nhosts: [", "not YAML"),
@@ -269,7 +269,7 @@ def test_the_example_runs(tmp_path: Path) -> None:
     words = [str(ROOT / "docs" / "examples" / "knee.py"), str(tmp_path / "data"), str(tmp_path / "runs"), "2"]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100, check=False)
     (folder,) = (tmp_path / "runs").iterdir()
-    if done.returncode == 1:  # this machine stood still in the two seconds of the maximum
+    if done.returncode == 1:  # this machine was stalled in the two seconds of the maximum
         assert done.stderr.startswith(f"there is no maximum to go by, see {folder}: "), done.stderr
         pytest.skip(done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -183,7 +183,7 @@ def test_what_is_there_is_never_overwritten(there: Callable[[Path], None], reaso
     assert {p.name: p.read_bytes() for p in marked.iterdir()} == before, "nothing else was made either"
 
 
-def test_everything_against_it_is_said_at_once(tmp_path: Path) -> None:
+def test_everything_against_it_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"thesis")
     huge = 1 << 60
     with pytest.raises(CannotCreate) as raised:

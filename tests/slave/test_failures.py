@@ -304,7 +304,7 @@ async def test_what_the_engine_cannot_create_leaves_nothing(
     assert isinstance(await talk.ask(m.CreateWorkloads, workloads=workloads), m.Ok)
 
 
-async def test_an_engine_that_does_not_start_is_said(talk: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_engine_that_does_not_start_is_reported(talk: Conversation, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_engine(backend: str, cpus: list[int]) -> Any:
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
@@ -315,7 +315,7 @@ async def test_an_engine_that_does_not_start_is_said(talk: Conversation, monkeyp
     )
 
 
-async def test_a_step_that_does_not_start_is_said_and_may_be_tried_again(talk: Conversation, file: Path) -> None:
+async def test_a_step_that_does_not_start_is_reported_and_may_be_tried_again(talk: Conversation, file: Path) -> None:
     talk.engine.faults["go"] = OSError(errno.EAGAIN, "workload thread 0 needs 9 asynchronous I/Os")
     with pytest.raises(AssertionError, match="the engine cannot start: workload thread 0 needs 9"):
         await talk.run(file)

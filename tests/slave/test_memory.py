@@ -30,7 +30,7 @@ RESERVED = Path("/proc/sys/vm/nr_hugepages")
         ("rubbish\n", 4, "4 MiB in ordinary pages"),
     ],
 )
-def test_pages_are_told_as_the_kernel_has_them(tmp_path: Path, smaps: str, large: int, says: str) -> None:
+def test_pages_are_reported_as_the_kernel_has_them(tmp_path: Path, smaps: str, large: int, says: str) -> None:
     (tmp_path / "smaps").write_text("00400000-7fff [rollup]\n" + smaps)
     assert describe_buffers(large * MIB, tmp_path / "smaps") == f"I/O buffers of 2 MiB and more: {says}"
     assert (

@@ -80,7 +80,7 @@ def test_instances_are_dealt_evenly_over_threads_and_messages(
     ]
 
 
-def test_every_refusal_is_said_at_once_and_nothing_is_created(
+def test_every_refusal_is_reported_at_once_and_nothing_is_created(
     engine: FakeEngine, workloads: Workloads, file: str, tmp_path: Path
 ) -> None:
     workloads.create(workloads_on(file, Parameters()))
@@ -176,7 +176,7 @@ def edit(number: int, parameters: Parameters) -> m.EditWorkloads:
     return m.EditWorkloads(1, 1, (Setting(number, parameters),))
 
 
-def test_an_edit_is_judged_against_what_is_in_force(workloads: Workloads, file: str) -> None:
+def test_an_edit_is_checked_against_what_is_in_force(workloads: Workloads, file: str) -> None:
     workloads.create(workloads_on(file, Parameters(iops=10.0)))
     faster = edit(0, Parameters(iops=20.0))
     assert workloads.check_edit(faster) == []

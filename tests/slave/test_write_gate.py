@@ -81,7 +81,7 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
         ),
     ],
 )
-def test_what_is_seen_is_judged_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
+def test_what_is_seen_is_checked_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
     assert reasons_against(seen) == sentences
 
 

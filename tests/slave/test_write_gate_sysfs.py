@@ -385,7 +385,7 @@ def test_a_made_device_is_refused_for_its_reason_or_taken(name: str, tmp_path: P
     assert any(said.startswith(reason) for said in refused) if reason else refused == (), refused
 
 
-def test_processes_that_may_not_be_looked_at_are_told(tmp_path: Path) -> None:
+def test_processes_that_may_not_be_looked_at_are_reported(tmp_path: Path) -> None:
     made = Made(tmp_path)
     made.device("sdb", "8:16")
     made.judged("/dev/sdb")

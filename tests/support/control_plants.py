@@ -91,11 +91,11 @@ class Plant:
     factor: Callable[[int], float] = field(default=lambda number: 1.0)  # what multiplies the latency in subinterval k
     memory: float = 0.0  # hysteresis: this share of the last subinterval's latency stays
     iops: float | None = None  # the load in force; None is max
-    backlog: float = 0.0  # owed beyond what a steady load has in flight
+    backlog: float = 0.0  # outstanding beyond what a steady load has in flight
     tags: float = 0.0  # so much of it waits in flight
     capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
     _last: float | None = None
-    _owed: int = 0
+    _outstanding: int = 0
     _chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
 
     def interval(self, number: int, decision: Decision) -> Observation:
@@ -128,9 +128,9 @@ class Plant:
         """With what a steady load has in flight, by Little's law and as a Poisson number."""
         waiting = min(self.backlog, self.tags)
         backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
-        due, before = int(offered * LENGTH_S), self._owed
-        self._owed = backlog + in_flight
-        return InstanceLoad(due, due + before - self._owed, backlog, in_flight)
+        due, before = int(offered * LENGTH_S), self._outstanding
+        self._outstanding = backlog + in_flight
+        return InstanceLoad(due, due + before - self._outstanding, backlog, in_flight)
 
 
 @dataclass(slots=True)

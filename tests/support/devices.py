@@ -193,7 +193,7 @@ def _faultfs_program() -> Path:
 
 @dataclass
 class FaultFs:
-    """A block device that does as it is told."""
+    """A block device that does as configured."""
 
     device: str
     control: Path
@@ -244,9 +244,9 @@ def faultfs(size: int = 256 << 20, threads: int = 64) -> Iterator[FaultFs]:
             time.sleep(0.01)
         undo.callback(_until_let_go, lambda: _run("fusermount3", "-u", mount))
         device = undo.enter_context(loop_over(mount / "dev.img"))
-        told = FaultFs(device, mount / "ctl", process)
-        undo.callback(told.resume)  # else nothing below could be undone
-        yield told
+        faultfs = FaultFs(device, mount / "ctl", process)
+        undo.callback(faultfs.resume)  # else nothing below could be undone
+        yield faultfs
 
 
 @dataclass(frozen=True)

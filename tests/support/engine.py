@@ -102,12 +102,12 @@ def build(driver: str, sanitizer: str = "asan") -> str:
     return str(path)
 
 
-def run(driver: str, *words: object, sanitizer: str = "asan", told: str = "", wrapper: Sequence[str] = ()) -> str:
+def run(driver: str, *words: object, sanitizer: str = "asan", stdin: str = "", wrapper: Sequence[str] = ()) -> str:
     """What a driver says; a failed check, or a sanitizer's report, fails the test."""
     command = [*wrapper, build(driver, sanitizer), *map(str, words)]
     environment = os.environ | {"TSAN_OPTIONS": "halt_on_error=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
     done = subprocess.run(
-        command, input=told, capture_output=True, text=True, timeout=100, check=False, env=environment
+        command, input=stdin, capture_output=True, text=True, timeout=100, check=False, env=environment
     )
     assert done.returncode == 0, f"{' '.join(command)}: {done.returncode}\n{done.stderr[:8000]}"
     return done.stdout

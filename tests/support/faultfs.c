@@ -25,7 +25,7 @@ static off_t size;
 
 static struct {
     _Atomic long read_us, write_us, read_errors, write_errors, bad_from, bad_to;
-} told = {.bad_from = -1, .bad_to = -1};
+} faults = {.bad_from = -1, .bad_to = -1};
 
 static void delay(long us)
 {
@@ -38,7 +38,7 @@ static void delay(long us)
 static bool fails(off_t offset, size_t length, long ppm)
 {
     static _Thread_local unsigned seed;
-    long from = told.bad_from, to = told.bad_to;
+    long from = faults.bad_from, to = faults.bad_to;
 
     if (seed == 0)
         seed = (unsigned)(size_t)&seed ^ (unsigned)time(NULL);
@@ -74,8 +74,8 @@ static int fault_read(const char *path, char *data, size_t length, off_t offset,
     (void)info;
     if (strcmp(path, "/ctl") == 0)
         return 0;
-    delay(told.read_us);
-    if (fails(offset, length, told.read_errors))
+    delay(faults.read_us);
+    if (fails(offset, length, faults.read_errors))
         return -EIO;
     ssize_t done = pread(backing, data, length, offset);
     return done < 0 ? -errno : (int)done;
@@ -88,12 +88,12 @@ static int take_orders(const char *data, size_t length)
 
     memcpy(text, data, length < sizeof text - 1 ? length : sizeof text - 1);
     sscanf(text, "%ld %ld %ld %ld %ld %ld", n, n + 1, n + 2, n + 3, n + 4, n + 5);
-    told.read_us = n[0];
-    told.write_us = n[1];
-    told.read_errors = n[2];
-    told.write_errors = n[3];
-    told.bad_from = n[4];
-    told.bad_to = n[5];
+    faults.read_us = n[0];
+    faults.write_us = n[1];
+    faults.read_errors = n[2];
+    faults.write_errors = n[3];
+    faults.bad_from = n[4];
+    faults.bad_to = n[5];
     return (int)length;
 }
 
@@ -102,8 +102,8 @@ static int fault_write(const char *path, const char *data, size_t length, off_t 
     (void)info;
     if (strcmp(path, "/ctl") == 0)
         return take_orders(data, length);
-    delay(told.write_us);
-    if (fails(offset, length, told.write_errors))
+    delay(faults.write_us);
+    if (fails(offset, length, faults.write_errors))
         return -EIO;
     ssize_t done = pwrite(backing, data, length, offset);
     return done < 0 ? -errno : (int)done;

@@ -30,7 +30,7 @@ def fio(path: str, seconds: float, *options: str, launcher: Sequence[str] = ()) 
     words += ["--output-format=json", *options]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout[done.stdout.index("{") :])
-    read = told["jobs"][0]["read"]
+    report = json.loads(done.stdout[done.stdout.index("{") :])
+    read = report["jobs"][0]["read"]
     latency = read["lat_ns"]
-    return Fio(told["fio version"], read["iops"], latency["mean"], latency["percentile"]["99.000000"])
+    return Fio(report["fio version"], read["iops"], latency["mean"], latency["percentile"]["99.000000"])

@@ -137,7 +137,7 @@ def test_durations_are_told_shortly(seconds: float, text: str) -> None:
 @pytest.mark.parametrize(
     "size, text", [(0, "0"), (512, "512"), (4096, "4KiB"), (1536, "1536"), (1 << 40, "1TiB"), (10**9, "1000000000")]
 )
-def test_sizes_are_told_in_the_largest_unit_that_is_exact(size: int, text: str) -> None:
+def test_sizes_are_reported_in_the_largest_unit_that_is_exact(size: int, text: str) -> None:
     assert format_bytes(size) == text
 
 

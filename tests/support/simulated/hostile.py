@@ -58,12 +58,12 @@ def places_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 def mutated(data: bytes, random: Random) -> bytes:
     """One message's line, with something else in it."""
-    said = json.loads(data)
+    message = json.loads(data)
     if random.random() < 0.1:
         cut = random.randrange(len(data))
         return random.choice([data[:cut], data[:cut] + random.randbytes(5) + data[cut:], random.randbytes(30) + b"\n"])
-    path = random.choice(places_of(said)[1:])
-    within = said
+    path = random.choice(places_of(message)[1:])
+    within = message
     for part in path[:-1]:
         within = within[part]
     key = path[-1]
@@ -75,7 +75,7 @@ def mutated(data: bytes, random: Random) -> bytes:
             within[random.choice(["x", "\x1b[31m", "type", "re"])] = random.choice(EXTREMES)
         case 2:
             within[key] = "%RAW%"
-            return json.dumps(said).encode().replace(b'"%RAW%"', random.choice(RAW)) + b"\n"
+            return json.dumps(message).encode().replace(b'"%RAW%"', random.choice(RAW)) + b"\n"
         case 3 if isinstance(value, list):
             within[key] = value * random.choice([2, 100, 2000]) if value else [random.choice(EXTREMES)] * 3
         case _ if isinstance(value, dict) and "z" in value:
@@ -84,7 +84,7 @@ def mutated(data: bytes, random: Random) -> bytes:
             within[key] = random.choice([value + 1, value - 1, -value, value * 2, value * 1000, value / 3, str(value)])
         case _:
             within[key] = random.choice(EXTREMES)
-    return json.dumps(said).encode() + b"\n"
+    return json.dumps(message).encode() + b"\n"
 
 
 class HostileSlave(SimulatedSlave):
@@ -102,8 +102,8 @@ class HostileSlave(SimulatedSlave):
         wire = self.pipe.say
 
         def say(data: bytes) -> None:
-            for said in self._instead(data):
-                wire(said)
+            for message in self._instead(data):
+                wire(message)
 
         self.pipe.say = say  # type: ignore[method-assign]
 

@@ -116,7 +116,7 @@ class SimulatedSlave:
         self._silent = False
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
-        self._owed: dict[int, int] = {}  # by workload number: due, not submitted
+        self._backlog: dict[int, int] = {}  # by workload number: due, not submitted
         self._last: int | None = None
         self._cooldown_from: int | None = None
         self._halted = asyncio.Event()
@@ -223,7 +223,7 @@ class SimulatedSlave:
                 self._say(m.ClockReading(command.id, now, now))
             case m.Go():
                 self._last = self._cooldown_from = None
-                self._owed.clear()
+                self._backlog.clear()
                 self._halted.clear()
                 self._step = asyncio.create_task(self._run(command))
                 self._say_after(self.faults.ready_late_s, m.Ready(command.id))
@@ -348,8 +348,8 @@ class SimulatedSlave:
             offered = 0.0 if cooled else math.inf if parameters.iops == MAX else float(parameters.iops)
             seconds = (end - start) / 1e9
             idle = cooled or not seconds
-            owed = 0.0 if idle else self._owed.get(number, 0) / seconds  # what was late is done as well
-            done_iops, service_ns = self.plant(offered + owed, parameters)
+            backlog = 0.0 if idle else self._backlog.get(number, 0) / seconds  # what was late is done as well
+            done_iops, service_ns = self.plant(offered + backlog, parameters)
             done = round(done_iops * seconds)
             due = done if math.isinf(offered) else round(offered * seconds)
             base = row * count_of
@@ -357,12 +357,12 @@ class SimulatedSlave:
             counts[base + Count.DUE] = due
             counts[base + Count.SUBMITTED] = counts[base + Count.COMPLETED] = done
             counts[base + Count.BYTES] = done * parameters.blocksize
-            self._owed[number] = self._owed.get(number, 0) + due - done
+            self._backlog[number] = self._backlog.get(number, 0) + due - done
             if self.faults.hangs is not None and k >= self.faults.hangs[0] and number == self.faults.hangs[1]:
                 self._hung_since_ns = self._hung_since_ns or start
                 counts[base + Count.IN_FLIGHT] = 4
                 counts[base + Count.OLDEST_IN_FLIGHT_NS] = end - self._hung_since_ns
-            counts[base + Count.BACKLOG] = self._owed[number]
+            counts[base + Count.BACKLOG] = self._backlog[number]
             counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
