@@ -7,6 +7,7 @@ end when the fleet is closed.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -55,6 +56,13 @@ def opener(bundle: Bundle, throttle: LoginThrottle) -> Opener:
     return opening
 
 
+class HaltCause(Enum):
+    """Why the run's I/O is halted."""
+
+    USER = "user"  # a signal, or `ivypy stop`
+    IO_ERROR = "I/O error"  # with `on_io_error: stop`
+
+
 class Fleet:
     """The hosts' drivers, and the one inbox into which all of them put what happens. Empty until it is `connected`."""
 
@@ -66,7 +74,13 @@ class Fleet:
         self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
         self.now_ns = now_ns
         self.lag = ControllerLag(now_ns)  # the controller's own
-        self.interrupted = asyncio.Event()  # by the user, or by `on_io_error: stop`
+        self.interrupted = asyncio.Event()  # by `interrupt`
+        self.causes: set[HaltCause] = set()  # of the interrupt
+
+    def interrupt(self, cause: HaltCause) -> None:
+        """Halt the step that runs; no other begins."""
+        self.causes.add(cause)
+        self.interrupted.set()
 
     @property
     def alive(self) -> list[Driver]:

@@ -17,7 +17,7 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
-from .fleet import Fleet
+from .fleet import Fleet, HaltCause
 from .io_faults import Find, IoFaults
 from .step_hosts import StepHosts
 from .step_merge import StepMerge
@@ -184,4 +184,4 @@ class ResultBarrier:
             # The measurements that are complete had none.
             self._find(ScopedFinding(finding, driver.name, since=progress.unmeasured))
             self._recorder.event(driver.name, "io_errors", "on_io_error: stop; the run is halted")
-            self._fleet.interrupted.set()
+            self._fleet.interrupt(HaltCause.IO_ERROR)

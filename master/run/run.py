@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +30,7 @@ from ..verdicts import ExitCode
 from . import consent
 from .control_api import ControlApi
 from .discover_luns import PlacedPlan, create, discover, prepare
-from .fleet import Fleet, Opener, connected, opener
+from .fleet import Fleet, HaltCause, Opener, connected, opener
 from .placement import to_create
 from .run_recorder import RunClock, RunRecorder
 from .signals import Interrupts
@@ -91,8 +92,8 @@ class Run:
                 processes = await socket.enter_async_context(self._processes())
                 async with self._connected(processes) as steps:
                     yield steps
-                    stopped = self.fleet.interrupted.is_set() and self._presses.count
-                    self.code = ExitCode.INTERRUPTED if stopped else steps.exit_code()
+                    by_user = HaltCause.USER in self.fleet.causes
+                    self.code = ExitCode.INTERRUPTED if by_user else steps.exit_code()
             except IvypyError as error:
                 self.code = error.exit_code
                 raise
@@ -116,7 +117,9 @@ class Run:
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
-            self._presses.halts(fleet.interrupted.set)  # until now a press cancels: there was no I/O to halt
+            self._presses.halts(
+                partial(fleet.interrupt, HaltCause.USER)
+            )  # until now a press cancels: there was no I/O to halt
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
 
     async def _close(self) -> None:

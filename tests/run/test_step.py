@@ -13,7 +13,7 @@ from ivypy.master.control.fixed import Fixed
 from ivypy.master.hosts.driver import Driver, Event
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
-from ivypy.master.run.fleet import Fleet
+from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_types import ClosedSubinterval, StepOutcome
@@ -106,7 +106,7 @@ async def a_step(
             stop_on_error=False,
         )
         if interrupt_after is not None:
-            loop.call_later(interrupt_after, fleet.interrupted.set)
+            loop.call_later(interrupt_after, fleet.interrupt, HaltCause.USER)
         began = loop.time()
         ended = await sequence.run()
         lost = frozenset(driver.name for driver in fleet.drivers.values() if driver.lost is not None)
