@@ -112,7 +112,7 @@ class LiveChanges:
         self._host_settings = host_settings
         self._length_ns = length_ns
         self._start_ns = 0
-        self._refusal = NOT_BEGUN
+        self._refusal: str | None = NOT_BEGUN  # None: changes are taken
         self._steered: set[Key] = set()  # their IOPS were set by control in this step
         self._held: dict[Key, Iops] | None = None  # while paused: what unpausing sets
         self._outside: set[int] = set()  # numbers of edits from outside
@@ -137,7 +137,7 @@ class LiveChanges:
 
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns
-        self._refusal = ""
+        self._refusal = None
         self._begun = dict(self._host_settings.parameters)
 
     def close(self, why: str) -> None:
@@ -284,7 +284,7 @@ class LiveChanges:
         return int(self._in_force[host].max(initial=0)) if host in self._in_force else 0
 
     def _check_open(self) -> None:
-        if self._refusal:
+        if self._refusal is not None:
             raise EditRefused([self._refusal])
 
     async def _send(self, wanted: Mapping[Key, Parameters], words: str) -> ChangeResult:

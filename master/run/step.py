@@ -125,27 +125,27 @@ class StepCycle:
             announced = decision.next_phase
             progress.running = k + 1
         self.changes.close("the step has ended")
-        cause = ""
-        if progress.is_deciding:
+        no_host = progress.is_deciding
+        if no_host:
             progress.move(Change.NO_HOST)
-            cause = NO_HOST
         await self._wait_until_stopped(hosts.live | hosts.late)
-        return self.so_far(cause)
+        return self.so_far(no_host)
 
-    def so_far(self, cause: str = "") -> StepOutcome:
-        """How the step ended; where it is given up, with what was measured until then. `cause`: why it was cut short.
+    def so_far(self, no_host: bool = False) -> StepOutcome:
+        """How the step ended; where it is given up, with what was measured until then.
 
-        Nothing of the step is recorded after it.
+        `no_host`: it was cut short because none was left. Nothing of the step is recorded after it.
         """
         if self._outcome is not None:
             return self._outcome
         progress = self._progress
         if not progress.is_complete:
-            cut = _because(cause, self.control.cut_short(progress.decided))
+            cut = self.control.cut_short(progress.decided)
+            cut = _because(NO_HOST, cut) if no_host else cut
             self._take_measured([cut])
             self._recorder.cut_short(cut)
         findings = [*self._findings, *self.changes.found(), *self._hosts.losses()]
-        if not progress.is_complete and cause:  # the lost hosts are the reason for the early end
+        if no_host:  # the lost hosts are the reason for the early end
             findings = [replace(one, since=min(one.since, max(self._measured[-1].last, 0))) for one in findings]
         self._outcome = StepOutcome(
             tuple(self._measured), tuple(findings), self._hosts.stopped, progress.is_halted, tuple(self._faults.hung)
