@@ -204,8 +204,8 @@ class LiveChanges:
         acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.hosts)
-        for host, result in interval.results.items():
-            counts = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
+        for host in interval.results:
+            counts = interval.counts[interval.layout.instances[host]]
             now = counts[:, Count.EDIT]
             before = self._in_force.get(host, np.zeros_like(now))
             # One edit may overtake another in one subinterval, and a long one may arrive in parts: both count.
