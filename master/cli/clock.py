@@ -141,9 +141,9 @@ def _ours(report: ClockReport) -> list[str]:
 
 def _others(report: ClockReport) -> list[str]:
     """What the kernel and the CPU say of the rate; neither has measured it lately, and neither is used."""
-    said = {"the kernel's factors": report.kernel_hz, "CPUID 0x15": report.cpuid_hz}
-    told = [f"{who} {(hz / report.rate_hz - 1) * 1e6:+.2f} ppm" for who, hz in said.items() if hz]
-    return [f"stated elsewhere  {', '.join(told)}; not used"] if told else []
+    rates = {"the kernel's factors": report.kernel_hz, "CPUID 0x15": report.cpuid_hz}
+    stated = [f"{who} {(hz / report.rate_hz - 1) * 1e6:+.2f} ppm" for who, hz in rates.items() if hz]
+    return [f"stated elsewhere  {', '.join(stated)}; not used"] if stated else []
 
 
 def _fios(report: ClockReport) -> list[str]:

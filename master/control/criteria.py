@@ -22,8 +22,8 @@ from .observe import focus_on
 SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
 SNIA_SLOPE_PERCENT = 10.0  # rise of the line from the first to the last round, of the mean
-FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be told from noise at all
-DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be told from noise of a quarter of it
+FEWEST_FOR_DRIFT = 5  # subintervals from which a drift can be distinguished from noise at all
+DRIFT_WINDOWS = 3  # windows over which a drift of one limit a window can be distinguished from noise of a quarter of it
 DRIFT_PROBABILITY = 0.999  # it is checked in every subinterval
 
 

@@ -1,4 +1,4 @@
-"""A focus: the metric, and the rollup type, that control looks at."""
+"""A focus: the metric, and the rollup type, that control observes."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Focus:
 
     @property
     def in_words(self) -> str:
-        """The same for people, who need not be told of the rollup of everything."""
+        """The same for people, without the rollup of everything."""
         return self.metric if self.rollup == ALL else str(self)
 
 

@@ -93,7 +93,7 @@ class PidRules:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What the controller remembers of one instance."""
+    """The controller's state for one instance."""
 
     range: Range
     target: float

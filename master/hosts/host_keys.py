@@ -39,7 +39,7 @@ def load(host: str, named: str | None, configured: Sequence[str]) -> asyncssh.SS
 
 
 class Verifier(asyncssh.SSHClient):
-    """Believes the keys in `known` and no other; remembers the one that it did not believe."""
+    """Accepts the keys in `known` and no other; keeps the one that it rejected."""
 
     def __init__(self, known: asyncssh.SSHKnownHosts, log: Callable[[str], None]) -> None:
         self._known = known

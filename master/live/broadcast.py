@@ -1,4 +1,4 @@
-"""Sends each report of a run to all who follow it, and remembers what a new follower needs.
+"""Sends each report of a run to all who follow it, and keeps what a new follower needs.
 
 Rule: a follower only receives, and a slow or closed one costs only itself. The same holds for the run's own watcher: if
 its console is gone, it gets no more reports, and the run continues.

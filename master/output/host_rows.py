@@ -45,12 +45,12 @@ def cpu_rows(record: SubintervalRecord, cores: Mapping[str, Sequence[int]]) -> s
         places = [column[core] for core, _ in zip(cores.get(host, ()), result.cpu, strict=False)]
         busy[row, places] = result.cpu[: len(places)]
     known = ~np.isnan(busy)
-    told = known.any(axis=1)
-    mean = np.divide(np.nansum(busy, axis=1), known.sum(axis=1), out=np.full(len(busy), np.nan), where=told)
+    has_value = known.any(axis=1)
+    mean = np.divide(np.nansum(busy, axis=1), known.sum(axis=1), out=np.full(len(busy), np.nan), where=has_value)
     busiest = np.where(known, busy, -1.0).argmax(axis=1)
     columns = [
         (_SHORT, mean),
-        ("%.9g", np.where(told, np.array([*numbers, np.nan])[busiest], np.nan)),
+        ("%.9g", np.where(has_value, np.array([*numbers, np.nan])[busiest], np.nan)),
         (_SHORT, busy[np.arange(len(busy)), busiest]),
         *((_SHORT, busy[:, place]) for place in range(len(numbers))),
     ]

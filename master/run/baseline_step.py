@@ -57,7 +57,7 @@ def of_step(
 
 
 class References:
-    """Looks up earlier measurements, and remembers which were used."""
+    """Looks up earlier measurements, and records which were used."""
 
     def __init__(self, measured: Measured) -> None:
         self._measured = measured

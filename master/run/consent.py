@@ -1,6 +1,6 @@
 """What a run may overwrite, and whether the user has agreed to exactly that.
 
-Rule: pure. The gate judges the most that any step, loop or edit of the plan could do. A file that the plan itself
+Rule: pure. The write gate checks the most that any step, loop or edit of the plan could do. A file that the plan itself
 creates may be written; every other LUN that could be written needs `destroy: true` in the plan and the token over
 exactly the list of these LUNs, by their identities, so that agreeing to one list is never agreeing to another. A LUN
 that the host says is mounted, signed or held is refused whatever the plan says.

@@ -1,7 +1,7 @@
 """Which workload runs on which LUN of which host: the plan's selections against what the hosts have.
 
 Rule: pure. Every workload takes every LUN of the plan that its own `select` matches; a workload that matches
-nothing is a fault of the plan, told at its place. A LUN's attributes are what its host found, its host's two
+nothing is a fault of the plan, reported at its place. A LUN's attributes are what its host found, its host's two
 names, and what the plan's own rules add.
 """
 

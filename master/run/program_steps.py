@@ -53,7 +53,7 @@ def open_script(plan: Plan | Path | str, defines: Mapping[str, str]) -> tuple[Pl
 
 
 def without_steps(text: str) -> str:
-    """`text` with blank lines where its steps were. Raises PlanError where these cannot be told apart."""
+    """`text` with blank lines where its steps were. Raises PlanError where these cannot be distinguished."""
     span = _span(text)
     lines = text.split("\n")
     if span is not None:

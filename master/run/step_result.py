@@ -52,7 +52,7 @@ def result_of(
     tolerance: float,
     parameters: Mapping[Key, Parameters],
 ) -> StepResult:
-    """Judge a step's measurements, a summary row each.
+    """Check a step's measurements, a summary row each.
 
     Later steps refer to the last one that counts: not to the level at which a staircase saturated,
     which is invalid as it should be.

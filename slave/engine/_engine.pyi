@@ -80,7 +80,7 @@ class Engine:
         parameters: Fields,
         extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """A workload instance, dealt to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes. Only
+        """A workload instance, assigned to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes. Only
         between steps.
 
         `extents`: first byte, and the one behind the last, of what may be written, ascending and apart. With a

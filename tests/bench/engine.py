@@ -1,6 +1,6 @@
 """The engine beside fio, on one pinned core: `python -m tests.bench.engine [--seconds S] [--repeat N] [--core C]`.
 
-What is measured and how stands in parts/: flat_out.py, paced.py, instructions.py. `--only TEXT`: the rows whose name
+What is measured and how stands in parts/: closed_loop.py, paced.py, instructions.py. `--only TEXT`: the rows whose name
 holds it.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ivypy.slave.engine._engine import backends
 from tests.support import devices
 
-from .parts import flat_out, instructions, paced
+from .parts import closed_loop, instructions, paced
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(words: Sequence[str] | None = None) -> int:
         os.sched_setaffinity(0, others)  # the collector's; the engine's thread is pinned by itself
     version = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}; core {chosen.core} of {os.cpu_count()}; load {os.getloadavg()[0]:.1f}; {chosen.repeat} turns")
-    print(flat_out.HEADER)
+    print(closed_loop.HEADER)
     for name, measure in measurements(chosen.core, chosen.seconds, chosen.repeat):
         if chosen.only in name:
             print(measure(), flush=True)
@@ -42,12 +42,12 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def measurements(core: int, seconds: float, repeat: int) -> Iterator[tuple[str, Callable[[], str]]]:
     """(its name, what makes its lines), in order; what the machine cannot have is left out."""
-    with flat_out.paths() as found, devices.memory_folder() as folder:
-        bare = flat_out.build_bare(folder)
-        for case in flat_out.CASES:
+    with closed_loop.paths() as found, devices.memory_folder() as folder:
+        bare = closed_loop.build_bare(folder)
+        for case in closed_loop.CASES:
             path = found.get(case.device)
             if path and case.backend in backends():
-                yield case.name, lambda case=case, path=path: flat_out.row(bare, case, path, core, seconds, repeat)  # type: ignore[misc]
+                yield case.name, lambda case=case, path=path: closed_loop.row(bare, case, path, core, seconds, repeat)  # type: ignore[misc]
         for name in ("zram, alike", "zram, random"):
             if path := found.get(name):
                 yield f"CPU, {name}", lambda path=path: paced.cost(path, core, 2 * seconds, repeat)  # type: ignore[misc]

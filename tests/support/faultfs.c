@@ -1,4 +1,4 @@
-/* A file system of one file, dev.img, whose I/O is slow or fails as it is told: put a loop device over it.
+/* A file system of one file, dev.img, whose I/O is slow or fails as configured: put a loop device over it.
  *
  *   faultfs BACKING [FUSE options] MOUNTPOINT
  *   echo "READ_US WRITE_US READ_ERRORS_PPM WRITE_ERRORS_PPM [BAD_FROM BAD_TO]" > MOUNTPOINT/ctl

@@ -305,10 +305,10 @@ def _clearer(error: yaml.YAMLError, text: str) -> yaml.YAMLError:
     """The pure parser's word on the same line, which says what it found there."""
     try:
         yaml.compose(text, Loader=yaml.BaseLoader)
-    except yaml.MarkedYAMLError as told:
-        ours, theirs = getattr(error, "problem_mark", None), told.problem_mark
+    except yaml.MarkedYAMLError as clearer:
+        ours, theirs = getattr(error, "problem_mark", None), clearer.problem_mark
         if ours and theirs and ours.line == theirs.line:
-            return told
+            return clearer
     except (yaml.YAMLError, RecursionError):
         pass
     return error

@@ -37,7 +37,7 @@ int context_reap(struct engine *e, struct thread *t);
 
 /* queue_shares.c */
 
-/* By what each thread was dealt. 0 or -errno. */
+/* By the instances that each thread was assigned. 0 or -errno. */
 int queue_shares_settle(struct engine *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* A workload thread's context of the backend: when it is opened and closed, and what it is told of instances.
+/* A workload thread's context of the backend: when it is opened and closed, and which instances are registered with it.
  *
  * Rule: all of it happens on the workload thread itself, between steps, since a context may belong to whoever opened it.
  */

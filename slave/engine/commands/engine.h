@@ -4,7 +4,7 @@
  * more to say than errno does. They may come from several threads. What opens, makes or pins something takes turns, since
  * it may last as long as memory and devices do; what steers a step or asks about one waits for no turn, and acts while
  * another command is at work. No command waits for a thread that is in a step, but go (for all to be ready); none waits
- * without a limit for what may hang, but the one that opens it; and close waits for nothing longer than it is told.
+ * without a limit for what may hang, but the one that opens it; and close waits for nothing longer than its limit.
  */
 #ifndef IVYPY_ENGINE_H
 #define IVYPY_ENGINE_H
@@ -63,7 +63,7 @@ struct engine {
     uint64_t steps, created; /* how many instances ever were */
     bool counted; /* threads keep time by the cycle counter */
     struct calibration calibration;
-    bool in_step; /* from go until ended() has told the end */
+    bool in_step; /* from go until ended() has reported the end */
     bool halted;  /* since go began: a step that it is still to start ends at once */
     bool closed, released;
     char why[ENGINE_WORDS];
@@ -117,7 +117,7 @@ struct end {
 };
 /* 1 and how the step ended, once; else 0. */
 int engine_ended(struct engine *e, struct end *end);
-/* A thread that died and was not told of yet, and its words; false if there is none. */
+/* A thread that died and was not reported yet, and its words; false if there is none. */
 bool engine_dying_words(struct engine *e, uint32_t *thread, char *words, size_t size);
 
 /* The line that clocks are to follow from now on; slope 0: the kernel's clock. */

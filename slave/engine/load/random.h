@@ -1,7 +1,7 @@
 /* Random numbers: splitmix64, one word of state.
  *
  * Rule: a stream is one u64. That makes a copy of a stream (a second cursor over the same due times) one
- * assignment. splitmix64 passes BigCrush and costs a nanosecond; streams are told apart by their start.
+ * assignment. splitmix64 passes BigCrush and costs a nanosecond; streams are distinguished by their start.
  */
 #ifndef IVYPY_RANDOM_H
 #define IVYPY_RANDOM_H

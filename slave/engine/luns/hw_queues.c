@@ -65,7 +65,7 @@ static void read_queue(struct reading *r, int folder, const char *name)
     take_list(r, text);
 }
 
-/* Whoever has a single queue submits to that one, from wherever: nothing is to be told apart. */
+/* Whoever has a single queue submits to that one, from wherever: there is nothing to distinguish. */
 static void keep(struct hw_queues *h, const struct reading *r)
 {
     if (r->queues < 2 || r->cores == 0)

@@ -4,8 +4,8 @@
  * same one. A core is listed by one queue of each type (default, read, poll); sysfs does not tell their types, so cores
  * belong together that are listed by all the same queues. Nor does it tell whether hardware queues share one set of
  * tags (SCSI's host_tagset). In both cases more may be taken for possible than is: the kernel then says EAGAIN, and the
- * cap comes down (thread/turns.c). What goes without RWF_NOWAIT (to files, or in several requests) waits in the submit
- * call, and whatever that makes late counts as late.
+ * cap comes down (thread/ready_queue.c). What goes without RWF_NOWAIT (to files, or in several requests) waits in the
+ * submit call, and whatever that makes late counts as late.
  */
 #ifndef IVYPY_HW_QUEUES_H
 #define IVYPY_HW_QUEUES_H

@@ -209,7 +209,7 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->tag_since_ns = start_ns;
     atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
     i->maxtags = setting->maxtags;
-    i->flat_out = setting->iops < 0.0;
+    i->closed_loop = setting->iops < 0.0;
     i->resting = true; /* until the start */
     i->rest_until_ns = start_ns;
     i->failures = 0;

@@ -58,7 +58,7 @@ struct ceiling {
 
 enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 
-/* What create is told. */
+/* The parameters of create. */
 struct parameters {
     enum iosequencer iosequencer;
     uint64_t seed;
@@ -74,7 +74,7 @@ struct instance {
     struct share *share;
     uint16_t weight; /* requests of the share's queue that its next I/O takes */
     uint32_t slot;   /* its place in the thread's arrays */
-    bool flat_out;   /* iops: max */
+    bool closed_loop;   /* iops: max */
     bool resting;    /* submits nothing before rest_until_ns */
     bool nowait;
     uint8_t waiting; /* enum waiting: in which list next_waiting links it */
@@ -152,7 +152,7 @@ static inline bool instance_may_write(const struct instance *i, const struct tag
 
 static inline bool instance_has_work(const struct instance *i)
 {
-    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->flat_out) && !i->resting;
+    return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->closed_loop) && !i->resting;
 }
 
 #endif

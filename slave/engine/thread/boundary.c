@@ -14,7 +14,7 @@ static void cool_if_told(struct thread *t)
         struct instance *i = t->step_instances[n];
         row_of(t, i)->dropped += pacer_stop(&i->pacer);
         row_of(t, i)->backlog_since_ns = 0;
-        i->flat_out = false;
+        i->closed_loop = false;
     }
 }
 

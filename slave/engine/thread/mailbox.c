@@ -11,7 +11,7 @@ static void retime(struct thread *t, struct instance *i, double iops, uint64_t n
     uint64_t start_ns = t->step->start_ns;
 
     pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
-    i->flat_out = iops < 0.0;
+    i->closed_loop = iops < 0.0;
     due_times_set_alarm(t, i);
 }
 

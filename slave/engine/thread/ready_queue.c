@@ -20,7 +20,7 @@ void ready_queue_enqueue(struct thread *t, struct instance *i)
     if (i->waiting != NOT_WAITING || !instance_has_work(i))
         return;
     i->waiting = WAITING_TO_SUBMIT;
-    list_put(i->pacer.backlog ? &t->ready_queue.due : &t->ready_queue.flat_out, i);
+    list_put(i->pacer.backlog ? &t->ready_queue.due : &t->ready_queue.closed_loop, i);
 }
 
 void ready_queue_wait_for_room(struct thread *t, struct instance *i)

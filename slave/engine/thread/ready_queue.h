@@ -23,7 +23,7 @@ struct instance_list {
 };
 
 struct ready_queue {
-    struct instance_list due, flat_out; /* that have something to submit, and may */
+    struct instance_list due, closed_loop; /* that have something to submit, and may */
     struct share *again;                /* shares that hold I/Os to submit again */
 };
 

@@ -77,7 +77,7 @@ struct decision step_decide(struct step *s, uint32_t subinterval, uint64_t now_n
 /* Ends the step at `at_ns`, in the subinterval that no thread has finished. Without effect if it ends already. */
 void step_cut(struct step *s, enum end_reason reason, uint64_t at_ns, uint64_t now_ns);
 
-/* Has the threads look at what changed. */
+/* Makes the threads apply what changed. */
 static inline void step_call(struct step *s)
 {
     atomic_fetch_add_explicit(&s->attention, 1, memory_order_release);

@@ -6,7 +6,7 @@
 #include "stats/columns.h"
 #include "thread.h"
 
-enum { TURN = 8, FLAT_OUT_PART = THREAD_BATCH / 4 };
+enum { TURN = 8, CLOSED_LOOP_PART = THREAD_BATCH / 4 };
 
 /* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
  * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
@@ -137,10 +137,11 @@ void submit_gather(struct thread *t, uint64_t now_ns)
     if (q->again)
         gather_again(t, now_ns);
     if (q->due.first)
-        gather_from(t, &t->ready_queue.due, q->flat_out.first ? THREAD_BATCH - FLAT_OUT_PART : THREAD_BATCH, now_ns);
-    if (q->flat_out.first)
-        gather_from(t, &t->ready_queue.flat_out, THREAD_BATCH, now_ns);
-    if (q->due.first) /* the flat out ones left something of their part */
+        gather_from(t, &t->ready_queue.due, q->closed_loop.first ? THREAD_BATCH - CLOSED_LOOP_PART : THREAD_BATCH,
+                    now_ns);
+    if (q->closed_loop.first)
+        gather_from(t, &t->ready_queue.closed_loop, THREAD_BATCH, now_ns);
+    if (q->due.first) /* those of iops: max left something of their part */
         gather_from(t, &t->ready_queue.due, THREAD_BATCH, now_ns);
 }
 

@@ -1,7 +1,7 @@
 /* Submission: which instances may, what their next I/O is, and handing it to the kernel.
  *
  * Rule: all that is due goes in one call and nothing is held back to fill it. Instances take turns of a few I/Os, and
- * those that owe something go before those that run flat out, which still get a quarter of each batch: no instance
+ * those with a backlog go before those with iops: max, which still get a quarter of each batch: no instance
  * holds up another, whatever its depth, its rate or the state of its LUN.
  */
 #ifndef IVYPY_SUBMIT_H

@@ -1,7 +1,7 @@
 /* The kernel's clocks: nanoseconds on CLOCK_MONOTONIC's scale, where nothing else is said.
  *
- * Rule: no other file asks the system for the time. What takes the place of clock_gettime in the loop (line.h,
- * counter.h) keeps the scale, since due times, boundaries and the lease come from other clocks of the same scale.
+ * Rule: no other file asks the system for the time. What takes the place of clock_gettime in the loop (clock_map.h,
+ * tsc.h) keeps the scale, since due times, boundaries and the lease come from other clocks of the same scale.
  */
 #ifndef IVYPY_CLOCK_H
 #define IVYPY_CLOCK_H

@@ -10,7 +10,7 @@ from ivypy.protocol.histogram import upper_edge
 from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, Drive
 
-from .flat_out import fio_job, middle
+from .closed_loop import fio_job, middle
 
 RATE = 100_000
 MOST_OF_FIO = 0.5  # of its CPU time per I/O
