@@ -111,7 +111,7 @@ def next_load(probes: Sequence[Probe], target: float, limits: SearchBounds) -> f
     if found.passed is None:
         return _downward(found.failed, probes, limits)
     assert found.width is not None
-    if found.width <= limits.resolution or _spent(found, probes, limits):
+    if found.width <= limits.resolution or _spent(probes, limits):
         again = sum(one.iops == found.failed.iops for one in probes) > 1
         return None if again else found.failed.iops
     return _between(found, probes, target, limits)
@@ -143,7 +143,7 @@ def _downward(failed: Probe, probes: Sequence[Probe], limits: SearchBounds) -> f
     return bottom if lowest < 4 * bottom else max(bottom, lowest / 3)
 
 
-def _spent(found: Bracket, probes: Sequence[Probe], limits: SearchBounds) -> bool:
+def _spent(probes: Sequence[Probe], limits: SearchBounds) -> bool:
     """Only the repetition of the lowest fail is still affordable."""
     return len(probes) + limits.maxima + 1 >= limits.most
 

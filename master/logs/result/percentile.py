@@ -72,7 +72,7 @@ def statistics_of(
     count = cells.sum(axis=1)
     filled = count > 0
     count_or_one = np.where(filled, count, 1)
-    low, high = _extremes(cells, edges, filled, known)
+    low, high = _extremes(cells, edges, known)
     middles = layout.middles[base : base + cells.shape[1]].copy()
     saturated = np.zeros(len(cells), bool)
     if layout.open_ended and base + cells.shape[1] == layout.buckets:
@@ -97,7 +97,7 @@ def _nothing(rows: int, percentiles: int) -> Statistics:
     return Statistics(np.zeros(rows), np.zeros(rows), none, none, none, table, table, no, no, np.zeros(rows, bool))
 
 
-def _extremes(cells: Floats, edges: Floats, filled: np.ndarray, known: ExactMoments) -> tuple[Floats, Floats]:
+def _extremes(cells: Floats, edges: Floats, known: ExactMoments) -> tuple[Floats, Floats]:
     is_used = cells > 0
     first = is_used.argmax(axis=1)
     last = cells.shape[1] - 1 - is_used[:, ::-1].argmax(axis=1)
