@@ -95,7 +95,7 @@ class _Question:
         from ..control.criteria import Criterion, criterion_named
         from ..control.focus import Focus
         from ..control.observe import FOCUS_METRICS
-        from ..text.metric_amounts import parse_amount
+        from ..text.metric_amounts import parse_limit
 
         name = self.criterion or (settings.criterion if settings else "iops")
         if name in (Rule.SNIA, Rule.T):
@@ -107,9 +107,7 @@ class _Question:
             made = replace(made, focus=Focus(self.metric or made.focus.metric, self.rollup))
         if self.limit is None and settings and name == settings.criterion:
             return replace(made, limit=settings.limit, relative=settings.relative)
-        limit = self.limit or _LIMIT
-        relative = limit.strip().endswith("%")
-        amount = parse_amount("_percent" if relative else made.focus.metric, limit)
+        amount, relative = parse_limit(made.focus.metric, self.limit or _LIMIT)
         return replace(made, limit=amount, relative=relative)
 
 

@@ -25,7 +25,7 @@ from ..control.control_spec import (
 )
 from ..control.criteria import Criterion, criterion_named
 from ..control.observe import focus_on
-from ..text.metric_amounts import parse_amount
+from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
@@ -121,10 +121,13 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
         made = replace(made, no_drift=doc.no_drift)
     else:
         made = Criterion(Rule(doc.criterion), focus_on(doc.metric or USUAL_METRIC, doc.rollup), window)
-    relative = doc.limit.strip().endswith("%")
+    try:
+        limit, relative = parse_limit(made.focus.metric, doc.limit)
+    except ValueError as error:
+        faults.add((*path, "limit"), f"limit: {error}")
+        limit, relative = math.nan, True  # no other fault follows from it
     if made.rule is Rule.T and not relative:
         faults.add((*path, "limit"), f"limit: {doc.limit!r} is no accuracy; write a percentage, like 2%")
-    limit = _amount("_percent" if relative else made.focus.metric, "limit", doc.limit, path, faults)
     return replace(made, limit=limit, relative=relative)
 
 

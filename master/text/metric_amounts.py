@@ -23,6 +23,14 @@ def parse_amount(metric: str, text: str) -> float:
     return parse_rate(text)
 
 
+def parse_limit(metric: str, text: str) -> tuple[float, bool]:
+    """(a limit on a metric, whether it is in percent of the mean): `2%`, or an amount of the metric. Raises ValueError
+    with the remedy.
+    """
+    relative = text.strip().endswith("%")
+    return parse_amount("_percent" if relative else metric, text), relative
+
+
 def format_amount(metric: str, amount: float) -> str:
     """The text that `parse_amount` makes `amount` of."""
     if "_us_" in metric:
