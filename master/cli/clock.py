@@ -17,11 +17,11 @@ from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
 from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
+from ..plan.hosts import LOCAL
 from ..run.fleet import Fleet, connected, opener
 from ..text.units import parse_duration
 from ..verdicts import ExitCode
 
-LOCAL: Final = "local"
 PATIENCE_S: Final = 60.0  # beyond the time asked for
 LEAST_S: Final = 1.0
 MOST_S: Final = 3600.0

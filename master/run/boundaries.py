@@ -10,7 +10,7 @@ from typing import Final
 from ...protocol.messages import Result
 from ..hosts.driver import Driver
 
-MOST_MOVED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
+MOST_STEERED: Final = 0.001  # of a subinterval: how far a boundary is moved to follow a host's clock
 
 
 class Boundaries:
@@ -18,7 +18,7 @@ class Boundaries:
 
     def __init__(self, length_ns: int) -> None:
         self._length_ns = length_ns
-        self._most = round(length_ns * MOST_MOVED)
+        self._most = round(length_ns * MOST_STEERED)
         self._newest: dict[Driver, int] = {}  # that was placed
         self._ends: dict[Driver, dict[int, int]] = {}  # by subinterval: those that no result has confirmed
         self._next: dict[Driver, int] = {}  # where the next result has to begin
