@@ -96,8 +96,13 @@ def percentiles(
     """
     places, beyond = percentile_buckets(histograms, fractions)
     middles = MIDDLES_NS[np.minimum(places + low, len(MIDDLES_NS) - 1)]
-    clamped = np.clip(middles, np.asarray(least, np.float64), np.asarray(most, np.float64))
-    return np.where(beyond >= FEWEST_BEYOND, clamped, np.nan)
+    within = clamped(middles, np.asarray(least, np.float64), np.asarray(most, np.float64))
+    return np.where(beyond >= FEWEST_BEYOND, within, np.nan)
+
+
+def clamped(values: Floats, least: Floats, most: Floats) -> Floats:
+    """Values of buckets, never outside of the shortest and the longest latency."""
+    return np.clip(values, least, most)
 
 
 def percentile(counts: NDArray[Any], low: int, least: float, most: float, fraction: float) -> float:

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...stats.histograms import percentile_buckets
+from ...stats.histograms import clamped, percentile_buckets
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms, Series
 
@@ -35,7 +35,7 @@ def hgrm(series: Series) -> str:
     counts = histograms.cells.sum(axis=0)
     upto, total = np.cumsum(counts), float(counts.sum())
     whole, middles = series.whole, histograms.layout.middles[histograms.base :][: len(counts)]
-    middles = np.clip(middles, whole.low[0], whole.high[0]) / 1000
+    middles = clamped(middles, whole.low[:1], whole.high[:1]) / 1000
     lines = ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
     ticks = list(_ticks())
     buckets, _ = percentile_buckets(counts[None], ticks)

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ...stats.histograms import FEWEST_BEYOND, percentile_buckets
+from ...stats.histograms import FEWEST_BEYOND, clamped, percentile_buckets
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats
 
@@ -81,7 +81,7 @@ def statistics_of(
         high = np.where(saturated, edges[-2], high)
     sums, stdev = _sums_and_stdev(cells, middles, count_or_one, known)
     values, widths, at_least, insufficient = _percentiles(cells, edges, count, layout, base, percentiles, how)
-    values = np.clip(values, low[:, None], high[:, None])
+    values = clamped(values, low[:, None], high[:, None])
     if known.high is not None:
         values[:, percentiles == 100] = high[:, None]
     for array in (stdev, low, high, values, widths):
