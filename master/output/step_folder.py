@@ -6,7 +6,7 @@ then. A rollup type with `csv: false` gets no files here, only rows in its summa
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,23 +14,26 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ...protocol.histogram import BUCKETS, lower_edges
 from ...protocol.lines import encode_line
 from ...protocol.messages import Result
+from ..rollup.arrays import Buckets
 from ..rollup.decode_result import whole
-from ..rollup.figures import Figures
+from ..rollup.figures import CATEGORIES, Figures
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
-from .columns import CLOCK, CPU, INDEX, INTERLOCK, THREADS, WINDOWS, names
+from .columns import CLOCK, CPU, HISTOGRAM, INDEX, INTERLOCK, THREADS, WINDOWS, names
 from .csv_text import append, lines, make_folder, replace_file, utc
 from .file_names import stem, step_folder
 from .histogram_db import HistogramWriter
-from .histogram_rows import histogram_csv
 from .host_rows import Row, clock_rows, core_numbers, cpu_rows, interlock_rows, thread_rows
 from .record_types import SubintervalRecord, WindowRecord
 from .rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
 
 LATE: Final = "late"  # folder of results that were not merged, a file per host
+_EDGES: Final = lower_edges()
+_BOUNDS: Final = [f"{_EDGES[b] / 1e3:.15g},{_EDGES[b + 1] / 1e3:.15g}" for b in range(BUCKETS)]  # from_us,below_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class StepFolder:
         """<instance>.histogram.csv of the measurement. `response` (R,): rows whose response times have a meaning."""
         figures = Figures(measurement.merged, response)
         for file in self._files:
-            append(file.histogram, histogram_csv(figures, file.row))
+            append(file.histogram, _histogram_csv(figures, file.row))
 
     def table(self, file: str, header: Sequence[str], rows: Iterable[Row]) -> None:
         """Rows of any other table of the step: measure.csv, pid.csv ..."""
@@ -136,3 +139,28 @@ class StepFolder:
     def _append_text(self, file: str, header: Sequence[str], text: str) -> None:
         append(self.path / file, text if file in self._begun else lines([header]) + text)
         self._begun.add(file)
+
+
+def _histogram_csv(figures: Figures, row: int) -> str:
+    """The whole file of one row: a row per non-empty bucket and category; lateness is of all paced I/O together.
+
+    Response times have rows only where they have a meaning.
+    """
+    return lines([names(HISTOGRAM)]) + "".join(_parts(figures, row))
+
+
+def _parts(figures: Figures, row: int) -> Iterator[str]:
+    for category in CATEGORIES:
+        yield _rows(f"{category},service", figures.service(category).buckets, row)
+        if figures.has_response(category)[row]:
+            yield _rows(f"{category},response", figures.response(category).buckets, row)
+    yield _rows("overall,lateness", figures.lateness().buckets, row)
+
+
+def _rows(start: str, buckets: Buckets, row: int) -> str:
+    counts = buckets.counts[row]
+    used = np.flatnonzero(counts)
+    bounds = _BOUNDS[buckets.low : buckets.high]
+    return "".join(
+        f"{start},{bounds[place]},{count}\n" for place, count in zip(used.tolist(), counts[used].tolist(), strict=True)
+    )
