@@ -54,7 +54,7 @@ def subinterval_line(report: Subinterval) -> str:
     return line
 
 
-def _with_says(report: Subinterval) -> str:
+def _with_messages(report: Subinterval) -> str:
     """A line of the log, with what control says at its end."""
     return "  ".join(filter(None, (subinterval_line(report), "; ".join(report.messages))))
 
@@ -174,7 +174,7 @@ class TextLines:
             case Subinterval():
                 header = [HEADER] if self._since_header >= HEADER_EVERY else []
                 self._since_header = 1 if header else self._since_header + 1
-                return [*header, _with_says(report)]
+                return [*header, _with_messages(report)]
             case EventLine():
                 return [event_line(report)]
             case StepEnds():

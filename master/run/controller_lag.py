@@ -39,7 +39,7 @@ class ControllerLag:
 
     def stalled_ns(self) -> int:
         """The sum of all pauses since the last `take`."""
-        self._look()
+        self._measure()
         return self._stalled_ns
 
     def patient_until_ns(self, most_ns: int) -> int:
@@ -47,7 +47,7 @@ class ControllerLag:
 
         Messages that arrived meanwhile are unread in the pipes.
         """
-        self._look()
+        self._measure()
         return self._back_ns + min(self._late_ns, most_ns)
 
     def take(self) -> tuple[int, int]:
@@ -58,11 +58,11 @@ class ControllerLag:
         return stalled_ns, since_ns
 
     def _tick(self) -> None:
-        self._look()
+        self._measure()
         self._due_ns = self._now_ns() + TICK_NS
         self._next = asyncio.get_running_loop().call_later(TICK_NS / 1e9, self._tick)
 
-    def _look(self) -> None:
+    def _measure(self) -> None:
         """Count an overdue tick now, before it comes."""
         if self._due_ns is None:
             return
