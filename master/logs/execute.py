@@ -128,6 +128,8 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     )
     _check_options(question, sources)
     question, chosen = _with_length(question, options.interval, placed.sources, found)
+    is_on_clock = options.align == "clock" or (is_of_runs and not placed.apart_ns)
+    placed, moved = (placed, []) if is_on_clock else _steps_on_grid(placed, question.length_ns)
     answer = Analysis(placed.sources, found.layouts, question).run()
     if answer.faults and not options.keep_going:
         raise LogError(list(answer.faults))
@@ -137,6 +139,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
         *_notes_on(sources),
         *placed.notes,
         *chosen,
+        *moved,
         *_finer_than_rows(question.length_ns, sources),
         *answer.notes,
         *_notes_on_spans(answer.spans, placed.sources, starts),
@@ -207,6 +210,35 @@ def _placed(sources: Sequence[Source], by: tuple[tuple[str, ...], ...], align: s
         note = f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them"
         return _Placed(moved, zero_ns, apart_ns, (note,))
     return _Placed([replace(s, start_ns=s.start_ns - origin_ns) for s in sources], zero_ns, {})
+
+
+def _steps_on_grid(placed: _Placed, length_ns: int) -> tuple[_Placed, list[str]]:
+    """Each step of a run moved on to the next boundary of intervals, so that no interval cuts a row or holds two steps.
+
+    Not beside other logs, whose time is the clock's.
+    """
+    if any(source.format is not Format.IVYPY for source in placed.sources):
+        return placed, []
+    steps: dict[tuple[str, int], list[Source]] = {}
+    for source in sorted(placed.sources, key=lambda s: (s.run, begins_ns(s))):
+        steps.setdefault((source.run, source.step), []).append(source)
+    moved_ns: dict[tuple[str, int], int] = {}
+    free_ns: dict[str, int] = {}  # of each run: where the step before ends
+    for (run, step), sources in steps.items():
+        begin_ns = min(map(begins_ns, sources))
+        earliest_ns = max(begin_ns, free_ns.get(run, begin_ns))
+        near_ns = int(tolerance_ns(np.array(sources[0].period_ns or length_ns), length_ns))
+        moved_ns[run, step] = -((near_ns - earliest_ns) // length_ns) * length_ns - begin_ns
+        free_ns[run] = max(source.last_ns + source.start_ns for source in sources) + moved_ns[run, step]
+    moved = [replace(s, start_ns=s.start_ns + moved_ns[s.run, s.step]) for s in placed.sources]
+    most_ns = max(map(abs, moved_ns.values()))
+    if most_ns < NS_PER_MS:
+        return replace(placed, sources=moved), []
+    note = (
+        f"each step begins on a boundary of intervals, up to {format_duration(most_ns / NS_PER_S)} later than it "
+        "did, so that no interval cuts its rows; --align clock keeps the clock's time"
+    )
+    return replace(placed, sources=moved), [note]
 
 
 def _notes_on_spans(

@@ -218,3 +218,38 @@ def test_control_sees_the_response_times_that_a_summary_leaves_blank() -> None:
             assert column_of(not_sustained, metric) is None
         else:
             assert column_of(not_sustained, metric) == column_of(sustained, metric)
+
+
+def read_of_steps(folder: Path, steps: list[list[Shown]], apart_ns: int) -> list[dict[str, str]]:
+    """The CSV of `ivypy percentiles` of a run whose steps begin so much after the step before."""
+    base = HistogramWriter(folder / "histograms.sqlite")
+    start_utc_ns = START
+    for number, step in enumerate(steps):
+        base.step(number, f"step{number}", merger_of(ROLLUPS).layout)
+        for one in step:
+            base.subinterval(number, "run", start_utc_ns, one.interval)
+            start_utc_ns += LENGTH_NS
+        start_utc_ns += apart_ns
+    base.close()
+    return list(csv.DictReader(run(folder, "--latency", "service", "--percentiles", "50,99").out.splitlines()))
+
+
+@pytest.mark.parametrize("apart_ns", [0, 1, 1_700_000_000, LENGTH_NS - 1, LENGTH_NS + 1_700_000_000])
+def test_each_interval_of_a_later_step_is_its_row(tmp_path: Path, apart_ns: int) -> None:
+    hosts: list[Hosts] = [
+        [({Kind.RANDOM_READ: [(10**6 * (1 + step + 3 * place), 5000), (187_391 + place, 700)]}, {}) for place in (0, 1)]
+        for step in range(3)
+    ]
+    merger = merger_of(ROLLUPS)
+    steps = [[Shown(merger, 2 * step + place, one) for place, one in enumerate(own)] for step, own in enumerate(hosts)]
+    rows = [row for row in read_of_steps(tmp_path, steps, apart_ns) if row["count"] not in ("", "0")]
+    shown = [one for step in steps for one in step]
+    assert len(rows) == len(shown) + 1
+    for row, one in zip(rows, shown, strict=False):
+        cells = one.csv()
+        assert row["notes"] == ""
+        assert row["count"] == "5700"
+        for name in ("min", "max", "p50", "p99"):
+            assert float(row[f"latency_us_{name}"]) == pytest.approx(
+                float(cells[f"overall_service_us_{name}"]), abs=0.001
+            ), name

@@ -64,6 +64,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                             first_ns=begins[0],
                             period_ns=sorted(lengths)[len(lengths) // 2],
                             step=number,
+                            last_ns=begins[-1] + lengths[-1],
                             run=str(path.parent),
                             other_phases=other_phases,
                         )

@@ -54,6 +54,7 @@ class Source:
     begins_ms: tuple[int | None, ...] = (None, None, None)  # fio histograms: where each direction's first row begins
     unit_ns: int = 1  # fio latency logs: unit of the values
     step: int = 0  # ivypy: the step's number
+    last_ns: int = 0  # ivypy: where its last subinterval ends, on its own clock
     run: str = NONE  # ivypy: the run's folder
     other_phases: tuple[str, ...] = ()  # ivypy: phases whose subintervals are left out
     content: Path | None = None  # the copy that is read, where `path` is a pipe
