@@ -1,7 +1,7 @@
 """A result as CSV, JSON, or a table for eyes.
 
-Rule: what is shown is the table's rows (result/table.py); a writer only chooses digits. Numbers in CSV and JSON are
-microseconds to a thousandth, seconds and counts to a millionth.
+Rule: what is shown is the table's rows (result/table.py); a writer only chooses digits. In CSV, latencies of runs have
+the digits of the run's own rows, others a thousandth of a microsecond; rates, seconds and counts have a millionth.
 """
 
 import csv
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from io import StringIO
 from typing import Any, Final, TextIO
 
+from ...rollup.metrics import Precision
+from ..readers.source import Format
 from ..result.table import WHOLE, LogResult, Row, columns, latency_text, rows
 
 _FORMAT_VERSION: Final = 1
@@ -34,6 +36,7 @@ def write_csv(result: LogResult, out: TextIO) -> None:
 
 def _cells(result: LogResult, row: Row) -> list[str]:
     instance = row.series.instance
+    real, time = _FIGURES_OF_RUNS if instance.format == Format.IVYPY else _FIGURES_OF_LOGS
     return [
         instance.rollup_type,
         instance.value,
@@ -48,15 +51,24 @@ def _cells(result: LogResult, row: Row) -> list[str]:
         number(row.count, _COUNT_DIGITS),
         number(row.covered_s, 6),
         number(row.iops, 6),
-        number(row.low_us),
-        *(_latency(us, row.saturated) for us in (row.mean_us, row.stdev_us, row.high_us)),
-        *(cell for p in row.percentiles for cell in (_latency(p.us, p.at_least), number(p.width_us))),
+        time(row.low_us),
+        *(_at_least(row.saturated) + real(us) for us in (row.mean_us, row.stdev_us)),
+        _at_least(row.saturated) + time(row.high_us),
+        *(cell for p in row.percentiles for cell in (_at_least(p.at_least) + time(p.us), number(p.width_us))),
         row.notes,
     ]
 
 
-def _latency(us: float | None, at_least: bool) -> str:
-    return (">=" if at_least else "") + number(us)
+def _at_least(is_lower_bound: bool) -> str:
+    return ">=" if is_lower_bound else ""
+
+
+def _digits_of(precision: Precision) -> Callable[[float | None], str]:
+    return lambda us: "" if us is None else precision.value % us
+
+
+_FIGURES_OF_RUNS: Final = _digits_of(Precision.REAL), _digits_of(Precision.TIME)
+_FIGURES_OF_LOGS: Final = number, number
 
 
 def write_json(result: LogResult, out: TextIO) -> None:
