@@ -251,3 +251,4 @@ def test_each_interval_of_a_later_step_is_its_row(tmp_path: Path, apart_ns: int)
         assert row["count"] == "5700"
         for name in ("mean", "min", "max", "p50", "p99"):
             assert row[f"latency_us_{name}"] == cells[f"overall_service_us_{name}"], name
+        assert row["latency_us_stdev"] == cells["overall_service_us_sd"]

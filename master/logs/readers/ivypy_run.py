@@ -127,6 +127,7 @@ def _records(
     cells = np.zeros((len(DIRECTIONS), BUCKETS), np.uint64)
     lowest, highest = np.full(len(DIRECTIONS), np.iinfo(np.int64).max), np.zeros(len(DIRECTIONS), np.int64)
     sums = np.zeros(len(DIRECTIONS))
+    squares = [0] * len(DIRECTIONS)
     for klass in range(len(known)):
         for kind in range(KINDS):
             direction = DIRECTIONS.index(_DIRECTION_OF[Kind(kind)])
@@ -138,6 +139,8 @@ def _records(
                 lowest[direction] = min(lowest[direction], int(known[klass, series, Moment.MIN]))
                 highest[direction] = max(highest[direction], int(known[klass, series, Moment.MAX]))
                 sums[direction] += float(known[klass, series, Moment.SUM])
+                high = int(known[klass, series, Moment.SQUARES_HIGH])
+                squares[direction] += (high << 64) + int(known[klass, series, Moment.SQUARES_LOW])
     filled = np.flatnonzero(cells.any(axis=1))
     rows, entries = np.nonzero(cells[filled])
     stop = np.searchsorted(rows, np.arange(len(filled)), side="right").astype(np.int64)
@@ -152,4 +155,5 @@ def _records(
         lowest[filled],
         highest[filled],
         sums[filled],
+        np.array(squares, np.float64)[filled],
     )

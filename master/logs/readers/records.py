@@ -33,6 +33,7 @@ class Records:
     lowest: Ints | None = None  # the exact minimum and maximum of each row, ns, where they are known
     highest: Ints | None = None
     sums: Floats | None = None  # the exact sum of each row's latencies, ns, likewise
+    squares: Floats | None = None  # and of their squares
 
     def __len__(self) -> int:
         return len(self.starts)

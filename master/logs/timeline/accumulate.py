@@ -147,7 +147,9 @@ class Accumulator:
         if records.lowest is None or records.highest is None:
             return
         sums = records.sums if self.weighting is Weighting.UNIFORM else None
+        squares = records.squares if sums is not None else None
         self.has_sums |= sums is not None
+        self.has_moments |= squares is not None
         for row in np.flatnonzero(wanted):
             start, end = int(records.starts[row]), int(records.ends[row])
             first, last = (quantum_of(ns, self.length_ns) for ns in (start + 1, end))
@@ -159,6 +161,8 @@ class Accumulator:
                     if sums is not None:
                         inside = min(end, (quantum + 1) * self.length_ns) - max(start, quantum * self.length_ns)
                         block.sums[at] += sums[row] * (inside / (end - start))
+                        if squares is not None:
+                            block.squares[at] += squares[row] * (inside / (end - start))
 
     def _earliest(self, begin_ns: int | None) -> int:
         """The quantum before which nothing is in flight."""
