@@ -113,7 +113,7 @@ class LiveChanges:
         self._length_ns = length_ns
         self._start_ns = 0
         self._refusal: str | None = NOT_BEGUN  # None: changes are taken
-        self._steered: set[Key] = set()  # their IOPS were set by control in this step
+        self._steered: dict[Key, Iops] = {}  # what control set them to in this step
         self._held: dict[Key, Iops] | None = None  # while paused: what unpausing sets
         self._outside: set[int] = set()  # numbers of edits from outside
         self._pauses: dict[int, int | None] = {}  # numbers of pauses, and of the edits that ended them
@@ -150,9 +150,9 @@ class LiveChanges:
         if self._held is not None:
             raise EditRefused(["the run is paused; unpause it first"])
 
-    def steers(self, keys: Iterable[Key]) -> None:
-        """Control set the IOPS of these instances, or will."""
-        self._steered.update(keys)
+    def steers(self, changed: Mapping[Key, Parameters]) -> None:
+        """Control set the IOPS of these instances."""
+        self._steered.update((key, one.iops) for key, one in changed.items())
 
     async def alter(self, alter: Alter, words: str) -> ChangeResult:
         """A change from outside; `words`: what it is, and whose. Raises EditRefused, and what `alter` raises."""
@@ -181,7 +181,7 @@ class LiveChanges:
                 raise EditRefused(["the run is not paused"])
             held, self._held = self._held, None
             wanted = {key: replace(self._host_settings.parameters[key], iops=held[key]) for key in held}
-            acted = await self._send(wanted, "paused")
+            acted = await self._send(wanted, "unpaused")
             self._pauses |= {begun: acted.number for begun, ended in self._pauses.items() if ended is None}
             return acted
 
@@ -259,9 +259,9 @@ class LiveChanges:
             yield ScopedFinding(finding, left.host, number, left.since, left.until)
 
     def _differs(self, key: Key, now: Parameters) -> bool:
-        """Whether parameters differ from the plan's; IOPS that control sets do not count."""
+        """Whether parameters differ from the plan's, or from the IOPS that control has set since."""
         plan = self._begun[key]
-        return now != (replace(plan, iops=now.iops) if key in self._steered else plan)
+        return now != replace(plan, iops=self._steered.get(key, plan.iops))
 
     def _follow_backlog(
         self, interval: MergedSubinterval, host: str, counts: NDArray[np.int64], edited: NDArray[np.bool_]

@@ -498,6 +498,16 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     assert "transient" in staged.eyes.phases()
 
 
+def test_a_level_whose_iops_a_user_changed_by_force_says_so(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(32.0)  # in the second level
+        await run.api.edit(["host=a", "iops=5"], True, ME)
+
+    staged = stage(tmp_path, visit, STAIRS)
+    reasons = [row["reasons"] for row in staged.rows("summary.all.csv")]
+    assert ["edited" in one for one in reasons] == [False, True, False], "control sets the IOPS of the third level"
+
+
 def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(12.0)
