@@ -250,9 +250,11 @@ async def barrier(
     failed: dict[Driver, str] = {}
     loop = asyncio.get_running_loop()
     waited_from = loop.time()
-    no_answer = f"no answer within {deadline - waited_from:.1f} s"
     tasks: dict[Driver, asyncio.Task[None]] = {}
     late: set[Driver] = set()
+
+    def no_answer() -> str:
+        return f"no answer within {loop.time() - waited_from:.1f} s"
 
     async def one(host: Driver) -> None:
         try:
@@ -260,11 +262,11 @@ async def barrier(
         except (HostLost, CommandRefused) as error:
             failed[host] = str(error)
         except TimeoutError:
-            failed[host] = no_answer
+            failed[host] = no_answer()
         except asyncio.CancelledError:
             if host not in late:
                 raise
-            failed[host] = no_answer
+            failed[host] = no_answer()
         except OutputError:
             raise
         except Exception as error:

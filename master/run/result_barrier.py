@@ -75,6 +75,7 @@ class ResultBarrier:
         patience_ns = round(PATIENCE * length_ns)
         in_ns = max(arrived.values(), default=0)
         deadline_ns = end_ns + patience_ns
+        latest_ns = 0  # however often the controller is stalled
         while hosts.awaited:
             if fleet.interrupted.is_set() and not self._progress.is_halted:
                 deadline_ns = min(deadline_ns, await halt() + round(HOLD_HALT_S * 1e9))
@@ -84,7 +85,8 @@ class ResultBarrier:
                 self._take(*event, k, arrived)
             elif fleet.now_ns() >= deadline_ns:
                 in_ns = deadline_ns
-                deadline_ns = max(deadline_ns, fleet.lag.patient_until_ns(patience_ns))
+                latest_ns = latest_ns or fleet.now_ns() + patience_ns
+                deadline_ns = max(deadline_ns, min(fleet.lag.patient_until_ns(patience_ns), latest_ns))
                 if fleet.now_ns() >= deadline_ns:
                     break
         for driver in sorted(hosts.awaited, key=lambda driver: driver.name):

@@ -6,7 +6,7 @@ Rule: a command to all hosts goes out at once, and its answers are awaited until
 
 import asyncio
 from array import array
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
@@ -125,18 +125,28 @@ class StepCommands:
         drivers = hosts.in_order(hosts.live | hosts.late)
         running = [driver for driver in drivers if driver.lost is None and driver.state is HostState.RUNNING]
         deadline = asyncio.get_running_loop().time() + left_s
-        answers, failed = await barrier(running, command, deadline, self._patient_until)
+        answers, failed = await barrier(running, command, deadline, self._patience())
         for driver, reason in failed.items():
             self._recorder.event(
                 driver.name, "late", f"no acknowledgement of the decision after subinterval {k}: {reason}"
             )
         return answers
 
-    def _patient_until(self) -> float:
-        """As barrier 1: a controller that was stalled extends the deadline by the stall. On the loop's clock."""
-        fleet = self._fleet
-        patient_ns = fleet.lag.patient_until_ns(round(PATIENCE * self._length_ns))
-        return asyncio.get_running_loop().time() + (patient_ns - fleet.now_ns()) / 1e9
+    def _patience(self) -> Callable[[], float]:
+        """Until when to wait instead, on the loop's clock: as long again as the controller was stalled.
+
+        PATIENCE subintervals at most from its first call on, however often the controller is stalled.
+        """
+        fleet, loop = self._fleet, asyncio.get_running_loop()
+        most_s = PATIENCE * self._length_ns / 1e9
+        first: list[float] = []
+
+        def until() -> float:
+            first[:] = first or [loop.time()]
+            patient_s = (fleet.lag.patient_until_ns(round(most_s * 1e9)) - fleet.now_ns()) / 1e9
+            return min(loop.time() + patient_s, first[0] + most_s)
+
+        return until
 
     async def _steer(self, edits: Sequence[LoadEdit], within_s: float) -> None:
         """Send control's edits to all hosts that drive."""

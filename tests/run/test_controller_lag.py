@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import time
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
@@ -232,3 +233,30 @@ def test_a_real_controller_that_was_stopped_for_3_s_calls_no_host_late(tmp_path:
     assert "late_decision" in summary["reasons"] and "host_late" not in summary["reasons"], said.decode()
     assert len([row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]) == 16
     assert not {row["kind"] for row in rows(folder, "events.csv")} & BLAMES
+
+
+def test_barrier_2_ends_though_the_controller_is_stalled_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host does not answer `continue`; the controller works for 0.3 s of each 0.32 s; the user ends the run."""
+    slaves = hosts()
+    slaves["b"].faults = Faults(mute={"continue"})
+    halted: list[float] = []
+    halt_those = StepCommands.halt_those
+
+    async def noted(commands: StepCommands, drivers: Container[Driver]) -> int:
+        halted.append(asyncio.get_running_loop().time())
+        return await halt_those(commands, drivers)
+
+    async def visit(run: Run, staged: Staged) -> None:
+        await asyncio.sleep(3.0)
+        for n in range(30):
+            if n == 3:
+                staged.notes["pressed"] = asyncio.get_running_loop().time()
+                run.fleet.interrupted.set()
+            work(0.3)
+            await asyncio.sleep(0.02)
+
+    monkeypatch.setattr(StepCommands, "halt_those", noted)
+    staged = stage(tmp_path, visit, ONE_SECOND, slaves)
+    assert halted[0] - float(str(staged.notes["pressed"])) < 3.0
