@@ -204,7 +204,7 @@ def test_warmup_and_cooldown_are_left_out_unless_asked(tmp_path: Path) -> None:
     path = a_run(tmp_path / "A", 1_700_000_000, [50_000_000, 10**6, 10**6, 10**6, 9_000_000], phases)
     ran = run(path, "--latency", "service")
     assert counts(intervals(ran)) == [100] * 3 and float(whole(ran)["latency_us_max"]) == pytest.approx(1000)
-    assert "warmup and cooldown are left out; --phases all has them" in ran.err
+    assert "left out by phase: warmup, cooldown; --phases all has them" in ran.err
     everything = run(path, "--latency", "service", "--phases", "all")
     assert counts(intervals(everything)) == [100] * 5 and "left out" not in everything.err
 

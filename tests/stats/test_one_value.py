@@ -252,3 +252,18 @@ def test_each_interval_of_a_later_step_is_its_row(tmp_path: Path, apart_ns: int)
         for name in ("mean", "min", "max", "p50", "p99"):
             assert row[f"latency_us_{name}"] == cells[f"overall_service_us_{name}"], name
         assert row["latency_us_stdev"] == cells["overall_service_us_sd"]
+
+
+def test_the_whole_of_a_run_is_without_its_tail(tmp_path: Path) -> None:
+    """Neither warmup nor the tail nor the cooldown is in it, unless all phases are asked for."""
+    base, merger = HistogramWriter(tmp_path / "histograms.sqlite"), merger_of(ROLLUPS)
+    base.step(0, "step", merger.layout)
+    for place, phase in enumerate(Phase):
+        one = Shown(merger, place, ({Kind.RANDOM_READ: [(10**6, 100 + place)]}, {}))
+        base.subinterval(0, phase.value, one.start_utc_ns, one.interval)
+    base.close()
+    for phases, ios in ((), "203"), (("--phases", "all"), "510"):
+        ran = run(tmp_path, "--latency", "service", *phases)
+        (whole,) = [row for row in csv.DictReader(ran.out.splitlines()) if row["interval"] == "whole"]
+        assert whole["count"] == ios
+        assert ("left out by phase: warmup, tail, cooldown" in ran.err) is (not phases)

@@ -13,7 +13,7 @@ from typing import Final
 from ..faults import Fault
 from .bucket_layouts import Layout
 from .detect_format import Hints, detect
-from .ivypy_run import leaves_out, sources_of
+from .ivypy_run import left_out, sources_of
 from .logging_period import with_periods
 from .records import NS_PER_MS
 from .source import Format, Source, named, with_hosts
@@ -36,7 +36,7 @@ def find(
     all_phases: bool = True,
     copies: Mapping[Path, Path] | None = None,
 ) -> Found:
-    """`all_phases`: of runs, warmup and cooldown, too. `copies`: files that hold what came through pipes."""
+    """`all_phases`: of runs, warmup, tail and cooldown, too. `copies`: files that hold what came through pipes."""
     sources: list[Source] = []
     faults: list[Fault] = []
     notes: list[str] = []
@@ -62,9 +62,9 @@ def find(
                 run = sources_of(file, latencies, all_phases)
                 found = run if isinstance(run, Fault) else found
                 sources += [] if isinstance(run, Fault) else run
-                if not isinstance(run, Fault) and leaves_out(file, run[0].other_phases):
-                    words = " and ".join(run[0].other_phases)
-                    notes.append(f"{file.parent}: {words} are left out; --phases all has them")
+                if not isinstance(run, Fault) and (phases := left_out(file, run[0].other_phases)):
+                    words = ", ".join(phases)
+                    notes.append(f"{file.parent}: left out by phase: {words}; --phases all has them")
             elif isinstance(found, Source):
                 sources.append(found)
             if isinstance(found, Fault):

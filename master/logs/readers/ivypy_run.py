@@ -38,12 +38,12 @@ _MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ?
 
 
 def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
-    """What a run holds, without warmup and cooldown unless `all_phases`. A Fault where the file is no run's, of another
-    version, or holds no such subinterval."""
+    """What a run holds, without warmup, tail and cooldown unless `all_phases`. A Fault where the file is no run's,
+    of another version, or holds no such subinterval."""
     from ...control.observation import Phase  # with the next, a fifth of a second, which logs need not wait for
     from ...output.histogram_db_reader import HistogramReader
 
-    other_phases = () if all_phases else (Phase.WARMUP.value, Phase.COOLDOWN.value)
+    other_phases = () if all_phases else (Phase.WARMUP.value, Phase.TAIL.value, Phase.COOLDOWN.value)
     sources: list[Source] = []
     try:
         with HistogramReader(path) as stored:
@@ -78,10 +78,11 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
     )
 
 
-def leaves_out(path: Path, other_phases: tuple[str, ...]) -> bool:
-    """Whether a run has subintervals of these phases."""
+def left_out(path: Path, other_phases: tuple[str, ...]) -> list[str]:
+    """Those of these phases that a run has."""
     with closing(_connect(path)) as base:
-        return any(phase in other_phases for (phase,) in base.execute("SELECT DISTINCT phase FROM result"))
+        found = {phase for (phase,) in base.execute("SELECT DISTINCT phase FROM result")}
+    return [phase for phase in other_phases if phase in found]
 
 
 def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str, other_phases: tuple[str, ...]) -> bool:
