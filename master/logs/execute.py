@@ -335,6 +335,11 @@ def _notes_on(sources: Sequence[Source]) -> list[str]:
         notes.append("fio's histogram logs hold completion latency (clat) only, and not the I/Os after the last row")
     if any(s.format is Format.FIO_LATENCY and s.fields == 4 and s.unit_ns == 1 for s in sources):
         notes.append("latency logs of 4 columns are taken to be nanoseconds (fio 2.99 on); --unit us for older ones")
+    if any(s.format is Format.IVYPY and s.quantity == "response" for s in sources):
+        notes.append(
+            "response times of runs are of paced instances only; the run's own rows leave them blank where an instance "
+            "is at max"
+        )
     if any(s.averaged for s in sources):
         notes.append("logs with log_avg_msec hold means: their rows count means, and percentiles stay blank")
     return notes
