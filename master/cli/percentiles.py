@@ -98,7 +98,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
     from ..logs.readers.detect_format import Hints
     from ..logs.readers.source import Format
     from ..logs.result.interval_length import parse_interval, parse_percentiles
-    from ..logs.result.percentile import Interpolation
+    from ..logs.result.interval_statistics import Interpolation
     from ..logs.result.sla import parse_sla
     from ..logs.timeline.accumulate import Weighting
     from ..logs.timeline.rollups import parse_by

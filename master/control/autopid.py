@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from ..stats.histograms import fewest_ios
 from ..stats.metric_sample import MetricSample, value_of
+from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 
 from ..rollup.metrics import METRICS
-from ..stats.histograms import fewest_ios
+from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
 from ..text.units import format_fraction

@@ -12,7 +12,7 @@ from math import inf, isfinite, sqrt
 import numpy as np
 
 from ..stats.confidence import autocorrelation_time, t_quantile
-from ..stats.histograms import Floats
+from ..stats.percentiles import Floats
 from ..stats.trend import line
 from ..text.metric_amounts import amount_in_words
 from .choices import FIO, LIMIT_PERCENT, Rule

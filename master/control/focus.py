@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from ..rollup.instances import ALL
-from ..stats.histograms import FEWEST_BEYOND, fewest_ios
 from ..stats.metric_sample import MetricSample, ios
+from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from math import ceil, floor, inf
 import numpy as np
 
 from ..stats.estimate import Estimate, estimates
-from ..stats.histograms import Floats
 from ..stats.metric_sample import MetricSample
+from ..stats.percentiles import Floats
 from ..stats.sample_matrix import SampleMatrix, matrix_of_sums, sums_of
 from ..stats.trend import trend_probabilities
 from ..text.units import format_fraction

@@ -20,8 +20,8 @@ from ..rollup.metrics import METRICS
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
-from ..stats.histograms import NS_PER_US
 from ..stats.metric_sample import MetricSample, value_of
+from ..stats.percentiles import NS_PER_US
 from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
 

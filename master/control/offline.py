@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..stats.histograms import Floats
 from ..stats.metric_sample import MetricSample
+from ..stats.percentiles import Floats
 from .choices import Rule
 from .control_spec import CONFIDENCE, MeasureSpec
 from .criteria import Criterion, Score, score

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..rollup.overload import DEFAULT_TOLERANCE
-from ..stats.histograms import fewest_ios
 from ..stats.metric_sample import value_of
+from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load

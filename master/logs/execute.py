@@ -25,7 +25,7 @@ from .render.write_result import text_of
 from .result.accuracy_check import check
 from .result.build_series import Analysis, SeriesRequest
 from .result.interval_length import SHORTEST_NS, Auto, choose
-from .result.percentile import Interpolation
+from .result.interval_statistics import Interpolation
 from .result.series import Series
 from .result.sla import Promise, check_promises
 from .result.table import LogResult

@@ -10,7 +10,7 @@ from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
-from ..stats.histograms import FEWEST_BEYOND
+from ..stats.percentiles import FEWEST_BEYOND
 from ..verdicts import ALL, OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode, Reason, Severity, Verdict
 from .columns import FILES, METRIC_COLUMNS, OLD_NAMES, Column, Group, metric_columns
 

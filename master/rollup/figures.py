@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
-from ..stats.histograms import NS_PER_US, percentiles
+from ..stats.percentiles import NS_PER_US, percentiles
 from .arrays import NO_LEAST, Buckets, Floats, Merged, integers, reals, sum_of
 
 CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {

@@ -11,7 +11,7 @@ import numpy as np
 from ...protocol.counters import KINDS, RESPONSE, SERVICE, Moment
 from ..stats.block_bootstrap import stated_half_width
 from ..stats.confidence import FEWEST_STATED
-from ..stats.histograms import NS_PER_US
+from ..stats.percentiles import NS_PER_US
 from .arrays import Buckets, Floats, Merged, RowMoments, Words, reals, sum_of
 
 MOST_SAMPLES: Final = 512  # a series of this length is halved: neighbours are combined

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...protocol.counters import Count
-from ..stats.histograms import FEWEST_BEYOND
+from ..stats.percentiles import FEWEST_BEYOND
 from .arrays import Floats
 from .figures import CATEGORIES, PERCENTILES, Figures, LatencyFigures
 

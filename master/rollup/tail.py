@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stats.histograms import FEWEST_BEYOND, MIDDLES_NS, ranks
+from ..stats.percentiles import FEWEST_BEYOND, MIDDLES_NS, ranks
 from .arrays import Buckets, Floats, Ints
 
 _PLACES: Final = 48  # values of y that are tried; with fewer than there are, what is found is only more careful

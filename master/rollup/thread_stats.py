@@ -12,7 +12,7 @@ import numpy as np
 
 from ...protocol.counters import ThreadCount
 from ...protocol.histogram import BUCKETS
-from ..stats.histograms import EDGES_NS, MIDDLES_NS, NS_PER_US, percentile_buckets
+from ..stats.percentiles import EDGES_NS, MIDDLES_NS, NS_PER_US, percentile_buckets
 from .arrays import Ints
 
 # Without `spin`, a thread is busy-waiting for a quarter of its time at most.

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from .confidence import CONFIDENCE, autocorrelation_times, t_quantile
-from .histograms import EDGES_NS, Floats, interpolated, percentile, percentile_buckets
+from .percentiles import EDGES_NS, Floats, interpolated, percentile, percentile_buckets
 
 DRAWS = 300
 

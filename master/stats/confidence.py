@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from .histograms import Floats
+from .percentiles import Floats
 
 SOKAL: Final = 5.0  # beyond five times the time, autocorrelations are noise
 FEWEST: Final = 8  # of fewer samples the correlation is unknown, and with it the half-width

@@ -15,8 +15,8 @@ import numpy as np
 
 from . import block_bootstrap
 from .confidence import autocorrelation_times, t_quantile
-from .histograms import NS_PER_US, Floats
 from .metric_sample import MetricSample
+from .percentiles import NS_PER_US, Floats
 from .sample_matrix import SampleMatrix, one_column
 
 _LEAST_FREEDOM = 3.0  # of a correlated series: its variance is known better than its mean

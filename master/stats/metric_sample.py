@@ -12,7 +12,7 @@ from math import isnan
 import numpy as np
 from numpy.typing import NDArray
 
-from .histograms import NS_PER_US, percentile
+from .percentiles import NS_PER_US, percentile
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,8 @@ from math import inf
 import numpy as np
 
 from . import block_bootstrap
-from .histograms import NS_PER_US, Floats, percentile
 from .metric_sample import MetricSample
+from .percentiles import NS_PER_US, Floats, percentile
 
 
 @dataclass(frozen=True, slots=True, eq=False)

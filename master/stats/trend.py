@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .confidence import autocorrelation_times, t_tail
-from .histograms import Floats
+from .percentiles import Floats
 
 FEWEST_FOR_TREND = 8  # values
 _MOST = 48  # values in a trend test; longer series are averaged down to so many, since pairs grow with the square

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ivypy.master.stats.histograms import MIDDLES_NS, percentile_buckets
+from ivypy.master.stats.percentiles import MIDDLES_NS, percentile_buckets
 from ivypy.protocol import counters, histogram
 from ivypy.protocol.parameters import PARAMETERS
 from ivypy.slave.engine import _engine

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ivypy.master.rollup.arrays import Merged
 from ivypy.master.rollup.figures import CATEGORIES, PERCENTILES, Figures
 from ivypy.master.rollup.metrics import METRICS, column
-from ivypy.master.stats.histograms import FEWEST_BEYOND
+from ivypy.master.stats.percentiles import FEWEST_BEYOND
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind
 from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
 from tests.support.rollup import instance, merged, merger_of, rollups_by

@@ -18,7 +18,7 @@ from ivypy.master.stats.confidence import (
     t_quantile,
     t_tail,
 )
-from ivypy.master.stats.histograms import percentile
+from ivypy.master.stats.percentiles import percentile
 from ivypy.protocol.histogram import lower_edges
 
 

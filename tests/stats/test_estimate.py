@@ -9,8 +9,8 @@ from scipy import signal, stats
 
 from ivypy.master.stats.confidence import autocorrelation_time, autocorrelations
 from ivypy.master.stats.estimate import Correction, estimate, influences
-from ivypy.master.stats.histograms import percentile
 from ivypy.master.stats.metric_sample import MetricSample
+from ivypy.master.stats.percentiles import percentile
 from ivypy.master.stats.trend import line, mann_kendall, trend_probability
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ...stats.histograms import clamped, percentile_buckets
+from ...stats.percentiles import clamped, percentile_buckets
 from ..readers.records import NS_PER_S, Floats
 from ..result.series import Histograms, Series
 

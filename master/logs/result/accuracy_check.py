@@ -21,7 +21,7 @@ from ..readers.records import NS_PER_S, Floats, Ints, Records
 from ..readers.source import DIRECTIONS, Format, Source
 from ..readers.text_rows import Reading
 from ..timeline.accumulate import BLOCK, Accumulator, Weighting, on_grid
-from .percentile import Interpolation, Statistics, statistics_of
+from .interval_statistics import Interpolation, Statistics, statistics_of
 from .table import latency_text
 
 

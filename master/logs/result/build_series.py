@@ -25,7 +25,7 @@ from ..timeline.accumulate import Accumulator, Weighting, on_grid
 from ..timeline.rollups import Slice, SliceShare, shares_of
 from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
 from .exact import ExactSamples
-from .percentile import Interpolation
+from .interval_statistics import Interpolation
 from .series import Series, finish
 
 Kind = tuple[str, str]

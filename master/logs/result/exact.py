@@ -9,11 +9,11 @@ from threading import Lock
 
 import numpy as np
 
-from ...stats.histograms import fewest_ios
+from ...stats.percentiles import fewest_ios
 from ..readers.records import Floats, Ints, Samples
 from ..timeline.accumulate import EVERY
 from ..timeline.rollups import Slice
-from .percentile import Statistics
+from .interval_statistics import Statistics
 from .series import Series, Splits
 
 

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from ...stats.histograms import interpolated
+from ...stats.percentiles import interpolated
 from ...text.units import format_duration, parse_duration, parse_fraction
 from ..readers.records import NS_PER_S, Floats
 from .series import Histograms

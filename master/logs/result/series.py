@@ -14,7 +14,7 @@ from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
 from ..timeline.accumulate import BLOCK, Accumulator
 from ..timeline.rollups import Slice
-from .percentile import ExactMoments, Interpolation, Statistics, statistics_of
+from .interval_statistics import ExactMoments, Interpolation, Statistics, statistics_of
 
 _UNKNOWN_LOW: Final = np.iinfo(np.int64).max
 _NONE: Final = np.empty(0)

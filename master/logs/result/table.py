@@ -13,12 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from ...stats.histograms import NS_PER_US
+from ...stats.percentiles import NS_PER_US
 from ..readers.records import NS_PER_S
 from ..readers.source import Format
 from ..timeline.accumulate import tolerance_ns
 from ..timeline.rollups import Slice
-from .percentile import Statistics
+from .interval_statistics import Statistics
 from .series import Series
 
 WHOLE: Final = "whole"

@@ -64,7 +64,7 @@ void series_merge(struct moments *into, uint64_t *into_buckets, const struct mom
 /* Empties a series, touching only the buckets that it used. */
 void series_clear(struct moments *m, uint64_t *buckets);
 
-/* The percentile of `m->count` values, by the rule of master/stats/histograms.py (a test compares them): the middle of
+/* The percentile of `m->count` values, by the rule of master/stats/percentiles.py (a test compares them): the middle of
  * the bucket that holds the value of rank ceil(share x count), in whole nanoseconds, within [min, max]. 0 if empty;
  * however few the values are, since a thread's own figures are of few. */
 uint64_t histogram_percentile(const uint64_t *buckets, const struct moments *m, uint32_t ten_thousandths);

@@ -16,7 +16,7 @@ from ivypy.master.control.criteria import DRIFT_PROBABILITY, Criterion
 from ivypy.master.control.measure import FEWEST_EFFECTIVE, FEWEST_SUBINTERVALS, LOOKING, TREND
 from ivypy.master.stats.confidence import autocorrelation_times, t_quantile
 from ivypy.master.stats.estimate import estimates
-from ivypy.master.stats.histograms import Floats
+from ivypy.master.stats.percentiles import Floats
 from ivypy.master.stats.sample_matrix import SampleMatrix
 from ivypy.master.stats.trend import trend_probabilities
 

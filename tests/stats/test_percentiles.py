@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.stats.histograms import (
+from ivypy.master.stats.percentiles import (
     EDGES_NS,
     FEWEST_BEYOND,
     fewest_ios,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.logs.readers.bucket_layouts import FIO_3, IVYPY, Layout
 from ivypy.master.logs.result.accuracy_check import nearest_rank
-from ivypy.master.logs.result.percentile import ExactMoments, Interpolation, statistics_of
+from ivypy.master.logs.result.interval_statistics import ExactMoments, Interpolation, statistics_of
 from ivypy.protocol.histogram import bucket_of
 
 WANTED = np.array([0.0, 1.0, 50.0, 90.0, 99.0, 99.9, 100.0])

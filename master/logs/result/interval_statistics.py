@@ -1,6 +1,6 @@
 """Percentiles of weighted histograms, with the error of each: the width of the bucket that it lies in.
 
-Which bucket that is, and whether there are samples enough, stats/histograms.py decides, as for a run's own rows.
+Which bucket that is, and whether there are samples enough, stats/percentiles.py decides, as for a run's own rows.
 Within the bucket there are two rules:
 
     linear      low + (high - low) * (p/100 * n - below) / weight        (n: all weight; below: before the bucket)
@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ...stats.histograms import FEWEST_BEYOND, clamped, percentile_buckets
+from ...stats.percentiles import FEWEST_BEYOND, clamped, percentile_buckets
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats
 
