@@ -2,15 +2,15 @@
 and slo.
 
 Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Every default of a plan's control
-stands here and nowhere else. A spec may hold what cannot work, since a plan is read to its end: check.py reports it,
-and build.py makes states only from specs without faults.
+stands once: here, in choices.py, or where its constant is imported from. A spec may hold what cannot work, since a plan
+is read to its end: check.py reports it, and build.py makes states only from specs without faults.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..rollup.overload import DEFAULT_TOLERANCE
+from ..stats.confidence import CONFIDENCE
 from ..stats.estimate import Correction
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
@@ -23,7 +23,8 @@ Level = float | OfStep  # total IOPS of a rollup instance
 Keys = tuple[str | int, ...]  # from a step's `go` down to a value
 Fault = tuple[Keys, str]  # where, and what is wrong
 
-CONFIDENCE: Final = 0.95
+# Seconds, for steps where neither they nor the plan's `defaults` set a time.
+TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 TIMEOUT_S: Final = 900.0
 RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
 
@@ -32,7 +33,7 @@ RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced l
 class FixedSpec:
     """`measure: 60s`: a measurement of fixed length."""
 
-    subintervals: int = 1  # at least 1
+    subintervals: int  # at least 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,12 +138,12 @@ class SloSpec:
 class ControlSpec:
     """The control of one step."""
 
-    subinterval_s: float = 1.0
-    warmup: int = 0  # subintervals
-    measurement: FixedSpec | MeasureSpec | SteadySpec = FixedSpec()
-    load: PidSpec | StaircaseSpec | FindSpec | None = None
-    slo: tuple[SloSpec, ...] = ()
-    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
+    subinterval_s: float
+    warmup: int  # subintervals
+    measurement: FixedSpec | MeasureSpec | SteadySpec
+    load: PidSpec | StaircaseSpec | FindSpec | None
+    slo: tuple[SloSpec, ...]
+    tolerance: float  # achieved_iops_tolerance
 
     @property
     def fixed(self) -> bool:

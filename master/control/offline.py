@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..stats.confidence import CONFIDENCE
 from ..stats.metric_sample import MetricSample
 from ..stats.percentiles import Floats
 from .choices import Rule
-from .control_spec import CONFIDENCE, MeasureSpec
+from .control_spec import MeasureSpec
 from .criteria import Criterion, Score, score
 from .measure import WindowPart, check_window
 

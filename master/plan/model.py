@@ -76,9 +76,9 @@ class Step:
     cooldown_s: float
     loop: Mapping[str, Value]  # this pass's value of every looped parameter; empty where nothing is looped
     place: Place
+    control: ControlSpec
     notes: tuple[str, ...] = ()  # for people: where it differs from the plan's text
     longest_s: float | None = None  # of all measuring together, where that is not measure_s
-    control: ControlSpec = field(default_factory=ControlSpec)
 
     @property
     def measuring_s(self) -> float:

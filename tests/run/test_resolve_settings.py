@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups, RollupSpec
+from ivypy.master.rollup.overload import DEFAULT_TOLERANCE
 from ivypy.master.run.baseline_step import Measured, Reference, References
 from ivypy.master.run.limits import limits_of, union
 from ivypy.master.run.placement import Placement, place
@@ -38,7 +40,9 @@ def edit(rollup: str = "all", *instances: str, **changes: object) -> Edit:
 
 
 def a_step(*edits: Edit, name: str = "s") -> Step:
-    return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE)
+    return Step(
+        0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, ControlSpec(5.0, 1, FixedSpec(12), None, (), DEFAULT_TOLERANCE)
+    )
 
 
 def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:

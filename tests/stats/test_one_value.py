@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Phase
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
@@ -34,6 +35,7 @@ from ivypy.master.rollup.figures import PERCENTILES, Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
+from ivypy.master.rollup.overload import DEFAULT_TOLERANCE
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Measurement, Window
 from ivypy.master.run.step_reports import subinterval_report
@@ -52,7 +54,18 @@ LENGTH_NS = 5 * 10**9
 INSTANCES = [instance(0, host) for host in ("h1", "h2")]
 ROLLUPS = Rollups.build(INSTANCES, [])
 SETTINGS = Settings.of(ROLLUPS, {(one.host, one.number): Parameters(iops=1000.0) for one in INSTANCES})
-STEP = Step(0, "step", (), 5.0, 0.0, 15.0, 0.0, {}, Place("plan", 1, 1))
+STEP = Step(
+    0,
+    "step",
+    (),
+    5.0,
+    0.0,
+    15.0,
+    0.0,
+    {},
+    Place("plan", 1, 1),
+    ControlSpec(5.0, 0, FixedSpec(3), None, (), DEFAULT_TOLERANCE),
+)
 IN_PERCENT = {name: 100 * fraction for name, fraction in PERCENTILES.items()}
 
 NS = st.one_of(st.integers(0, 300), st.integers(10**4, 10**7), st.sampled_from([10**6, 999_999, 2**45, 2**46]))

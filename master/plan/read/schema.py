@@ -6,12 +6,13 @@ before the model sees them.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.parameters import PARAMETERS
+from ...hosts.heartbeat import USUAL_LEASE_NS
 from ...hosts.host_spec import HostSpec, Launcher
 from ...rollup.overload import DEFAULT_TOLERANCE
 from ...text.units import format_duration
@@ -38,8 +39,6 @@ from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
 
-# Seconds, for steps where neither they nor `defaults:` set a time.
-TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
@@ -337,7 +336,7 @@ class PlanDoc(Section):
     lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
         "A host that receives nothing for this long stops all I/O. The controller gives up a host that does not "
         "answer for half of it (at least 3 s): a longer lease survives longer network outages.",
-        10.0,
+        USUAL_LEASE_NS / 1e9,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
         "Share of the I/Os due by which the outstanding I/O of a workload instance, or of all in a rollup instance, "
