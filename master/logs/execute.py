@@ -30,8 +30,8 @@ from .result.series import Series
 from .result.sla import Promise, check_promises
 from .result.table import LogResult
 from .timeline.accumulate import Weighting, tolerance_ns
-from .timeline.clock_alignment import HostStart, apart, begins_ns, misalignment, read_start_times, with_start_times
-from .timeline.rollups import Slice, shares_of
+from .timeline.clock_alignment import HostStart, apart, misalignment, read_start_times, with_start_times
+from .timeline.common_axis import placed_logs, steps_on_grid
 from .timeline.unlogged_tail import read_totals
 
 _MOST_ROWS = 5_000_000
@@ -114,7 +114,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     sources, faults = _usable(found, options, starts)
     is_of_runs = len({source.run for source in sources if source.format is Format.IVYPY}) > 1
     by = options.by or ((("run",) if is_of_runs else ("all",)),)
-    placed = _placed(sources, by, options.align)
+    placed = placed_logs(sources, by, options.align)
     wanted = options.percentiles or _DEFAULT_PERCENTILES
     question = SeriesRequest(
         SHORTEST_NS,
@@ -129,7 +129,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     _check_options(question, sources)
     question, chosen = _with_length(question, options.interval, placed.sources, found)
     is_on_clock = options.align == "clock" or (is_of_runs and not placed.apart_ns)
-    placed, moved = (placed, []) if is_on_clock else _steps_on_grid(placed, question.length_ns)
+    placed, moved = (placed, []) if is_on_clock else steps_on_grid(placed, question.length_ns)
     answer = Analysis(placed.sources, found.layouts, question).run()
     if answer.faults and not options.keep_going:
         raise LogError(list(answer.faults))
@@ -187,60 +187,6 @@ def _usable(
     return sources, faults
 
 
-@dataclass(frozen=True, slots=True)
-class _Placed:
-    """Logs whose time counts from quantum 0."""
-
-    sources: list[Source]
-    zero_ns: int | None  # where quantum 0 begins, from 1970; None: at the jobs' own start
-    apart_ns: dict[Slice, int]  # the same of each series, where runs are kept apart
-    notes: tuple[str, ...] = ()
-
-
-def _placed(sources: Sequence[Source], by: tuple[tuple[str, ...], ...], align: str | None) -> _Placed:
-    """Runs of which no two share a series count from their own begins, all other logs from one origin."""
-    origin_ns = _origin_ns(sources, align)
-    zero_ns = origin_ns if origin_ns or all(source.is_absolute for source in sources) else None
-    runs = {source.run for source in sources}
-    are_apart = all(s.format is Format.IVYPY for s in sources) and all("run" in attributes for attributes in by)
-    if len(runs) > 1 and are_apart and align != "clock":
-        origins = {run: _origin_ns([s for s in sources if s.run == run], align) for run in runs}
-        apart_ns = {share.instance: origins[s.run] for s in sources for share in shares_of(s, by)}
-        moved = [replace(s, start_ns=s.start_ns - origins[s.run]) for s in sources]
-        note = f"{len(runs)} runs, each in a series of its own, from its own begin; --by all adds them"
-        return _Placed(moved, zero_ns, apart_ns, (note,))
-    return _Placed([replace(s, start_ns=s.start_ns - origin_ns) for s in sources], zero_ns, {})
-
-
-def _steps_on_grid(placed: _Placed, length_ns: int) -> tuple[_Placed, list[str]]:
-    """Each step of a run moved on to the next boundary of intervals, so that no interval cuts a row or holds two steps.
-
-    Not beside other logs, whose time is the clock's.
-    """
-    if any(source.format is not Format.IVYPY for source in placed.sources):
-        return placed, []
-    steps: dict[tuple[str, int], list[Source]] = {}
-    for source in sorted(placed.sources, key=lambda s: (s.run, begins_ns(s))):
-        steps.setdefault((source.run, source.step), []).append(source)
-    moved_ns: dict[tuple[str, int], int] = {}
-    free_ns: dict[str, int] = {}  # of each run: where the step before ends
-    for (run, step), sources in steps.items():
-        begin_ns = min(map(begins_ns, sources))
-        earliest_ns = max(begin_ns, free_ns.get(run, begin_ns))
-        near_ns = int(tolerance_ns(np.array(sources[0].period_ns or length_ns), length_ns))
-        moved_ns[run, step] = -((near_ns - earliest_ns) // length_ns) * length_ns - begin_ns
-        free_ns[run] = max(source.last_ns + source.start_ns for source in sources) + moved_ns[run, step]
-    moved = [replace(s, start_ns=s.start_ns + moved_ns[s.run, s.step]) for s in placed.sources]
-    most_ns = max(map(abs, moved_ns.values()))
-    if most_ns < NS_PER_MS:
-        return replace(placed, sources=moved), []
-    note = (
-        f"each step begins on a boundary of intervals, up to {format_duration(most_ns / NS_PER_S)} later than it "
-        "did, so that no interval cuts its rows; --align clock keeps the clock's time"
-    )
-    return replace(placed, sources=moved), [note]
-
-
 def _notes_on_spans(
     spans: dict[Source, tuple[int, int]], sources: Sequence[Source], starts: dict[str, HostStart]
 ) -> list[str]:
@@ -253,18 +199,6 @@ def _interpolation_in_words(question: SeriesRequest, sources: Sequence[Source]) 
     if question.exact:
         return "none (exact)"
     return " and ".join(sorted({question.interpolation_of(source.format) for source in sources}))
-
-
-def _origin_ns(sources: Sequence[Source], align: str | None) -> int:
-    """Where quantum 0 begins: 1970 (or the jobs' start), or the begin of the first log."""
-    if not all(source.is_absolute for source in sources):
-        return 0
-    is_run = any(source.format is Format.IVYPY for source in sources)
-    if align == "clock" or (align is None and not is_run):
-        return 0
-    # A histogram's first stamp is the end of its first row; a smallfile thread's name says when it began.
-    first_row = {s: (s.period_ns or 0) if s.format is Format.FIO_HISTOGRAM else 0 for s in sources}
-    return min(begins_ns(source) - first_row[source] for source in sources)
 
 
 def _check_options(question: SeriesRequest, sources: Sequence[Source]) -> None:
