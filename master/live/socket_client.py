@@ -85,7 +85,8 @@ class Client:
         """Raises PlanError where the run refuses, or does not answer."""
         self._connection.settimeout(ANSWER_S)
         try:
-            self._connection.sendall(encode_line(request))
+            with suppress(BrokenPipeError):  # the run closed it at once: it has sent why
+                self._connection.sendall(encode_line(request))
             answer = next(self._lines, None)
         except OSError as error:
             raise PlanError(f"{self._path.stem}: the run does not answer: {error.strerror or error}") from None

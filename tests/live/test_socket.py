@@ -27,7 +27,7 @@ from ivypy.master.live.reports import (
     StepEnds,
     Subinterval,
 )
-from ivypy.master.live.socket_client import connected, exit_code_of, socket_of
+from ivypy.master.live.socket_client import Client, connected, exit_code_of, socket_of
 from ivypy.master.live.socket_messages import (
     ANSWERS,
     REQUESTS,
@@ -292,6 +292,15 @@ def test_clients_beyond_the_limit_are_refused(tmp_path: Path, monkeypatch: pytes
         assert isinstance(await asyncio.to_thread(ask, run, StatusRequest()), RunStatus)
 
     stage(tmp_path, visit)
+
+
+def test_a_rejection_that_came_before_the_request_was_sent_is_read() -> None:
+    ours, theirs = socket.socketpair()
+    with ours:
+        theirs.sendall(encode_line(Rejection(("2 clients are connected to the run already",))))
+        theirs.close()
+        with pytest.raises(PlanError, match="2 clients are connected to the run already"):
+            Client(ours, Path("run")).ask(StatusRequest())
 
 
 HUGE = "9" * 400
