@@ -18,7 +18,8 @@ from ..hosts.driver import Driver
 from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
-from ..run.fleet import Fleet, connected, opener
+from ..run.connect import connected, opener
+from ..run.fleet import Fleet
 from ..text.units import parse_duration
 from ..verdicts import ExitCode
 

@@ -10,9 +10,10 @@ from ...protocol.consent_check import identified_by
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
+from ..run.connect import connected, opener
 from ..run.consent import counted, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
-from ..run.fleet import Fleet, connected, opener
+from ..run.fleet import Fleet
 from ..run.placement import PlacedLun
 
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others

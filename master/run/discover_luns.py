@@ -7,16 +7,16 @@ inspected once. From then on a LUN is known by its identity. Only files that hos
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from ...protocol.messages import CreateFiles, InspectLuns, ListLuns, Prepare
+from ...protocol.messages import MOST_IN_A_LIST, Command, CreateFiles, InspectLuns, ListLuns, Luns, Prepare
 from ...protocol.payload import Identity, Lun, NoticeKind
 from ..errors import HostFault, HostsError
 from ..hosts.driver import Driver
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from .consent import Target, check_same
-from .fleet import Fleet, luns_of
+from .fleet import Fleet
 from .limits import Limits, limits_of
 from .placement import PlacedLun, Placement, created_sizes, globs, place, selected, to_create
 
@@ -81,12 +81,12 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
     async def one(driver: Driver) -> list[Lun]:
         name = driver.name
         wanted = globs(plan, name)
-        found = await luns_of(
+        found = await _luns_of(
             driver, ListLuns, blocks=plan.luns.select is not None, globs=wanted, paths=plan.luns.paths
         )
         chosen = {lun.path: lun for lun in found if selected(plan, name, hostnames.get(name, ""), lun)}
         files = to_create(plan, name)
-        looked = await luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
+        looked = await _luns_of(driver, InspectLuns, "paths", [*chosen], create=files) if chosen or files else []
         asked = chosen.keys() | created_sizes(plan, name).keys()
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]
@@ -128,7 +128,19 @@ async def _create(
     used = tuple((path, known[path]) for path in sorted(created_sizes(plan, name).keys() & known.keys()))
     files, tags = to_create(plan, name), seen.limits.tags_on.get(name, 0)
     mine = tuple(path for path, _ in used if path in made)
-    return await luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
+    return await _luns_of(driver, CreateFiles, files=files, used=used, tags=tags, made=mine)
+
+
+async def _luns_of(
+    driver: Driver, kind: type[Command], name: str = "", items: Sequence[Any] = (), **fields: Any
+) -> list[Lun]:
+    """A host's LUNs; where `name` is given, its `items` go out in as many messages as they take."""
+    found: list[Lun] = []
+    for start in range(0, max(len(items), 1), MOST_IN_A_LIST):
+        part = {name: tuple(items[start : start + MOST_IN_A_LIST])} if name else {}
+        answer = await driver.request(kind, **part, **fields)
+        found += [lun for saying in answer if isinstance(saying, Luns) for lun in saying.luns]
+    return found
 
 
 def _agreed(seen: PlacedPlan, host: str) -> dict[str, Identity]:

@@ -7,18 +7,26 @@ change from the parameters: two changes at once would undo each other.
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
-from ...protocol.messages import CreateWorkloads, DeleteWorkloads, EditWorkloads, ReinspectLuns
+from ...protocol.messages import (
+    MOST_IN_A_LIST,
+    Command,
+    CreateWorkloads,
+    DeleteWorkloads,
+    EditWorkloads,
+    HostMessage,
+    ReinspectLuns,
+)
 from ...protocol.parameters import LIVE, PARAMETERS, Parameters
 from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key
 from .discover_luns import PlacedPlan
-from .fleet import Fleet, ask_in_parts
+from .fleet import Fleet
 
 MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1
 APPLYING_S: Final = 60.0  # between steps; creating instances opens LUNs
@@ -76,7 +84,7 @@ class HostSettings:
         async def one(driver: Driver) -> int:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
-                answer = await ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
+                answer = await _ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
             return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
 
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
@@ -116,13 +124,13 @@ class HostSettings:
             async def one(driver: Driver) -> None:
                 mine = made_on.get(driver.name, [])
                 gone = [instance for host, instance in mine if (host, instance) in have]
-                await ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
+                await _ask_in_parts(driver, DeleteWorkloads, "numbers", gone)
                 made = [_to_create(discovered, key, wanted[key], blocksizes[key]) for key in mine]
-                await ask_in_parts(driver, CreateWorkloads, "workloads", made)
+                await _ask_in_parts(driver, CreateWorkloads, "workloads", made)
                 changed = [
                     Setting(key[1], host_parameters(wanted[key], driver.name)) for key in edits_on.get(driver.name, [])
                 ]
-                await ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
+                await _ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 
@@ -135,6 +143,16 @@ class HostSettings:
             self.begun = True
             self.parameters, self.blocksizes = dict(wanted), blocksizes
             self._unsure.clear()
+
+
+async def _ask_in_parts(
+    driver: Driver, kind: type[Command], name: str, items: Sequence[Any], **fields: Any
+) -> list[HostMessage]:
+    """A command whose list `name` may be longer than one message holds. Returns the last answer."""
+    answer: list[HostMessage] = []
+    for start in range(0, len(items), MOST_IN_A_LIST):
+        answer = await driver.request(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
+    return answer
 
 
 def host_parameters(parameters: Parameters, host: str) -> Parameters:

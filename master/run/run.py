@@ -28,9 +28,10 @@ from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
 from ..verdicts import ExitCode
 from . import consent
+from .connect import Opener, connected, opener
 from .control_api import ControlApi
 from .discover_luns import PlacedPlan, create, discover, prepare
-from .fleet import Fleet, HaltCause, Opener, connected, opener
+from .fleet import Fleet, HaltCause
 from .placement import to_create
 from .run_recorder import RunClock, RunRecorder
 from .signals import Interrupts

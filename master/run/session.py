@@ -25,8 +25,8 @@ from ..output.record_types import SummaryRecord
 from ..plan.model import Plan
 from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
+from .connect import Opener, opener
 from .edit_parser import is_relative
-from .fleet import Opener, opener
 from .program_steps import PROBE, open_script
 from .resolve_settings import NotMeasured
 from .run import Options, Run

@@ -29,7 +29,7 @@ from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval
 from ivypy.master.plan.load import read
 from ivypy.master.run import run as session_run
-from ivypy.master.run.fleet import opener
+from ivypy.master.run.connect import opener
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from tests.bench.parts import pipes

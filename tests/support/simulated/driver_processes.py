@@ -8,7 +8,7 @@ from typing import Any
 
 from ivypy.master.drivers.process import DriverProcess
 from ivypy.master.drivers.share import HostShare
-from ivypy.master.run.fleet import Opener
+from ivypy.master.run.connect import Opener
 
 
 class Cut:
