@@ -19,7 +19,6 @@ from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
 from ..run.connect import connected, opener
-from ..run.fleet import Fleet
 from ..text.units import parse_duration
 from ..verdicts import ExitCode
 
@@ -35,8 +34,9 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginThrottle())
-    fleet = Fleet(lambda: int(loop.time() * 1e9))
-    async with connected(fleet, [host_of(host)], opening, lambda name: lambda text: None, __version__):
+    async with connected(
+        [host_of(host)], opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9)
+    ) as (fleet, _):
 
         async def ask(driver: Driver) -> ClockReport:
             (report,) = await driver.request(MeasureClock, duration_ns=round(seconds * 1e9))

@@ -23,8 +23,9 @@ async def devices_page(plan: Plan) -> str:
     """Connect, discover, and say what was found. Raises HostsError, PlanFaults."""
     loop = asyncio.get_running_loop()
     opening = opener(slave_bundle(), LoginThrottle())
-    fleet = Fleet(lambda: int(loop.time() * 1e9), plan.may_miss)
-    async with connected(fleet, plan.hosts, opening, lambda name: lambda text: None, __version__):
+    async with connected(
+        plan.hosts, opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9), plan.may_miss
+    ) as (fleet, _):
         await prepare(plan, fleet)
         found = await discover(plan, fleet)
         missed = [f"{fault.host} is missing: {fault.what}" for fault in fleet.missed.values()]

@@ -16,13 +16,14 @@ from ..drivers.process import DriverProcess
 from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.bundle import Bundle
-from ..hosts.driver import CommandRefused, Driver, HostLost, barrier
+from ..hosts.driver import CommandRefused, Driver, HostLost, Inbox, barrier
 from ..hosts.errors import HostUnusable
 from ..hosts.host_spec import HostSpec
 from ..hosts.launch import open_pipe
 from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
+from .controller_lag import ControllerLag
 from .fleet import Fleet
 from .reconnect import Reconnection
 
@@ -45,31 +46,33 @@ def opener(bundle: Bundle, throttle: LoginThrottle) -> Opener:
 
 @asynccontextmanager
 async def connected(
-    fleet: Fleet,
     specs: Sequence[HostSpec],
     opener: Opener,
     log: Log,
     version: str,
+    now_ns: Callable[[], int],
+    may_miss: int = 0,
     processes: Mapping[str, DriverProcess] = MappingProxyType({}),
     log_path: Callable[[str], Path] = Path,
     parted: Parted = lambda host, words: None,
-) -> AsyncIterator[Reconnection]:
-    """Connect the fleet to all hosts but those that may be missed, and close them all at the end; yields what connects
-    the lost ones again. Raises PlanError, or HostsError with the faults of all.
+) -> AsyncIterator[tuple[Fleet, Reconnection]]:
+    """Connect all hosts, of which `may_miss` may be missing, and close them all at the end; yields them, and what
+    connects the lost ones again. Raises PlanError, or HostsError with the faults of all.
 
-    `processes` drive the hosts that they are given for, and write their logs to `log_path`; those of one that has ended
-    are driven here. `parted` gets the last words of each host at the end.
+    `now_ns` is the controller's clock. `processes` drive the hosts that they are given for, and write their logs to
+    `log_path`; those of one that has ended are driven here. `parted` gets the last words of each host at the end.
     """
     open_files.allow(specs)
-    now_ns = fleet.now_ns
+    inbox: Inbox = asyncio.Queue()
+    lag = ControllerLag(now_ns)
     tasks: list[asyncio.Task[None]] = []
 
     async def open_one(spec: HostSpec) -> Driver:
         process = processes.get(spec.name)
         if process is not None and process.gone is None:
-            return await process.open(spec, log_path(spec.name), fleet.inbox, now_ns)
+            return await process.open(spec, log_path(spec.name), inbox, now_ns)
         pipe = await opener(spec, log(spec.name))
-        return PipeDriver(spec.name, pipe, fleet.inbox, now_ns, log(spec.name))
+        return PipeDriver(spec.name, pipe, inbox, now_ns, log(spec.name))
 
     try:
         async with asyncio.TaskGroup() as group:
@@ -78,18 +81,18 @@ async def connected(
                 tasks.extend((group.create_task(driver.drive()), group.create_task(driver.probe())))
 
             opened, faults = await _open_all(specs, open_one)
-            fleet.lag.begin()
+            fleet = Fleet(opened, inbox, lag, may_miss)
+            lag.begin()
             try:
-                fleet.miss(faults)
                 for driver in opened:
-                    fleet.drivers[driver.name] = driver
                     begin(driver)
+                fleet.miss(faults)
                 fleet.miss(await _greeted(opened, version))
                 rejoining = Reconnection(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
                 tasks.append(group.create_task(rejoining.watch()))
-                yield rejoining
+                yield fleet, rejoining
             finally:
-                fleet.lag.end()
+                lag.end()
                 others = [driver for driver in opened if not fleet.takes_part(driver)]
                 await asyncio.gather(_close(fleet, parted), *(driver.close() for driver in others))
                 for task in tasks:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...protocol.parameters import Parameters
+from ..hosts.driver import Driver
 from ..live.reports import RunStatus
 from ..live.socket_messages import (
     Answer,
@@ -32,7 +33,6 @@ from .baseline_step import Key, Measured, References
 from .discover_luns import PlacedPlan
 from .edit_parser import apply_edit, describe_change, parse_edit
 from .edit_policy import check
-from .fleet import Fleet
 from .live_changes import ChangeResult, EditRefused, InForce, LiveChanges
 from .run_recorder import RunRecorder
 from .signals import Interrupts
@@ -59,14 +59,17 @@ class RunningStep:
 class ControlApi:
     """Holds the step that runs."""
 
-    def __init__(self, plan: str, recorder: RunRecorder, presses: Interrupts, fleet: Fleet) -> None:
-        """`fleet`: empty until the hosts are connected."""
+    def __init__(self, plan: str, recorder: RunRecorder, presses: Interrupts) -> None:
         self.running: RunningStep | None = None  # None: no step is
+        self._drivers: Mapping[str, Driver] = {}  # of the hosts that take part, by name
         self._plan = plan
         self._recorder = recorder
         self._hub = recorder.hub
         self._presses = presses
-        self._fleet = fleet
+
+    def shows(self, drivers: Mapping[str, Driver]) -> None:
+        """From now on the status says how these are: those that take part, by name, now and later."""
+        self._drivers = drivers
 
     @contextmanager
     def editing(self, running: RunningStep) -> Iterator[None]:
@@ -107,7 +110,7 @@ class ControlApi:
             paused=self.running is not None and self.running.changes.paused,
             last=hub.last,
             ended=tuple(hub.ended),
-            hosts={name: driver.lost or "" for name, driver in self._fleet.drivers.items()},
+            hosts={name: driver.lost or "" for name, driver in self._drivers.items()},
         )
 
     async def edit(self, words: Sequence[str], force: bool, who: str) -> Changed:

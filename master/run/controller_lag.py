@@ -18,7 +18,7 @@ class ControllerLag:
 
     def __init__(self, now_ns: Callable[[], int], cpu_ns: Callable[[], int] = time.process_time_ns) -> None:
         """`cpu_ns`: the CPU time of all of the controller's threads until now."""
-        self._now_ns = now_ns
+        self.now_ns = now_ns  # the controller's clock
         self._cpu_ns = cpu_ns
         self._used_ns = cpu_ns()
         self._due_ns: int | None = None  # None: it does not tick
@@ -29,7 +29,7 @@ class ControllerLag:
 
     def begin(self) -> None:
         """Tick from now on, in the loop that runs."""
-        self._due_ns = self._now_ns()
+        self._due_ns = self.now_ns()
         self._tick()
 
     def end(self) -> None:
@@ -59,14 +59,14 @@ class ControllerLag:
 
     def _tick(self) -> None:
         self._measure()
-        self._due_ns = self._now_ns() + TICK_NS
+        self._due_ns = self.now_ns() + TICK_NS
         self._next = asyncio.get_running_loop().call_later(TICK_NS / 1e9, self._tick)
 
     def _measure(self) -> None:
         """Count an overdue tick now, before it comes."""
         if self._due_ns is None:
             return
-        now_ns = self._now_ns()
+        now_ns = self.now_ns()
         late_ns = now_ns - self._due_ns
         if late_ns >= NOTICED_NS:
             self._back_ns, self._late_ns = now_ns, late_ns

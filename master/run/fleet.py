@@ -4,7 +4,7 @@ Rule: the faults of all hosts are collected and raised together.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 from ...protocol.messages import Hello
 from ...protocol.payload import Notice
 from ..errors import HostFault, HostsError
-from ..hosts.driver import Driver, Event, barrier
+from ..hosts.driver import Driver, Event, Inbox, barrier
 from .controller_lag import ControllerLag
 
 ANSWER_S: Final = 30.0
@@ -26,16 +26,16 @@ class HaltCause(Enum):
 
 
 class Fleet:
-    """The hosts' drivers, and the one inbox into which all of them put what happens. Empty until it is `connected`."""
+    """The hosts' drivers, and the one inbox into which all of them put what happens."""
 
-    def __init__(self, now_ns: Callable[[], int], may_miss: int = 0) -> None:
-        """`may_miss`: so many hosts may be missing when the run begins."""
-        self.drivers: dict[str, Driver] = {}
+    def __init__(self, drivers: Iterable[Driver], inbox: Inbox, lag: ControllerLag, may_miss: int = 0) -> None:
+        """`inbox`: the drivers' own; `may_miss`: so many hosts may be missing when the run begins."""
+        self.drivers = {driver.name: driver for driver in drivers}
         self.missed: dict[str, HostFault] = {}  # the run goes on without them from its beginning
         self._may_miss = may_miss
-        self.inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
-        self.now_ns = now_ns
-        self.lag = ControllerLag(now_ns)  # the controller's own
+        self.inbox = inbox
+        self.now_ns = lag.now_ns
+        self.lag = lag  # the controller's own
         self.interrupted = asyncio.Event()  # by `interrupt`
         self.causes: set[HaltCause] = set()  # of the interrupt
 

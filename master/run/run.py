@@ -68,8 +68,7 @@ class Run:
         self._opening = opening
         clock = RunClock(lambda: int(loop.time() * 1e9), time.time_ns())
         self.recorder = RunRecorder(options.root, plan, clock, options.command_line, watcher)
-        self.fleet = Fleet(clock.now_ns, plan.may_miss)
-        self.api = ControlApi(str(plan.path or plan.name), self.recorder, presses, self.fleet)
+        self.api = ControlApi(str(plan.path or plan.name), self.recorder, presses)
         self._results: dict[str, StepResult] = {}
         self._creating = False  # files have been asked for
         self.code = ExitCode.INTERNAL
@@ -93,8 +92,7 @@ class Run:
                 processes = await socket.enter_async_context(self._processes())
                 async with self._connected(processes) as steps:
                     yield steps
-                    by_user = HaltCause.USER in self.fleet.causes
-                    self.code = ExitCode.INTERRUPTED if by_user else steps.exit_code()
+                    self.code = steps.exit_code()
             except IvypyError as error:
                 self.code = error.exit_code
                 raise
@@ -107,11 +105,12 @@ class Run:
     @asynccontextmanager
     async def _connected(self, processes: Mapping[str, DriverProcess]) -> AsyncIterator[StepRunner]:
         """The steps, on hosts that are connected and whose LUNs are placed, agreed to and created."""
-        plan, recorder, fleet = self._plan, self.recorder, self.fleet
+        plan, recorder = self._plan, self.recorder
         async with connected(
-            fleet, plan.hosts, self._opening, recorder.host_log, __version__, processes, recorder.host_log_path,
-            self._parted,
-        ) as reconnecting:  # fmt: skip
+            plan.hosts, self._opening, recorder.host_log, __version__, recorder.clock.now_ns, plan.may_miss, processes,
+            recorder.host_log_path, self._parted,
+        ) as (fleet, reconnecting):  # fmt: skip
+            self.api.shows(fleet.drivers)
             self._presses.shows(lambda: recorder.hub.show_first(self.api.standing()))
             await prepare(plan, fleet)
             discovered = await self._agreed(fleet)

@@ -21,7 +21,7 @@ from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
 from .discover_luns import PlacedPlan, begin_again, with_files
 from .edit_policy import violations
-from .fleet import Fleet
+from .fleet import Fleet, HaltCause
 from .host_settings import HostSettings
 from .live_changes import EditRefused
 from .reconnect import Reconnection
@@ -196,6 +196,8 @@ class StepRunner:
 
     def exit_code(self) -> ExitCode:
         """What the steps that were run come to."""
+        if HaltCause.USER in self._fleet.causes:
+            return ExitCode.INTERRUPTED
         code = exit_code_of(self._results.values())
         if self._cut_short and code is ExitCode.OK:
             return ExitCode.PARTIAL if self._results else ExitCode.HOSTS

@@ -253,7 +253,7 @@ def test_barrier_2_ends_though_the_controller_is_stalled_again_and_again(
         for n in range(30):
             if n == 3:
                 staged.notes["pressed"] = asyncio.get_running_loop().time()
-                run.fleet.interrupted.set()
+                run.api.stop("me")
             work(0.3)
             await asyncio.sleep(0.02)
 

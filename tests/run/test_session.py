@@ -80,7 +80,7 @@ def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path)
 def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("one")
-        for slave in session._begun().fleet.drivers.values():
+        for slave in session._stepped()._fleet.drivers.values():
             slave.lose("its cable was pulled")
         with pytest.raises(PlanError, match="no host is left"):
             await session.go("two")

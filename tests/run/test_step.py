@@ -10,9 +10,10 @@ import pytest
 from ivypy.master.control.decide import ControlState
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
-from ivypy.master.hosts.driver import Driver, Event
+from ivypy.master.hosts.driver import Inbox
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
+from ivypy.master.run.controller_lag import ControllerLag
 from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.step import StepCycle
@@ -76,17 +77,16 @@ async def a_step(
 ) -> Outcome:
     loop = asyncio.get_running_loop()
     now_ns = lambda: int(loop.time() * 1e9)  # noqa: E731
-    fleet = Fleet(now_ns)
-    inbox: asyncio.Queue[tuple[Driver, Event]] = fleet.inbox
+    inbox: Inbox = asyncio.Queue()
+    drivers = [PipeDriver(slave.name, slave.pipe, inbox, now_ns) for slave in slaves]
+    fleet = Fleet(drivers, inbox, ControllerLag(now_ns))
     async with AsyncExitStack() as stack:
         tasks = []
-        for slave in slaves:
-            driver: Driver = PipeDriver(slave.name, slave.pipe, inbox, now_ns)
-            fleet.drivers[slave.name] = driver
+        for slave, driver in zip(slaves, drivers, strict=True):
             tasks += [asyncio.create_task(t) for t in (slave.serve(), driver.drive(), driver.probe())]
             for task in tasks:
                 stack.callback(task.cancel)
-        for driver in fleet.drivers.values():
+        for driver in drivers:
             await driver.wait_hello()
             await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
             created = WorkloadToCreate(0, f"{driver.name}+/a+w", "/a", None, PARAMETERS, 4, 4096)
@@ -109,7 +109,7 @@ async def a_step(
             loop.call_later(interrupt_after, fleet.interrupt, HaltCause.USER)
         began = loop.time()
         ended = await sequence.run()
-        lost = frozenset(driver.name for driver in fleet.drivers.values() if driver.lost is not None)
+        lost = frozenset(driver.name for driver in drivers if driver.lost is not None)
         return Outcome(ended, book, {slave.name: slave for slave in slaves}, loop.time() - began, lost)
 
 
