@@ -7,14 +7,13 @@ interval, analyse, check the promises, write.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from ..errors import OutputError, PlanError
 from ..text.units import format_duration
 from ..verdicts import ExitCode
-from .compat import PRINTERS, CompatOptions, Tool
+from .compat import CompatOptions, Tool, printer_of
 from .faults import Fault, LogError
 from .readers.detect_format import Hints
 from .readers.find_logs import Found, find
@@ -22,7 +21,6 @@ from .readers.line_chunks import StreamError, copied, is_pipe
 from .readers.records import NS_PER_MS, NS_PER_S
 from .readers.source import Format, Source
 from .render.write_result import text_of
-from .result.accuracy_check import check
 from .result.build_series import Analysis, SeriesRequest
 from .result.interval_length import SHORTEST_NS, Auto, choose
 from .result.interval_statistics import Interpolation
@@ -71,6 +69,10 @@ class PercentilesOptions:
 
 def execute(options: PercentilesOptions, out: Write, log: Write) -> ExitCode:
     """`out` receives the result, `log` the notes about it. PlanError: the arguments or the logs."""
+    if not any(map(is_pipe, options.paths)):
+        return _execute(options, {}, out, log)
+    from tempfile import TemporaryDirectory  # only pipes need it: the command starts sooner
+
     with TemporaryDirectory(prefix="ivypy-") as folder:
         copies = _copies(options.paths, Path(folder))
         return _execute(options, copies, out, log)
@@ -94,7 +96,7 @@ def _copies(paths: Sequence[Path], folder: Path) -> dict[Path, Path]:
 def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, log: Write) -> ExitCode:
     if options.compat is not None:
         paths = [copies.get(path, path) for path in options.paths]
-        lines = PRINTERS[options.compat](paths, options.hints, options.compat_options)
+        lines = printer_of(options.compat)(paths, options.hints, options.compat_options)
         _deliver("".join(f"{line}\n" for line in lines), options.output, out)
         return ExitCode.OK
     found = find(options.paths, options.hints, options.latencies, options.all_phases, copies)
@@ -304,6 +306,8 @@ def _check_promises(result: LogResult, options: PercentilesOptions, log: Write) 
 
 
 def _check(found: Found, options: PercentilesOptions, out: Write) -> ExitCode:
+    from .result.accuracy_check import check
+
     if found.faults:
         raise LogError(list(found.faults))
     length_ns = options.interval if isinstance(options.interval, int) else NS_PER_S

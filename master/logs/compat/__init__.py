@@ -7,13 +7,11 @@ how). Where a tool crashes or loses data, ours does the sane thing. Nothing here
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
 
 from ..readers.detect_format import Hints
-from . import fiologparser, fiologparser_hist, pctiles
 from .options import CompatOptions
 
-__all__ = ["PRINTERS", "CompatOptions", "Tool"]
+__all__ = ["CompatOptions", "Tool", "printer_of"]
 
 
 class Tool(StrEnum):
@@ -24,9 +22,15 @@ class Tool(StrEnum):
 
 Printer = Callable[[Sequence[Path], Hints, CompatOptions], Iterator[str]]
 
-# What prints like a tool: lines without their newlines.
-PRINTERS: Final[dict[Tool, Printer]] = {
-    Tool.PCTILES: pctiles.lines,
-    Tool.HIST: fiologparser_hist.lines,
-    Tool.LOGPARSER: fiologparser.lines,
-}
+
+def printer_of(tool: Tool) -> Printer:
+    """What prints like a tool: lines without their newlines."""
+    from . import fiologparser, fiologparser_hist, pctiles  # nothing else needs them: the command starts sooner
+
+    match tool:
+        case Tool.PCTILES:
+            return pctiles.lines
+        case Tool.HIST:
+            return fiologparser_hist.lines
+        case Tool.LOGPARSER:
+            return fiologparser.lines

@@ -23,6 +23,14 @@ static int64_t quantum_of(int64_t t, int64_t length)
     return k - (last % length < 0);
 }
 
+static double ios_of(const struct records *records, int64_t row)
+{
+    uint64_t ios = 0;
+    for (int64_t i = records->first[row]; i < records->stop[row]; i++)
+        ios += records->counts[i];
+    return (double)ios;
+}
+
 static void spread_uniform(const struct records *records, int64_t row, const struct window *w)
 {
     int64_t start = records->starts[row], end = records->ends[row];
@@ -32,6 +40,7 @@ static void spread_uniform(const struct records *records, int64_t row, const str
     int64_t to = high < w->first + w->quanta - 1 ? high : w->first + w->quanta - 1;
     double span = (double)(end - start);
     double below = from == low ? 0.0 : rounded((double)(from * w->length - start) / span);
+    double ios = low < high ? ios_of(records, row) : 0.0;
     for (int64_t k = from; k <= to; k++) {
         double upto = k == high ? 1.0 : rounded((double)((k + 1) * w->length - start) / span);
         double weight = upto - below;
@@ -40,8 +49,7 @@ static void spread_uniform(const struct records *records, int64_t row, const str
         for (int64_t i = records->first[row]; i < records->stop[row]; i++)
             cells[records->buckets[i]] += weight * (double)records->counts[i];
         if (low < high)
-            for (int64_t i = records->first[row]; i < records->stop[row]; i++)
-                w->split[k - w->first] += weight * (double)records->counts[i];
+            w->split[k - w->first] += weight * ios;
         else if (w->top[k - w->first] < records->buckets[records->stop[row] - 1])
             w->top[k - w->first] = records->buckets[records->stop[row] - 1];
     }

@@ -7,23 +7,24 @@ the digits of the run's own rows, others a thousandth of a microsecond; rates, s
 import csv
 import json
 from collections.abc import Callable
+from functools import cache
 from io import StringIO
 from typing import Any, Final, TextIO
 
-from ...rollup.metrics import Precision
 from ..readers.source import Format
 from ..result.table import WHOLE, LogResult, Row, columns, latency_text, rows
+
+_Digits = Callable[[float | None], str]
 
 _FORMAT_VERSION: Final = 1
 _COUNT_DIGITS: Final = 6  # rows that an interval cuts leave fractions of I/Os
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A number without needless zeros; blank for None."""
+    """A number without needless zeros, of one digit or more after the point; blank for None."""
     if value is None:
         return ""
-    text = f"{value:.{digits}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return f"{value:.{digits}f}".rstrip("0").rstrip(".")
 
 
 def write_csv(result: LogResult, out: TextIO) -> None:
@@ -36,7 +37,8 @@ def write_csv(result: LogResult, out: TextIO) -> None:
 
 def _cells(result: LogResult, row: Row) -> list[str]:
     instance = row.series.instance
-    real, time = _FIGURES_OF_RUNS if instance.format == Format.IVYPY else _FIGURES_OF_LOGS
+    real, time = _figures_of_runs() if instance.format == Format.IVYPY else (number, number)
+    at_least = _at_least(row.saturated)
     return [
         instance.rollup_type,
         instance.value,
@@ -52,8 +54,9 @@ def _cells(result: LogResult, row: Row) -> list[str]:
         number(row.covered_s, 6),
         number(row.iops, 6),
         time(row.low_us),
-        *(_at_least(row.saturated) + real(us) for us in (row.mean_us, row.stdev_us)),
-        _at_least(row.saturated) + time(row.high_us),
+        at_least + real(row.mean_us),
+        at_least + real(row.stdev_us),
+        at_least + time(row.high_us),
         *(cell for p in row.percentiles for cell in (_at_least(p.at_least) + time(p.us), number(p.width_us))),
         row.notes,
     ]
@@ -63,12 +66,16 @@ def _at_least(is_lower_bound: bool) -> str:
     return ">=" if is_lower_bound else ""
 
 
-def _digits_of(precision: Precision) -> Callable[[float | None], str]:
-    return lambda us: "" if us is None else precision.value % us
+@cache
+def _figures_of_runs() -> tuple[_Digits, _Digits]:
+    """How a run's own rows print means and deviations, and how they print times."""
+    from ...rollup.metrics import Precision  # with all metrics, which logs need not wait for
+
+    return _digits_of(Precision.REAL.value), _digits_of(Precision.TIME.value)
 
 
-_FIGURES_OF_RUNS: Final = _digits_of(Precision.REAL), _digits_of(Precision.TIME)
-_FIGURES_OF_LOGS: Final = number, number
+def _digits_of(precision: str) -> _Digits:
+    return lambda us: "" if us is None else precision % us
 
 
 def write_json(result: LogResult, out: TextIO) -> None:

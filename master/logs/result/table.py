@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -53,6 +54,7 @@ COLUMNS: Final = {
 }
 
 
+@cache
 def percentile_name(percentile: float) -> str:
     """99.9 -> "p99_9"."""
     return f"p{percentile:g}".replace(".", "_")
