@@ -73,6 +73,7 @@ def test_every_unusable_host_is_named_before_the_run(tmp_path: Path, lab: Lab) -
     assert wrong_key.name in done.err and nobody.name in done.err and "refuses" in done.err
 
 
+@pytest.mark.realtime
 def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, namespaces: Lab) -> None:
     process = start(per_host(tmp_path, namespaces, "12s"), tmp_path / "runs")
     out = wait_for_line(process)
@@ -87,6 +88,7 @@ def test_a_host_whose_cable_is_pulled_is_reported_late_and_lost(tmp_path: Path, 
     assert only_late("; ".join(set(step["reasons"]) - set(said) - {r for r in step["reasons"] if "hosts_changed" in r}))
 
 
+@pytest.mark.realtime
 def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path, lab: Lab) -> None:
     plan = per_host(tmp_path, lab, "3s")
     plan.write_text(plan.read_text().replace("steps: [ go: one ]", "lease: 4s\nsteps: [ go: one, go: two ]"))

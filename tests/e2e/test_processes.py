@@ -4,8 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import psutil
 import pytest
 
 from tests.support.real_runs import Finished, only_late, presence, wait_for_line, written
+from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until, wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ class Going:
         self.slaves = [driver.children() for driver in self.drivers]
 
     def ended(self) -> Finished:
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
         return Finished(self.process.returncode, out, err, self.root)
 
 
@@ -74,23 +74,12 @@ def going(tmp_path: Path, measure: str, steps: str = "go: one") -> Iterator[Goin
         process.communicate()
 
 
-def within(seconds: float, happened: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + seconds
-    while not (now := happened()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return now
+STARVED_S = 30.0  # a slave that receives nothing ends after this, too
 
 
-def alive(process: psutil.Process) -> bool:
-    """One that was killed is a zombie, and still its parent's child, until it is waited for."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
-def gone(processes: list[psutil.Process]) -> bool:
-    return not any(alive(one) for one in processes)
+def living(of: psutil.Process) -> int:
+    """Its children that run."""
+    return sum(map(is_running, of.children()))
 
 
 @pytest.mark.realtime
@@ -111,7 +100,8 @@ def test_a_run_with_driver_processes_adds_up(tmp_path: Path) -> None:
 def test_a_driver_process_that_is_killed_costs_its_hosts_alone(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].kill()
-        assert within(5, lambda: gone(run.slaves[0])) and not gone(run.slaves[1])
+        wait_until_ended(*run.slaves[0])
+        assert not none_runs(*run.slaves[1])
         done = run.ended()
     assert done.code in (7, 8), done.out + done.err  # 8: the machine was busy, too
     lost = {row["host"]: row["text"] for row in done.rows("events.csv") if row["kind"] == "lost"}
@@ -128,7 +118,7 @@ def test_driver_processes_leave_signals_to_the_controller(tmp_path: Path) -> Non
         os.killpg(run.process.pid, signal.SIGINT)
         done = run.ended()
         assert done.code == 130, done.out + done.err
-        assert gone([*run.drivers, *run.slaves[0], *run.slaves[1]])
+        assert none_runs(*run.drivers, *run.slaves[0], *run.slaves[1])
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
@@ -136,7 +126,7 @@ def test_no_host_outlives_its_controller(tmp_path: Path, how: signal.Signals) ->
     """A frozen one is gone after the lease, here 2 s."""
     with going(tmp_path, "60s") as run:
         run.process.send_signal(how)
-        assert within(10, lambda: gone([*run.drivers, *run.slaves[0], *run.slaves[1]]))
+        wait_until_ended(*run.drivers, *run.slaves[0], *run.slaves[1], seconds=STARVED_S - 5)
 
 
 @pytest.mark.realtime
@@ -144,27 +134,29 @@ def test_a_frozen_driver_process_costs_its_hosts_alone(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].suspend()
         done = run.ended()
-        assert gone([*run.drivers, *run.slaves[0], *run.slaves[1]])
+        assert none_runs(*run.drivers, *run.slaves[0], *run.slaves[1])
     assert done.code in (7, 8), done.out + done.err
     lost = {row["host"]: row["text"] for row in done.rows("events.csv") if row["kind"] == "lost"}
     assert set(lost) == set("ab") and all("driver process" in words for words in lost.values()), lost
     assert presence(done.rows("step0000.one/all/all.csv")[-1]) == "1/3"
 
 
+@pytest.mark.realtime
 def test_hosts_of_a_driver_process_that_is_gone_come_back_driven_by_the_controller(tmp_path: Path) -> None:
     with going(tmp_path, "5s", "go: one, go: two") as run:
         run.drivers[0].kill()
-        assert within(20, lambda: len(run.of.children()) == 3), "two slaves, and a driver process"
+        wait_until(lambda: living(run.of) == 3, "the controller has two slaves and a driver process")
         done = run.ended()
     assert {row["host"] for row in done.rows("events.csv") if row["kind"] == "rejoined"} == {"a", "b"}
     assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"
 
 
+@pytest.mark.realtime
 def test_a_host_of_a_driver_process_comes_back_driven_by_it(tmp_path: Path) -> None:
     with going(tmp_path, "5s", "go: one, go: two") as run:
         run.slaves[0][0].kill()
-        assert within(5, lambda: gone(run.slaves[0][:1]))
-        assert within(20, lambda: len([one for one in run.drivers[0].children() if alive(one)]) == 2)
+        wait_until_ended(run.slaves[0][0])
+        wait_until(lambda: living(run.drivers[0]) == 2, "the driver process has two slaves again")
         done = run.ended()
     assert len([row for row in done.rows("events.csv") if row["kind"] == "rejoined"]) == 1
     assert presence(done.rows("step0001.two/all/all.csv")[-1]) == "3/3"

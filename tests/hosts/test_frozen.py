@@ -21,7 +21,8 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
 from tests.support.lab import Lab
-from tests.support.stand_in_slave import local, until_dead
+from tests.support.stand_in_slave import local
+from tests.support.waits import is_running, wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +88,7 @@ async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
         if launcher == "ssh":  # a local one is killed by the controller; a far one is left, and thaws
             await asyncio.sleep(max(frozen + 5 - time.monotonic(), 0))
         with_signal = time.monotonic()
-        while slave.is_running() and slave.status() != psutil.STATUS_ZOMBIE and time.monotonic() - with_signal < 4:
+        while is_running(slave) and time.monotonic() - with_signal < 4:
             try:
                 os.kill(slave.pid, signal.SIGCONT)
                 done_after = read_bytes(slave)
@@ -95,7 +96,7 @@ async def test_a_frozen_slave_that_was_given_up_does_nothing_when_it_thaws(
                 break
             assert done_after - done <= IOPS * 4096 // 2, "less than half a second of I/O"
             await asyncio.sleep(0.02)
-        until_dead(slave, 5)
+        wait_until_ended(slave)
     finally:
         for task in driver.tasks:  # type: ignore[attr-defined]
             task.cancel()

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.support import lab as laboratory
 from tests.support.devices import Missing
 from tests.support.lab import Lab, run
 from tests.support.stand_in_slave import ask, opened
+from tests.support.waits import wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -50,5 +50,4 @@ async def test_nothing_of_a_lab_stays(tmp_path: Path) -> None:
             assert lab.prefix in run("ip", "netns", "list")
             sshds[0].kill_sessions()
     assert lab.prefix not in run("ip", "netns", "list") + run("ip", "link")
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert not alive
+    wait_until_ended(*processes)

@@ -11,7 +11,8 @@ from ivypy.master.hosts.pipe import PipeLost
 from ivypy.protocol import lines
 from ivypy.protocol.messages import Hello, Role
 from tests.support.lab import Lab
-from tests.support.stand_in_slave import connected, line, local, until_dead
+from tests.support.stand_in_slave import connected, line, local
+from tests.support.waits import wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ async def test_the_slave_says_hello(lab: Lab, bundle: Bundle, launcher: Launcher
     assert (hello.role, hello.bundle, hello.version) == (Role.SLAVE, bundle.hash, ivypy.__version__)
     if launcher is Launcher.SSH and lab.namespaces:
         assert hello.hostname == lab.hosts[0].name
-    until_dead(slave)
+    wait_until_ended(slave)
 
 
 async def test_a_slave_that_is_told_nonsense_says_so_and_ends(lab: Lab, bundle: Bundle) -> None:

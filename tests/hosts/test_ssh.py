@@ -24,7 +24,8 @@ from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from tests.support.lab import Lab, LabHost, Sshd, run
-from tests.support.stand_in_slave import ask, fault, line, opened, script, stand_in, until_dead
+from tests.support.stand_in_slave import ask, fault, line, opened, script, stand_in
+from tests.support.waits import PATIENCE_S, wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -137,8 +138,7 @@ async def test_all_hosts_behind_a_jump_host_share_one_login_to_it(behind: tuple[
     for pipe in pipes:
         assert (await line(pipe)).startswith("hello ")
     await asyncio.gather(*(pipe.close() for pipe in pipes))
-    _, alive = psutil.wait_procs(jump.sessions(), timeout=10)
-    assert not alive, "the last one who went through it closed it"
+    wait_until_ended(*jump.sessions())  # the last pipe through it closed it
 
 
 async def test_a_jump_host_is_logged_in_to_again_once_it_was_lost(behind: tuple[Sshd, HostSpec]) -> None:
@@ -581,7 +581,7 @@ async def far_process(pipe: Pipe) -> psutil.Process:
 async def test_closing_ends_the_slave(host: LabHost) -> None:
     async with opened(host.spec()) as pipe:
         far = await far_process(pipe)
-    until_dead(far)
+    wait_until_ended(far)
 
 
 async def test_closing_does_not_wait_for_a_slave_that_stays(host: LabHost, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -589,7 +589,7 @@ async def test_closing_does_not_wait_for_a_slave_that_stays(host: LabHost, monke
     async with opened(host.spec()) as pipe:
         far = await far_process(pipe)
         await ask(pipe, "stay")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await pipe.close()
     far.kill()
 
@@ -600,14 +600,14 @@ async def test_closing_drains_a_slave_that_is_writing(host: LabHost) -> None:
         await pipe.write(b"give 20000000\n")
         await pipe.read(1)
         await pipe.close()
-        until_dead(far)
+        wait_until_ended(far)
 
 
 async def test_a_cable_that_is_pulled_for_a_moment_does_no_harm(namespaces: Lab) -> None:
     async with opened(namespaces.hosts[1].spec()) as pipe:
         with namespaces.hosts[1].unplugged():
             await asyncio.sleep(1.5)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             assert await ask(pipe, "say here") == "here"
 
 
@@ -615,5 +615,5 @@ async def test_closing_over_a_dead_link_does_not_hang(namespaces: Lab, monkeypat
     monkeypatch.setattr(ssh, "GRACE_S", 0.2)
     async with opened(namespaces.hosts[1].spec()) as pipe:
         with namespaces.hosts[1].unplugged():
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(PATIENCE_S):
                 await pipe.close()

@@ -17,7 +17,8 @@ from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.log import HostLogs
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
-from tests.support.stand_in_slave import ask, line, local, opened, stand_in, until_dead
+from tests.support.stand_in_slave import ask, line, local, opened, stand_in
+from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until_ended
 
 pytestmark = pytest.mark.slow
 
@@ -123,7 +124,7 @@ async def test_closing_kills_what_does_not_exit(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
     pipe, far = await stubborn(tmp_path)
     await pipe.close()
-    assert not far.is_running()
+    assert none_runs(far)
 
 
 async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +132,7 @@ async def test_closing_kills_what_the_child_has_started(monkeypatch: pytest.Monk
     pipe = await subprocess_pipe.start("here", ["sh", "-c", "sleep 1000 & echo $!; wait"], lambda text: None)
     child = psutil.Process(int(await line(pipe)))
     await pipe.close()
-    until_dead(child)
+    wait_until_ended(child)
 
 
 @pytest.fixture
@@ -145,7 +146,7 @@ def freezer() -> Iterator[Path]:
     yield cgroup
     thaw(cgroup)
     for pid in (cgroup / "cgroup.procs").read_text().split():
-        until_dead(psutil.Process(int(pid)))
+        wait_until_ended(psutil.Process(int(pid)))
     cgroup.rmdir()
 
 
@@ -166,11 +167,11 @@ async def test_closing_does_not_wait_for_one_that_the_kernel_holds(
     monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
     pipe, far = await stubborn(tmp_path)
     freeze(freezer, far)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await pipe.close()
-    assert far.is_running()
+    assert is_running(far)
     thaw(freezer)
-    until_dead(far)
+    wait_until_ended(far)
     await pipe.close()
 
 
@@ -181,7 +182,7 @@ async def test_a_close_that_is_cancelled_kills_at_once(tmp_path: Path) -> None:
     closing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await closing
-    far.wait(10)
+    wait_until_ended(far)
     await pipe.close()
 
 
@@ -194,8 +195,8 @@ async def test_closing_does_not_wait_for_a_reader_that_has_gone(tmp_path: Path) 
         await reading
         far = psutil.Process(pid)
         await pipe.close()
-        assert not far.is_running()
-        assert await asyncio.wait_for(pipe.read(1), 5) == b""
+        assert none_runs(far)
+        assert await asyncio.wait_for(pipe.read(1), PATIENCE_S) == b""
 
 
 async def test_closing_twice_is_closing_once(tmp_path: Path) -> None:

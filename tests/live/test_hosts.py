@@ -18,6 +18,7 @@ from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, EditRequest
 from tests.support.lab import Lab
 from tests.support.real_runs import COMMAND, folder_of, hosts_yaml, ivypy, rows, start, wait_for_line, written
+from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -166,6 +167,17 @@ def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab:
         assert float(after["due"]) / float(after["length_s"]) == pytest.approx(500 + 4 * count, rel=0.01)
 
 
+def is_connected(process: "subprocess.Popen[str]") -> bool:
+    """Whether a process has a Unix socket that is connected."""
+    try:
+        links = [os.readlink(fd) for fd in Path(f"/proc/{process.pid}/fd").iterdir()]
+    except OSError:
+        return False  # one was just closed
+    inodes = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    sockets = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return any(words[6] in inodes and words[5] == "03" for words in sockets)
+
+
 @pytest.mark.parametrize("plan", ["10m"], indirect=True)
 def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
@@ -186,13 +198,14 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
         leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
         assert leaving.stdout is not None and "step 0" in leaving.stdout.readline() + leaving.stdout.readline()
         leaving.send_signal(signal.SIGINT)
-        leaving.communicate(timeout=30)
+        leaving.communicate(timeout=60)
         assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
-        time.sleep(1.5)
+        for one in watching:
+            wait_until(lambda one=one: is_connected(one), "attach is connected to the run")  # type: ignore[misc]
         assert ivypy("stop", str(folder)).returncode == 0
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130, out + err
-        seen = [one.communicate(timeout=30)[0] for one in watching]
+        seen = [one.communicate(timeout=60)[0] for one in watching]
     assert [one.returncode for one in watching] == [130] * 3
     assert seen[0].splitlines()[-1] == str(folder) and "mark: fan pulled; by" in out + seen[0]
     reports = [json.loads(line) for line in seen[1].splitlines()]

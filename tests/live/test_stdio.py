@@ -54,7 +54,7 @@ def test_ctrl_c_that_also_ends_the_reader_leaves_a_complete_folder(tmp_path: Pat
     process.stdout.close()
     process.stdout = None
     os.kill(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert err == ""
     check_interrupted(folder, process.returncode)
 
@@ -105,7 +105,7 @@ def test_closing_the_terminal_interrupts_the_run_like_one_ctrl_c(
         how(master)
     finally:
         os.close(master)
-    check_interrupted(folder, process.wait(30))
+    check_interrupted(folder, process.wait(60))
 
 
 def test_repeated_sighup_counts_as_one_interrupt(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_repeated_sighup_counts_as_one_interrupt(tmp_path: Path) -> None:
     for _ in range(4):
         os.kill(process.pid, signal.SIGHUP)
         time.sleep(0.02)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     check_interrupted(folder, process.returncode)
 
 

@@ -23,6 +23,7 @@ from tests.support.real_runs import (
     rows,
     wait_until_measuring,
 )
+from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -91,14 +92,7 @@ def unread(
         process.wait()
 
 
-def wait_for(ended: Callable[[], bool]) -> None:
-    until = time.monotonic() + BOUND_S
-    while not ended():
-        assert time.monotonic() < until, "it takes too long"
-        time.sleep(0.02)
-
-
-def code_said(folder: Path) -> int | None:
+def exit_code(folder: Path) -> int | None:
     """What run.json says of how the run ended."""
     code = json.loads((folder / "run.json").read_text())["exit_code"]
     assert code is None or isinstance(code, int)
@@ -117,14 +111,14 @@ def test_an_unread_console_delays_no_subinterval_and_shows_the_end_when_read(
 ) -> None:
     with unread(tmp_path, ui, opened, "3s") as console:
         folder = wait_until_measuring(tmp_path / "runs")
-        wait_for(lambda: code_said(folder) is not None)
+        wait_until(lambda: exit_code(folder) is not None, "run.json has an exit code", BOUND_S)
         assert console.process.poll() is None, "it waits for a reader, for a while"
         shown = b""
         while console.process.poll() is None:
             shown += console.read()
             time.sleep(0.01)
         shown += console.read()
-    assert console.process.returncode == code_said(folder) and console.process.returncode in ENDED
+    assert console.process.returncode == exit_code(folder) and console.process.returncode in ENDED
     assert str(folder).encode() in shown.strip().splitlines()[-1], shown[-500:]
     assert len([row for row in rows(folder, "step0000.one/all/all.csv") if row["phase"] == "run"]) == 6
     assert not {row["kind"] for row in rows(folder, "events.csv")} & {"late", "lost", "slow_controller"}
@@ -158,9 +152,9 @@ def test_an_interrupt_after_the_run_keeps_its_exit_code(tmp_path: Path) -> None:
     """The run is over, and waits for a reader only."""
     with unread(tmp_path, "lines", a_pipe, "1s") as console:
         folder = wait_until_measuring(tmp_path / "runs")
-        wait_for(lambda: code_said(folder) is not None)
+        wait_until(lambda: exit_code(folder) is not None, "run.json has an exit code", BOUND_S)
         console.process.send_signal(signal.SIGTERM)
-        assert console.process.wait(BOUND_S) == code_said(folder)
+        assert console.process.wait(BOUND_S) == exit_code(folder)
 
 
 def test_signals_while_a_run_ends_do_not_change_its_exit_code(tmp_path: Path) -> None:
@@ -193,4 +187,4 @@ def test_a_character_outside_of_the_consoles_encoding_is_escaped(tmp_path: Path,
     )  # fmt: skip
     assert done.returncode in ENDED and done.stderr == b""
     said = b"\\u00e9t\\u00e9" if ui == "json" else b"\\xe9t\\xe9"
-    assert said in done.stdout and code_said(folder_of(tmp_path / "runs")) == done.returncode
+    assert said in done.stdout and exit_code(folder_of(tmp_path / "runs")) == done.returncode

@@ -7,7 +7,6 @@ else the machine does: a tail is made of the milliseconds in which others were s
 
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ import pytest
 
 from tests.support.devices import FaultFs
 from tests.support.real_runs import only_late, run, written
+from tests.support.waits import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -104,12 +104,12 @@ def load_for(target_us: float, capacity: float, fraction: float | None) -> float
 
 def when_it_has_rows(root: Path, table: str, rows: int, do: Callable[[], None]) -> None:
     """Once a table that the run in `root` writes has so many rows."""
-    deadline = time.monotonic() + 1200
-    while time.monotonic() < deadline:
-        if any(len(file.read_text().splitlines()) > rows for file in root.glob(f"*/{table}")):
-            do()
-            return
-        time.sleep(0.2)
+    tables = f"*/{table}"
+    wait_until(
+        lambda: any(len(file.read_text().splitlines()) > rows for file in root.glob(tables)),
+        f"{tables} has {rows} rows", 1200,
+    )  # fmt: skip
+    do()
 
 
 @pytest.mark.realtime

@@ -13,6 +13,7 @@ from ivypy.master.control.control_spec import SloSpec
 from ivypy.master.control.decision import Alert
 from ivypy.master.control.focus import Focus
 from ivypy.master.run.slo_alerts import SloAlerts
+from tests.support.waits import wait_until_async
 
 THRESHOLD = SloSpec(Focus("overall_response_us_mean"), 0.5)
 
@@ -24,14 +25,6 @@ def runs(pid: int) -> bool:
         return False
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    for _ in range(2000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise TimeoutError
-
-
 async def test_a_command_that_outlives_the_step_is_killed_with_what_it_started(tmp_path: Path) -> None:
     told: list[str] = []
     step: Any = SimpleNamespace(name="s", control=SimpleNamespace(slo=()))
@@ -40,12 +33,12 @@ async def test_a_command_that_outlives_the_step_is_killed_with_what_it_started(t
     command = ("sh", "-c", f"sleep 1000 & echo $! > {child}.new; mv {child}.new {child}; wait")
     alert = Alert(THRESHOLD, "all=all", 1.0, 3)
     running = asyncio.create_task(alarms._run(command, alert))
-    await until(child.exists)
+    await wait_until_async(child.exists, "the command has started its child")
     pid = int(child.read_text())
     assert runs(pid)
     running.cancel()
     await running
-    await until(lambda: not runs(pid))
+    await wait_until_async(lambda: not runs(pid), "the child has ended")
     assert told == ["sh was killed: it still ran 10 s after the step's end"]
 
 
@@ -82,6 +75,5 @@ async def test_a_command_that_has_only_just_begun_is_killed_with_what_it_started
     stall_until(child.exists)
     running.cancel()
     await running
-    await until(lambda: not those_of(mark))
-    assert not those_of(mark)
+    await wait_until_async(lambda: not those_of(mark), "the command and its child have ended")
     assert len(told) == 1

@@ -18,6 +18,7 @@ from ivypy.slave.command_server import CommandServer, Exit
 from ivypy.slave.engine._engine import Ended, now_ns
 from tests.support.fake_engine import FakeEngine, collected
 from tests.support.slave_client import u32
+from tests.support.waits import wait_until_async
 
 pytestmark = pytest.mark.slow
 
@@ -198,7 +199,9 @@ async def test_results_wait_in_the_engine_while_two_wait_in_the_pipe(talk: Conve
     talk.engine.finished += [collected(k, counts=os.urandom(8 << 16)) for k in range(6)]
     talk.engine.ends.append(ended("commanded"))
     talk.engine.spoke()
-    await asyncio.sleep(0.1)  # more than time enough to take all
+    await wait_until_async(lambda: len(talk.engine.finished) <= 4, "the pipe is full")
+    for _ in range(10):  # turns of the loop, in any of which it could take more
+        await asyncio.sleep(0)
     assert len(talk.engine.finished) == 4
     loop.add_reader(talk._from_slave, talk._read)
     heard = [await talk.hear() for _ in range(7)]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import leftovers
+from tests.support.waits import PATIENCE_S
 
 BLKIO = Path("/sys/fs/cgroup/blkio")  # cgroup v1; v2's io.max is not there on the machine that this was written on
 
@@ -72,7 +73,7 @@ def losetup(*words: object) -> str:
 
 def _until_let_go(undo: Callable[[], object]) -> None:
     """Once all that used it has really let go, which the kernel does behind their backs."""
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             undo()
@@ -234,10 +235,10 @@ def faultfs(size: int = 256 << 20, threads: int = 64) -> Iterator[FaultFs]:
         options = ["-f", "-o", f"max_threads={threads},clone_fd"]
         words = [program, image(folder, size), *options, mount]
         process = subprocess.Popen([*map(str, words)], stderr=subprocess.DEVNULL)
-        undo.callback(process.wait, 20)
+        undo.callback(process.wait, PATIENCE_S)
         undo.callback(process.send_signal, signal.SIGTERM)
         undo.callback(process.send_signal, signal.SIGCONT)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while not (mount / "dev.img").exists():
             if process.poll() is not None or time.monotonic() > deadline:
                 raise Missing("a FUSE that mounts")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 NAME = "IVYPY_TEST_SESSION"  # in the environment: four hexadecimal digits
 DISK = "d-"  # the session's own disk, which is there until the very end
-PATIENCE_S = 5.0  # for what is about to end when the last test has ended
+PATIENCE_S = 20.0  # for what is about to end when the last test has ended
 
 
 @contextlib.contextmanager

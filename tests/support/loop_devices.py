@@ -4,8 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from ivypy.protocol.payload import Consent, Lun, Refusal
 from ivypy.slave.discovery import inspect_luns, list_luns
 from tests.support.devices import losetup
+from tests.support.waits import wait_until
 
 
 def found_files(*globs: str) -> tuple[list[Lun], list[Refusal]]:
@@ -65,9 +65,9 @@ def loop_device(folder: Path, size: int = 32 << 20, *options: str) -> Iterator[s
 
 
 def detach(loop: str) -> None:
-    """Take its file from a loop device; the kernel does it once nobody has that open, for a moment's look either."""
+    """Take its file from a loop device; the kernel does it once nobody has that open, not even for a moment."""
     losetup("-d", loop)
-    wait_until(lambda: not os.path.exists(f"/sys/block/{Path(loop).name}/loop/backing_file"), f"{loop} to be detached")
+    wait_until(lambda: not os.path.exists(f"/sys/block/{Path(loop).name}/loop/backing_file"), f"{loop} is detached")
 
 
 def attach(loop: str, image: Path, *options: str) -> None:
@@ -114,16 +114,9 @@ def partitioned(device: str, *sizes: str) -> Iterator[list[str]]:
         run("partx", "-d", device)
 
 
-def wait_for_node(path: str, seconds: float = 5.0) -> None:
-    """devtmpfs makes nodes behind the back of whoever caused them."""
-    wait_until(lambda: os.path.exists(path), f"a node {path}", seconds)
-
-
-def wait_until(so: Callable[[], bool], what: str, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not so():
-        assert time.monotonic() < deadline, f"{what} was waited for in vain"
-        time.sleep(0.01)
+def wait_for_node(path: str) -> None:
+    """devtmpfs makes nodes after the call that caused them has returned."""
+    wait_until(lambda: os.path.exists(path), f"there is a node {path}")
 
 
 def machine(root: Path, swaps: Sequence[str] = ()) -> Path:

@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ivypy.master.hosts.host_spec import HostSpec
+from tests.support.waits import wait_until
 
 COMMAND = str(Path(sys.executable).with_name("ivypy"))
 ROOT = Path(__file__).parents[2]
@@ -114,13 +114,9 @@ def rows(folder: Path, name: str) -> list[dict[str, str]]:
 
 def wait_until_measuring(root: Path) -> Path:
     """Until the second subinterval's row is written: the run's folder."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        for path in root.glob("*/step0000.one/all/all.csv"):
-            if path.read_text().count("\n") > 2:
-                return folder_of(root)
-        time.sleep(0.05)
-    raise AssertionError("no step began in 60 s")
+    tables = "*/step0000.one/all/all.csv"
+    wait_until(lambda: any(path.read_text().count("\n") > 2 for path in root.glob(tables)), "the step measures")
+    return folder_of(root)
 
 
 def wait_for_line(process: "subprocess.Popen[str]", text: str = " run ", times: int = 1) -> str:

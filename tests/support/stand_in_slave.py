@@ -1,12 +1,10 @@
 """What the tests of hosts share: a stand-in for the slave, and ways to open a pipe to it."""
 
 import contextlib
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from ivypy.master.errors import HostFault
@@ -120,11 +118,3 @@ def script(path: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
-
-
-def until_dead(process: psutil.Process, within_s: float = 10.0) -> None:
-    """Wait for the end of a process that is nobody's child here; a kill is sent at once and acts when it acts."""
-    deadline = time.monotonic() + within_s
-    while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, f"{process} goes on running"
-        time.sleep(0.01)
