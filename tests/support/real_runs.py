@@ -128,7 +128,8 @@ def wait_for_line(process: "subprocess.Popen[str]", text: str = " run ", times: 
         times -= text in line
         if not times:
             return "".join(read)
-    raise AssertionError(f"the run ended before it printed {text!r}: {''.join(read)}")
+    err = process.stderr.read() if process.stderr else ""
+    raise AssertionError(f"the run ended before it printed {text!r}: {''.join(read)}{err}")
 
 
 def check_interrupted(folder: Path, code: int) -> None:
