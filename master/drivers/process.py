@@ -51,6 +51,7 @@ from .split import even_shares
 PROGRAM: Final = "ivypy.master.drivers"
 ALIVE_S: Final = 1.0  # between two signs of life to a process
 UNANSWERED: Final = 3  # at least, before a process counts as stalled: it may have been the controller
+STARTING_S: Final = 60.0  # for a process to start and answer: on few cores, several take seconds
 ENDING_S: Final = 10.0  # for a process to close its hosts' pipes and exit
 
 
@@ -70,6 +71,7 @@ class DriverProcess:
         self._last = 0  # the newest driver
         self._sum: asyncio.Future[PartialMerge] | None = None
         self._unanswered_s: list[float] = []  # when signs of life were sent since the last message from the process
+        self._started = False  # whether it ever sent a message
 
     async def open(self, spec: HostSpec, log: Path, inbox: Inbox, now_ns: Callable[[], int]) -> "RemoteDriver":
         """A driver of a host that is connected; the process writes its `log`. Raises HostUnusable."""
@@ -118,7 +120,12 @@ class DriverProcess:
         """How long signs of life have gone unanswered; 0 while too few were sent to know."""
         return now_s - self._unanswered_s[0] if len(self._unanswered_s) >= UNANSWERED else 0.0
 
+    def patience_s(self, silence_s: float) -> float:
+        """How long it may leave signs of life unanswered, of a process that ends after a silence of `silence_s`."""
+        return max(silence_s / 2, UNANSWERED * ALIVE_S) if self._started else STARTING_S
+
     def receive(self, message: FromProcess) -> None:
+        self._started = True
         self._unanswered_s.clear()
         match message:
             case SignOfLife():
@@ -262,11 +269,11 @@ async def driver_process(silence_s: float, program: str = PROGRAM) -> AsyncItera
 
 async def _live(child: Process, process: DriverProcess, silence_s: float) -> None:
     """Send signs of life, as long as the controller's loop turns and the process answers them."""
-    now_s, patience_s = asyncio.get_running_loop().time, max(silence_s / 2, UNANSWERED * ALIVE_S)
-    while process.silent_s(now_s()) < patience_s:
+    now_s = asyncio.get_running_loop().time
+    while process.silent_s(now_s()) < process.patience_s(silence_s):
         process.live(now_s())
         await asyncio.sleep(ALIVE_S)
-    process.end(f"it did not answer for {patience_s:g} s")
+    process.end(f"it did not answer for {process.patience_s(silence_s):g} s")
     with contextlib.suppress(ProcessLookupError):
         child.kill()
 

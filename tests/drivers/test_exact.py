@@ -15,6 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.drivers.driver_messages import SignOfLife
+from ivypy.master.drivers.process import DriverProcess
 from ivypy.master.drivers.share import ResultSums
 from ivypy.master.drivers.split import even_shares, processes_for
 from ivypy.master.plan.load import read
@@ -195,6 +197,21 @@ def test_a_sum_is_of_exactly_the_hosts_that_are_named(
         for array in ("counts", "moments", "length_ns", "cpu"):
             assert getattr(found, array).tobytes() == getattr(wanted, array).tobytes()
         assert [pickle.dumps(one) for one in found.buckets] == [pickle.dumps(one) for one in wanted.buckets]
+
+
+def test_a_process_may_take_longer_to_start_than_to_answer() -> None:
+    process = DriverProcess(lambda message: None)
+
+    def is_stalled(at_s: float) -> bool:
+        return process.silent_s(at_s) >= process.patience_s(silence_s=10.0)
+
+    for now_s in range(30):
+        process.live(now_s)
+    assert not is_stalled(59.0) and is_stalled(60.0)
+    process.receive(SignOfLife())
+    for now_s in range(30, 33):
+        process.live(now_s)
+    assert not is_stalled(34.9) and is_stalled(35.0)
 
 
 def test_few_hosts_and_a_single_core_need_no_process() -> None:
