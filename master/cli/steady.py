@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..control.choices import CRITERIA, LIMIT_PERCENT, WINDOW_S
+from ..control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S
 from ..errors import PlanError
 from ..verdicts import ExitCode
 
@@ -30,11 +30,14 @@ _LIMIT = f"{LIMIT_PERCENT:g}%"
 @click.option("--criterion", type=click.Choice(CRITERIA),
               help="As in plans. [default: of fio's JSON, its own; else iops]")  # fmt: skip
 @click.option(
-    "--limit", help="A percentage of the mean, or an amount of the metric. [default: of fio's JSON, its own; else 2%]"
+    "--limit",
+    help=f"A percentage of the mean, or an amount of the metric. [default: of fio's JSON, its own; else {_LIMIT}]",
 )
-@click.option("--window", metavar="TIME", help="Length of the window. [default: of fio's JSON, its own; else 30s]")
+@click.option("--window", metavar="TIME",
+              help=f"Length of the window. [default: of fio's JSON, its own; else {WINDOW_S:g}s]")  # fmt: skip
 @click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Left out at the beginning.")
-@click.option("--latency", default="mean", show_default=True, help="Of the latency criteria: mean, p50 ... p99_99.")
+@click.option("--latency", default=LATENCIES[0], show_default=True,
+              help="Of the latency criteria: mean, p50 ... p99_99.")  # fmt: skip
 @click.option("--metric", help="The column to use, of any criterion. [default: the criterion's own]")
 @click.option("--rollup", default="all", show_default=True, help="Of run folders: each instance of this type.")
 @click.option("--interval", default="1s", show_default=True, metavar="TIME", help="Between two rows of a CSV file.")
@@ -89,26 +92,21 @@ class _Question:
 
     def criterion_for(self, settings: "SteadySettings | None") -> "Criterion":
         """Its window is not set yet. Raises ValueError."""
-        from dataclasses import replace
-
-        from ..control.choices import USUAL_METRIC, Rule
-        from ..control.criteria import Criterion, criterion_named
+        from ..control.criteria import Criterion, rule_and_metric
         from ..control.focus import Focus
         from ..control.observe import FOCUS_METRICS
         from ..text.metric_amounts import parse_limit
 
         name = self.criterion or (settings.criterion if settings else "iops")
-        if name in (Rule.SNIA, Rule.T):
-            made = Criterion(Rule(name), Focus(self.metric or USUAL_METRIC, self.rollup), 2)
-        else:
-            made = criterion_named(name, 2, rollup=self.rollup, latency=self.latency)
-            if self.metric is None and made.focus.metric not in FOCUS_METRICS:
-                raise ValueError(f"--latency {self.latency}: there is no metric {made.focus.metric}")
-            made = replace(made, focus=Focus(self.metric or made.focus.metric, self.rollup))
+        rule, usual = rule_and_metric(name, self.latency)
+        if self.metric is None and usual not in FOCUS_METRICS:
+            raise ValueError(f"--latency {self.latency}: there is no metric {usual}")
+        metric = self.metric or usual
         if self.limit is None and settings and name == settings.criterion:
-            return replace(made, limit=settings.limit, relative=settings.relative)
-        amount, relative = parse_limit(made.focus.metric, self.limit or _LIMIT)
-        return replace(made, limit=amount, relative=relative)
+            limit, relative = settings.limit, settings.relative
+        else:
+            limit, relative = parse_limit(metric, self.limit or _LIMIT)
+        return Criterion(rule, Focus(metric, self.rollup), 2, limit, relative, no_drift=False)
 
 
 def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", float]:

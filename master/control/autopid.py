@@ -41,7 +41,7 @@ class AutoPid:
     focus: Focus
     target: float
     instances: tuple[str, ...]
-    rules: PidRules = field(default_factory=PidRules)
+    rules: PidRules
     settle: int = 1  # subintervals at each end that are not used
     look: int = 2  # subintervals at each end that are
     stage: RangeEnd = RangeEnd.MAX

@@ -79,7 +79,7 @@ def _measurement(spec: ControlSpec) -> MeasurementState:
 
 
 def _steer(held: PidSpec, spec: ControlSpec, known: RunFacts) -> Pid | AutoPid:
-    names, rules = tuple(known.instances[held.focus.rollup]), PidRules(tolerance=spec.tolerance)
+    names, rules = tuple(known.instances[held.focus.rollup]), PidRules(spec.tolerance)
     if held.calibration is None:
         return AutoPid(held.focus, held.target, names, rules)
     ranges = {name: _range(held.calibration, held.focus.rollup, name, known) for name in names}

@@ -1,16 +1,15 @@
 """A step's control as its plan defines it: a frozen class for each of fixed, measure, steady, pid, staircase, find
 and slo.
 
-Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Every default of a plan's control
-stands once: here, in choices.py, or where its constant is imported from. A spec may hold what cannot work, since a plan
-is read to its end: check.py reports it, and build.py makes states only from specs without faults.
+Rule: amounts are in the metric's own unit, times in seconds or whole subintervals. Nothing here has a default: what a
+plan leaves out, its documents fill in (plan/read/schema_control.py). A spec may hold what cannot work, since a plan is
+read to its end: check.py reports it, and build.py makes states only from specs without faults.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ..stats.confidence import CONFIDENCE
 from ..stats.estimate import Correction
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
@@ -23,9 +22,6 @@ Level = float | OfStep  # total IOPS of a rollup instance
 Keys = tuple[str | int, ...]  # from a step's `go` down to a value
 Fault = tuple[Keys, str]  # where, and what is wrong
 
-# Seconds, for steps where neither they nor the plan's `defaults` set a time.
-TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
-TIMEOUT_S: Final = 900.0
 RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
 
 
@@ -41,12 +37,12 @@ class MeasureSpec:
     """`measure` by accuracy: until the metric of every instance is known to an accuracy."""
 
     focus: Focus
-    accuracy: float = 0.02  # half-width, as a fraction of the value
-    confidence: float = CONFIDENCE
-    min_s: float = 60.0
-    timeout_s: float = TIMEOUT_S  # since the step, or the level, began
-    window: WindowChoice = WindowChoice.LONGEST
-    correction: Correction = Correction.EFFECTIVE
+    accuracy: float  # half-width, as a fraction of the value
+    confidence: float
+    min_s: float
+    timeout_s: float  # since the step, or the level, began
+    window: WindowChoice
+    correction: Correction
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,11 @@ class SteadySpec:
     """`steady`: until every instance meets the criterion."""
 
     criterion: Criterion
-    ramp: int = 0  # subintervals that are not looked at; 0: the step's warmup
-    hold: int = 0  # subintervals to hold after attaining; 0: the attained window is the measurement
-    on_leave: OnLeave = OnLeave.RESTART
-    confidence: float = CONFIDENCE  # of the rule t
-    timeout_s: float = TIMEOUT_S  # since the step, or the level, began
+    ramp: int  # subintervals that are not looked at; 0: the step's warmup
+    hold: int  # subintervals to hold after attaining; 0: the attained window is the measurement
+    on_leave: OnLeave
+    confidence: float  # of the rule t
+    timeout_s: float  # since the step, or the level, began
 
     @property
     def focus(self) -> Focus:
@@ -71,8 +67,8 @@ class Calibration:
 
     low_iops: Level
     high_iops: Level
-    low_target: float | None = None
-    high_target: float | None = None
+    low_target: float | None  # None: not known
+    high_target: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +77,8 @@ class PidSpec:
 
     focus: Focus
     target: float
-    calibration: Calibration | None = None  # None: control finds the range itself
-    timeout_s: float = TIMEOUT_S  # for the load to settle
+    calibration: Calibration | None  # None: control finds the range itself
+    timeout_s: float  # for the load to settle
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +86,10 @@ class StaircaseSpec:
     """`staircase`: several loads, a measurement of each."""
 
     start: Level
-    end: Level | None = None  # None: until a load is not sustained
-    step: Level | None = None  # None where `relative` or `steps` is given
-    relative: float | None = None  # the step as a share of the level before
-    steps: int | None = None
+    end: Level | None  # None: until a load is not sustained
+    step: Level | None  # None where `relative` or `steps` is given
+    relative: float | None  # the step as a share of the level before
+    steps: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +98,10 @@ class FindSpec:
 
     focus: Focus
     target: float
-    resolution: float = 0.02  # width of the bracket, as a share of its lower end
-    confidence: float = 0.99  # of each answer
-    probes: int = 12  # at most, the run at max included
-    longest_probe: int = 48  # subintervals after which a probe that is not clear is left
+    resolution: float  # width of the bracket, as a share of its lower end
+    confidence: float  # of each answer
+    probes: int  # at most, the run at max included
+    longest_probe: int  # subintervals after which a probe that is not clear is left
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +110,9 @@ class SloSpec:
 
     focus: Focus
     at_most: float
-    abort_early: bool = False
-    command: tuple[str, ...] = ()  # run when it is exceeded; empty: none
-    every_s: float = 60.0  # between two alerts
+    abort_early: bool
+    command: tuple[str, ...]  # run when it is exceeded; empty: none
+    every_s: float  # between two alerts
 
     def __str__(self) -> str:
         return f"{self.focus.in_words} at most {self.in_words(self.at_most)}"

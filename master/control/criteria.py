@@ -15,9 +15,8 @@ from ..stats.confidence import autocorrelation_time, t_quantile
 from ..stats.percentiles import Floats
 from ..stats.trend import line
 from ..text.metric_amounts import amount_in_words
-from .choices import FIO, LIMIT_PERCENT, Rule
+from .choices import FIO, USUAL_METRIC, Rule
 from .focus import Focus
-from .observe import focus_on
 
 SNIA_ROUNDS = 5
 SNIA_EXCURSION_PERCENT = 20.0  # largest less smallest round, of the mean
@@ -37,9 +36,9 @@ class Criterion:
     rule: Rule
     focus: Focus
     window: int  # subintervals, at least 2; for snia a multiple of 5
-    limit: float = LIMIT_PERCENT
-    relative: bool = True
-    no_drift: bool = False  # the trend of the last three windows must stay in the limit for one more, too
+    limit: float
+    relative: bool
+    no_drift: bool  # the trend of the last three windows must stay in the limit for one more, too
 
     @property
     def name(self) -> str:
@@ -95,18 +94,12 @@ class Score:
     drift: float | None = None  # upper bound of the move over one more window, in the metric's unit
 
 
-def criterion_named(
-    name: str,
-    window: int,
-    limit: float = LIMIT_PERCENT,
-    relative: bool = True,
-    rollup: str = "all",
-    latency: str = "mean",
-) -> Criterion:
-    """One of fio's six by its name; `latency` is mean, p50 ... p99_9, of the service time as in fio."""
+def rule_and_metric(name: str, latency: str) -> tuple[Rule, str]:
+    """What one of CRITERIA stands for; `latency` is mean, p50 ... p99_99, of the service time as in fio."""
+    if name not in FIO:
+        return Rule(name), USUAL_METRIC
     rule, metric = FIO[name]
-    metric += latency if metric.endswith("_") else ""
-    return Criterion(rule, focus_on(metric, rollup), window, limit, relative)
+    return rule, metric + (latency if metric.endswith("_") else "")
 
 
 def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floats) -> Score:

@@ -12,7 +12,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from ..stats.estimate import Estimate, estimates
+from ..stats.estimate import Correction, Estimate, estimates
 from ..stats.metric_sample import MetricSample
 from ..stats.percentiles import Floats
 from ..stats.sample_matrix import SampleMatrix, matrix_of_sums, sums_of
@@ -21,6 +21,7 @@ from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .choices import WindowChoice
 from .control_spec import MeasureSpec
+from .criteria import Criterion
 from .decision import ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_window
 from .observation import Observation, Phase
@@ -185,6 +186,14 @@ def _fewest(spec: MeasureSpec) -> int:
 
 def _long_enough(length_s: float, spec: MeasureSpec) -> bool:
     return length_s >= spec.min_s * (1 - 1e-3)  # a length is off by up to 0.1 %
+
+
+def rule_t(criterion: Criterion, confidence: float) -> MeasureSpec:
+    """The criterion t as a measurement to its accuracy, of any length."""
+    return MeasureSpec(
+        criterion.focus, criterion.limit / 100, confidence, min_s=0.0, timeout_s=inf, window=WindowChoice.LONGEST,
+        correction=Correction.EFFECTIVE,
+    )  # fmt: skip
 
 
 def check_window(spec: MeasureSpec, parts: tuple[WindowPart, ...]) -> WindowCheck | None:

@@ -13,9 +13,8 @@ from ..stats.confidence import CONFIDENCE
 from ..stats.metric_sample import MetricSample
 from ..stats.percentiles import Floats
 from .choices import Rule
-from .control_spec import MeasureSpec
 from .criteria import Criterion, Score, score
-from .measure import WindowPart, check_window
+from .measure import WindowPart, check_window, rule_t
 
 _ONE = ""  # the series' name, in the place of a rollup instance's
 
@@ -103,7 +102,7 @@ def _by_t(
     criterion: Criterion, starts: Floats, lengths: Floats, values: Floats, confidence: float
 ) -> tuple[int, Score] | None:
     """The same by the rule t, whose window is as long as possible."""
-    spec = MeasureSpec(criterion.focus, criterion.limit / 100, confidence, min_s=0.0)
+    spec = rule_t(criterion, confidence)
     rows = zip(starts, lengths, values, strict=True)
     parts = tuple(
         WindowPart(place, start + length, length, {_ONE: MetricSample(value * length, length)})

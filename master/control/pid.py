@@ -5,7 +5,7 @@ measurement may begin after the last gain step of any loop, and its own value is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Pid:
 
     focus: Focus
     loops: Mapping[str, Loop]
-    rules: PidRules = field(default_factory=PidRules)
+    rules: PidRules
     warmup: int = 1  # subintervals before the first move
     since: int = 0
     gone: frozenset[str] = frozenset()  # instances without a host: their loops rest, and nothing waits for them
@@ -197,12 +197,11 @@ def pid(
     focus: Focus,
     target: float,
     ranges: Mapping[str, Range],
-    rules: PidRules | None = None,
+    rules: PidRules,
     warmup: int = 1,
     since: int = 0,
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
-    rules = rules or PidRules()
     loops = {name: loop_in(one, target, rules) for name, one in ranges.items()}
     return Pid(focus, loops, rules, warmup, since)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import copysign, exp, log
 
-from ..rollup.overload import DEFAULT_TOLERANCE, SURGE, allowed
+from ..rollup.overload import SURGE, allowed
 from ..text.metric_amounts import amount_in_words
 from .observation import InstanceLoad
 
@@ -83,12 +83,12 @@ class Range:
 class PidRules:
     """When the gain steps, and what counts as an overload."""
 
+    tolerance: float  # achieved_iops_tolerance: more left over than this is an overload
     gain_step: float = 2.0
     max_ripple: float = 0.01  # of the load: swings below this are not worth a smaller gain
     max_monotone: int = 4  # subintervals in one direction
     held: float = 0.05  # a measurement whose metric is surely further than this from the target is not at it
     least_gain: float = 1 / 32  # of the first: on a very noisy device swings never end, and it must still follow
-    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance: more left over than this is an overload
 
 
 @dataclass(frozen=True, slots=True)

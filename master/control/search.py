@@ -10,7 +10,6 @@ The highest pass is the measurement; the bracket and every probe are rows of fin
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ..rollup.overload import DEFAULT_TOLERANCE
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
@@ -34,7 +33,7 @@ class Find:
     """State of a search. Loads are totals of the rollup type `all`; every instance of the focus rollup must pass."""
 
     spec: FindSpec
-    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
+    tolerance: float  # achieved_iops_tolerance
     settle: int = 1  # subintervals at a new load that are not used
     look: int = 3  # subintervals at max that are
     capacity: float | None = None  # None until it was measured; a plan may state it

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..rollup.instances import ALL
-from ..rollup.overload import DEFAULT_TOLERANCE, Outstanding, account, why_not_sustained
+from ..rollup.overload import Outstanding, account, why_not_sustained
 from ..verdicts import Finding, Reason
 from .decide import MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured
@@ -68,7 +68,7 @@ class Staircase:
 
     levels: Levels
     measurement: MeasurementState
-    tolerance: float = DEFAULT_TOLERANCE  # achieved_iops_tolerance
+    tolerance: float  # achieved_iops_tolerance
     level: int = 0
     seen: tuple[LevelSubinterval, ...] = ()
 

@@ -17,11 +17,11 @@ from ..stats.metric_sample import ios, value_of
 from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason, Severity
 from .choices import OnLeave, Rule
-from .control_spec import MeasureSpec, SteadySpec
+from .control_spec import SteadySpec
 from .criteria import Criterion, Score, fio_block, score
 from .decision import Cell, ControlRow, Decision, Measured, interrupted, shortened
 from .focus import Focus, blank_subinterval, blank_window
-from .measure import WindowCheck, WindowPart, check_window, lacking, no_window
+from .measure import WindowCheck, WindowPart, check_window, lacking, no_window, rule_t
 from .observation import Observation, Phase
 
 
@@ -148,7 +148,7 @@ class Steady:
         return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
 
     def _standing_by_t(self) -> CriterionState:
-        spec = MeasureSpec(self.criterion.focus, self.criterion.limit / 100, self.spec.confidence, min_s=0.0)
+        spec = rule_t(self.criterion, self.spec.confidence)
         found = check_window(spec, self.parts)
         if found is None:
             return CriterionState("", None, False, no_window(spec, self.parts))

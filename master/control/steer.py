@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..verdicts import Finding, Reason
-from .control_spec import TIMEOUT_S
 from .decide import ControlState, MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured
 from .focus import Focus
@@ -66,7 +65,7 @@ class Steered:
 
     steer: Steer
     measurement: MeasurementState
-    timeout_s: float = TIMEOUT_S  # for the load to settle, since the step began or the target changed
+    timeout_s: float  # for the load to settle, since the step began or the target changed
     began_s: float | None = None
     measurable: int | None = None
 

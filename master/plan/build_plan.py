@@ -10,7 +10,6 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from ...protocol.payload import FileToCreate
-from ..control.control_spec import TIMES
 from ..rollup.instances import ALL, RollupSpec
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
@@ -27,7 +26,7 @@ from .checks.cross_section import (
 from .checks.metric_checks import check_kinds, check_paced
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
-from .read.schema import CreateDoc, PlanDoc
+from .read.schema import TIMES, CreateDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select

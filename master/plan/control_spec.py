@@ -6,11 +6,10 @@ Rule: a step's own keys replace those of `defaults`. Keys that decide the same t
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.choices import FIO, LATENCIES, USUAL_METRIC, Rule
+from ..control.choices import FIO, LATENCIES, Rule
 from ..control.control_spec import (
     Calibration,
     ControlSpec,
@@ -23,11 +22,11 @@ from ..control.control_spec import (
     StaircaseSpec,
     SteadySpec,
 )
-from ..control.criteria import Criterion, criterion_named
+from ..control.criteria import Criterion, rule_and_metric
 from ..control.observe import focus_on
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
-from .read.schema_control import FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
+from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
 from .read.yaml_positions import Faults, Path
 
 _LOADS: Final = ("control", "staircase", "iops_curve", "find")
@@ -116,19 +115,18 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
         faults.add_key((*path, "latency"), f"{doc.criterion} does not use latency; remove this")
     if doc.criterion == Rule.SNIA and "limit" in doc.model_fields_set:
         faults.add_key((*path, "limit"), "snia has limits of its own; remove this")
-    if doc.criterion in FIO:
-        made = criterion_named(doc.criterion, window, rollup=doc.rollup, latency=doc.latency or LATENCIES[0])
-        made = replace(made, no_drift=doc.no_drift)
-    else:
-        made = Criterion(Rule(doc.criterion), focus_on(doc.metric or USUAL_METRIC, doc.rollup), window)
+    rule, metric = rule_and_metric(doc.criterion, doc.latency or LATENCIES[0])
+    if doc.criterion not in FIO and doc.metric is not None:
+        metric = doc.metric
     try:
-        limit, relative = parse_limit(made.focus.metric, doc.limit)
+        limit, relative = parse_limit(metric, doc.limit)
     except ValueError as error:
         faults.add((*path, "limit"), f"limit: {error}")
         limit, relative = math.nan, True  # no other fault follows from it
-    if made.rule is Rule.T and not relative:
+    if rule is Rule.T and not relative:
         faults.add((*path, "limit"), f"limit: {doc.limit!r} is no accuracy; write a percentage, like 2%")
-    return replace(made, limit=limit, relative=relative)
+    no_drift = doc.criterion in FIO and doc.no_drift
+    return Criterion(rule, focus_on(metric, doc.rollup), window, limit, relative, no_drift)
 
 
 def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> float:
@@ -215,5 +213,5 @@ def _threshold(doc: SloDoc, path: Path, faults: Faults) -> SloSpec:
     at_most = _amount(doc.metric, "at_most", doc.at_most, path, faults)
     focus, alert = focus_on(doc.metric, doc.rollup), doc.on_break
     if alert is None:
-        return SloSpec(focus, at_most, doc.abort_early)
+        return SloSpec(focus, at_most, doc.abort_early, (), EVERY_S)
     return SloSpec(focus, at_most, doc.abort_early, alert.command, alert.every)

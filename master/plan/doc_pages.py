@@ -10,13 +10,13 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from ...protocol.parameters import Parameters, Unit
-from ..control.control_spec import TIMES
 from ..text.relative import PlanParameters
 from ..text.suggestions import INSTEAD, SAME
 from ..text.units import format_duration
 from .model import TOTAL_IOPS
 from .read.field_types import CHANGES, PARAMETER_FIELDS, Reads, written
 from .read.schema import (
+    TIMES,
     Access,
     AttributesDoc,
     CreateDoc,

@@ -13,14 +13,14 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.control_spec import RESPONSE, TIMES, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
+from ..control.control_spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
 from ..rollup.instances import ALL
 from ..text.relative import OfStep, Value
 from ..text.units import format_duration, format_fraction
 from .control_spec import check_measures, control_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
-from .read.schema import EditDoc, GoDoc, PlanDoc, TimesDoc
+from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc
 from .read.yaml_positions import Faults, Path
 
 MOST_STEPS: Final = 10_000

@@ -21,7 +21,6 @@ from ...protocol.counters import Count
 from .arrays import Floats, Ints
 from .merge_layout import MergeLayout
 
-DEFAULT_TOLERANCE: Final = 0.0025  # achieved_iops_tolerance: the share of the due I/O that may stay outstanding
 FALSE_ALARM: Final = 3e-5  # the probability that any instance of a steady load is reported as not sustained
 MOST_SWING: Final = 0.05  # of the due I/O: the largest swing of a queue that is excused
 SUDDEN: Final = 0.05  # of the due I/O: growth that a single subinterval shows, apart from a stall at its end

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SteadySpec
 from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.measure import Measure
@@ -43,6 +42,7 @@ from tests.support.control_plants import (
     simulate,
 )
 from tests.support.control_rivals import IvyPid, half_width, ivy_measure
+from tests.support.control_specs import RULES, TOLERANCE, a_criterion, find_spec, measure_spec, steady_spec
 
 FIRST = 1_000_000  # the first seed
 TOGETHER = 250  # seeds that one process takes at once
@@ -140,7 +140,7 @@ def quantiles(numbers: Sequence[float]) -> str:
 
 # Measure: a level of 1,000 with 5 % noise, to 2 %.
 
-GOAL = MeasureSpec(LATENCY, timeout_s=1e9)
+GOAL = measure_spec(LATENCY, timeout_s=1e9)
 LONGEST = 3000  # subintervals
 SHAPES: dict[str, Callable[[int], float]] = {
     "level": lambda number: 1.0,
@@ -250,7 +250,7 @@ def _reached_by(loads: Iterator[float], truth: float) -> float:
 
 
 def _ours(subject: Subject, plant: Plant) -> Iterator[float]:
-    steer: Steer = pid(LATENCY, subject.target, {"all": subject.ends})
+    steer: Steer = pid(LATENCY, subject.target, {"all": subject.ends}, RULES)
     decision = Decision(Phase.RUN, steer.opening())
     for number in count():
         steer, orders = steer.after(plant.interval(number, decision))
@@ -291,7 +291,7 @@ WIDELY = ("M/M/1 75%", "M/M/4 40%", "M/M/4 75%", "linear 75%", "M/M/4, step chan
 def searched(name: str, sd: float, rho: float, seed: int) -> tuple[int, bool, bool, float, int] | None:
     """(probes, within 3 %, bracket covers, its width, subintervals); None: no bracket."""
     subject = BY_NAME[name]
-    trace = simulate(subject.plant(seed, sd, rho), Find(FindSpec(LATENCY, subject.target)), 5000)
+    trace = simulate(subject.plant(seed, sd, rho), Find(find_spec(LATENCY, subject.target), TOLERANCE), 5000)
     assert isinstance(trace.state, Find)
     wanted, found = trace.state.result()
     if wanted is None or found.passed is None or found.failed is None or found.width is None:
@@ -354,7 +354,7 @@ def attained(shape: str, rule: Rule, way: str, sd: float, rho: float, seed: int)
     """
     plant = Plant(lambda iops: 1000.0, 1e5, noise(seed, sd, rho), MOVING[shape], iops=1000.0)
     criterion, hold, most = _to_attain(rule, way)
-    trace = simulate(plant, Steady(SteadySpec(criterion, hold=hold, timeout_s=1e9)), most)
+    trace = simulate(plant, Steady(steady_spec(criterion, hold=hold, timeout_s=1e9)), most)
     return _came_to(shape, trace.subintervals - 1 if trace.decisions[-1].done else None, hold)
 
 
@@ -373,7 +373,7 @@ def _to_attain(rule: Rule, way: str) -> tuple[Criterion, int, int]:
     # A slope's limit is per second: such that a window at the limit moves by STEADY_LIMIT.
     limit = 100 * STEADY_LIMIT / (1 if rule is Rule.DEVIATION else STEADY_WINDOW * LENGTH_S)
     hold = STEADY_WINDOW if way == "and hold" else 0
-    return Criterion(rule, LATENCY, STEADY_WINDOW, limit, no_drift=way != "as fio"), hold, 10 * STEADY_WINDOW + hold
+    return a_criterion(rule, LATENCY, STEADY_WINDOW, limit, no_drift=way != "as fio"), hold, 10 * STEADY_WINDOW + hold
 
 
 def _came_to(shape: str, done: int | None, hold: int) -> tuple[bool, bool]:

@@ -3,8 +3,6 @@
 import pytest
 
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
-from ivypy.master.control.criteria import Criterion, criterion_named
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
@@ -20,14 +18,26 @@ from ivypy.master.control.steady import Steady
 from ivypy.master.control.steer import Steered
 from ivypy.master.verdicts import Reason, Verdict, verdict_of
 from tests.support.control_plants import LATENCY, Plant, asked, linear, mmc, noise, simulate
+from tests.support.control_specs import (
+    RULES,
+    SETTLES_S,
+    TOLERANCE,
+    a_criterion,
+    criterion_named,
+    find_spec,
+    measure_spec,
+    slo_spec,
+    steady_spec,
+)
 
 FIXED = Fixed(2, 60)
-MEASURE = Measure(MeasureSpec(LATENCY, accuracy=1e-9), warmup=2)
-SHORT = MeasureSpec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
-STEADY = Steady(SteadySpec(criterion_named("iops", 4), hold=4), warmup=2)
-STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3))  # from its second on, a level also has a subinterval of two loads
-SEARCH = Find(FindSpec(LATENCY, 2500.0))
-UNSTEADY = Steady(SteadySpec(Criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
+MEASURE = Measure(measure_spec(LATENCY, accuracy=1e-9), warmup=2)
+SHORT = measure_spec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
+STEADY = Steady(steady_spec(criterion_named("iops", 4), hold=4), warmup=2)
+# From its second on, a level also has a subinterval of two loads.
+STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3), TOLERANCE)
+SEARCH = Find(find_spec(LATENCY, 2500.0), TOLERANCE)
+UNSTEADY = Steady(steady_spec(a_criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
 
 def cut(state: ControlState, after: int) -> Measured:
@@ -83,9 +93,9 @@ def test_what_was_to_be_reached_and_was_not_stays_unreached() -> None:
 
 def test_a_threshold_is_checked_on_what_there_is() -> None:
     for at_most, missed in ((1.0, [Reason.SLO_MISSED]), (1e9, [])):
-        got = cut(Watched(FIXED, (SloSpec(LATENCY, at_most),)), 13)
+        got = cut(Watched(FIXED, (slo_spec(LATENCY, at_most),)), 13)
         assert [finding.reason for finding in got.findings] == [*SHORTENED, *missed]
-    unmeasured = cut(Watched(FIXED, (SloSpec(LATENCY, 1.0),)), 2)
+    unmeasured = cut(Watched(FIXED, (slo_spec(LATENCY, 1.0),)), 2)
     assert [finding.reason for finding in unmeasured.findings] == INTERRUPTED
 
 
@@ -93,7 +103,7 @@ def test_feedback_is_measured_from_where_it_had_settled() -> None:
     """At its target the window is one; on the way there it is none; off its target it says so."""
     ends = {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}
     for after in range(1, 40):
-        state = Steered(pid(LATENCY, 2000.0, ends), Fixed(1, 60))
+        state = Steered(pid(LATENCY, 2000.0, ends, RULES), Fixed(1, 60), SETTLES_S)
         trace = simulate(Plant(linear(1000, 2.0), 1000.0, noise(1, 0.001, 0.0)), state, after)
         assert isinstance(trace.state, Steered)
         since, got = trace.state.measurable, trace.state.cut_short(after - 1)
@@ -138,12 +148,12 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
     "state",
     [
         Fixed(2, 30),
-        Measure(MeasureSpec(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
-        Steady(SteadySpec(criterion_named("iops", 4), hold=9, timeout_s=400.0), warmup=2),
-        Staircase(Levels(100.0, 100.0, end=800.0), Measure(SHORT)),
+        Measure(measure_spec(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
+        Steady(steady_spec(criterion_named("iops", 4), hold=9, timeout_s=400.0), warmup=2),
+        Staircase(Levels(100.0, 100.0, end=800.0), Measure(SHORT), TOLERANCE),
         SEARCH,
-        Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}), MEASURE),
-        Watched(Fixed(1, 200), (SloSpec(LATENCY, 1000.0, abort_early=True),)),
+        Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}, RULES), MEASURE, SETTLES_S),
+        Watched(Fixed(1, 200), (slo_spec(LATENCY, 1000.0, abort_early=True),)),
     ],
     ids=lambda state: type(state).__name__,
 )

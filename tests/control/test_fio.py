@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.control.criteria import criterion_named
 from ivypy.master.control.offline import ValueSeries, first_attained
+from tests.support.control_specs import criterion_named
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")]
 WINDOW = 4

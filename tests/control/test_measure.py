@@ -19,6 +19,7 @@ from ivypy.master.stats.estimate import Correction
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
+from tests.support.control_specs import measure_spec
 
 FOCUS = Focus("overall_iops")
 Values = Callable[[int], Mapping[str, float]]  # subinterval -> value per instance
@@ -46,7 +47,7 @@ def noisy(seed: int, sd: float, mean: float = 1000.0) -> Values:
 
 
 def test_it_passes_at_twenty_effective_samples_where_there_is_hardly_noise() -> None:
-    decisions = drive(Measure(MeasureSpec(FOCUS), warmup=2), noisy(1, 1e-4))
+    decisions = drive(Measure(measure_spec(FOCUS), warmup=2), noisy(1, 1e-4))
     (measured,) = decisions[-1].measured
     assert measured.first == 2
     assert not measured.findings
@@ -54,20 +55,20 @@ def test_it_passes_at_twenty_effective_samples_where_there_is_hardly_noise() -> 
 
 
 def test_min_is_a_length_in_seconds() -> None:
-    decisions = drive(Measure(MeasureSpec(FOCUS, min_s=300), warmup=1), noisy(1, 1e-4))
+    decisions = drive(Measure(measure_spec(FOCUS, min_s=300), warmup=1), noisy(1, 1e-4))
     (measured,) = decisions[-1].measured
     assert measured.last - measured.first + 1 == 60
 
 
 def test_phases_are_warmup_run_and_tail() -> None:
-    decisions = drive(Measure(MeasureSpec(FOCUS), warmup=3), noisy(1, 1e-4))
-    assert opening(Measure(MeasureSpec(FOCUS), warmup=3)).next_phase is Phase.WARMUP
+    decisions = drive(Measure(measure_spec(FOCUS), warmup=3), noisy(1, 1e-4))
+    assert opening(Measure(measure_spec(FOCUS), warmup=3)).next_phase is Phase.WARMUP
     assert [decision.next_phase for decision in decisions[:3]] == [Phase.WARMUP, Phase.WARMUP, Phase.RUN]
     assert decisions[-1].next_phase is Phase.TAIL
 
 
 def test_more_noise_takes_a_longer_window() -> None:
-    lengths = [len(drive(Measure(MeasureSpec(FOCUS)), noisy(4, sd), 1000)) for sd in (0.02, 0.06, 0.1)]
+    lengths = [len(drive(Measure(measure_spec(FOCUS)), noisy(4, sd), 1000)) for sd in (0.02, 0.06, 0.1)]
     assert lengths[0] < lengths[1] < lengths[2]
 
 
@@ -78,7 +79,7 @@ def test_the_beginning_is_dropped_where_there_is_a_trend() -> None:
     def ramp(number: int) -> Mapping[str, float]:
         return {"all": noise(number)["all"] * (min(number, 10) / 10 + 0.01)}
 
-    (measured,) = drive(Measure(MeasureSpec(FOCUS, min_s=150)), ramp)[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS, min_s=150)), ramp)[-1].measured
     assert measured.first >= 9
     assert not measured.findings
 
@@ -89,8 +90,8 @@ def test_every_instance_must_pass_on_one_window() -> None:
     def both(number: int) -> Mapping[str, float]:
         return {"host=a": quiet(number)["all"], "host=b": wild(number)["all"]}
 
-    decisions = drive(Measure(MeasureSpec(FOCUS)), both)
-    alone = drive(Measure(MeasureSpec(FOCUS)), lambda number: {"host=b": wild(number)["all"]})
+    decisions = drive(Measure(measure_spec(FOCUS)), both)
+    alone = drive(Measure(measure_spec(FOCUS)), lambda number: {"host=b": wild(number)["all"]})
     assert len(decisions) >= len(alone)
     row = decisions[-2].rows[0].cells
     assert row["worst_instance"] == "host=b"
@@ -98,12 +99,12 @@ def test_every_instance_must_pass_on_one_window() -> None:
 
 
 def test_an_edit_starts_the_window_behind_it() -> None:
-    (measured,) = drive(Measure(MeasureSpec(FOCUS)), noisy(1, 1e-4), edited=(15,))[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS)), noisy(1, 1e-4), edited=(15,))[-1].measured
     assert measured.first == 16
 
 
 def test_a_change_of_hosts_starts_the_window_with_it() -> None:
-    (measured,) = drive(Measure(MeasureSpec(FOCUS)), noisy(1, 1e-4), changed=(15,))[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS)), noisy(1, 1e-4), changed=(15,))[-1].measured
     assert measured.first == 15
 
 
@@ -114,7 +115,7 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
     def worse(number: int) -> Mapping[str, float]:
         return quiet(number) if number < 40 else wild(number)
 
-    decisions = drive(Measure(MeasureSpec(FOCUS, accuracy=0.001, timeout_s=300)), worse)
+    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.001, timeout_s=300)), worse)
     assert len(decisions) == 60
     (measured,) = decisions[-1].measured
     assert [finding.reason for finding in measured.findings] == [Reason.ACCURACY_NOT_REACHED]
@@ -123,7 +124,7 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
 
 
 def test_an_instance_without_value_never_passes_and_is_named() -> None:
-    decisions = drive(Measure(MeasureSpec(FOCUS, timeout_s=120)), lambda number: {"host=a": 100.0, "host=idle": 0.0})
+    decisions = drive(Measure(measure_spec(FOCUS, timeout_s=120)), lambda number: {"host=a": 100.0, "host=idle": 0.0})
     assert decisions[-2].rows[0].cells["worst_instance"] == "host=idle"
     assert decisions[-1].measured[0].findings[0].reason is Reason.ACCURACY_NOT_REACHED
 
@@ -142,23 +143,23 @@ def test_a_timeout_names_the_condition_that_failed() -> None:
         (found,) = measured.findings
         return found.detail
 
-    few = MeasureSpec(FOCUS, accuracy=0.5, min_s=0, timeout_s=120)
+    few = measure_spec(FOCUS, accuracy=0.5, min_s=0, timeout_s=120)
     assert re.fullmatch(
         r"overall_iops of all: \d+(\.\d)? of 20 effective samples \(\+/- \d+\.\d+ %, target 50 %\)", finding(wave, few)
     )
-    short = MeasureSpec(FOCUS, min_s=120, timeout_s=185)
+    short = measure_spec(FOCUS, min_s=120, timeout_s=185)
     detail = finding(noisy(1, 1e-4), short, edited=(15,))
     assert re.fullmatch(r"overall_iops of all: (19|20)?.*105 of 120 s \(\+/- 0\.\d+ %, target 2 %\)", detail)
-    wide = MeasureSpec(FOCUS, accuracy=0.01, timeout_s=150)
+    wide = measure_spec(FOCUS, accuracy=0.01, timeout_s=150)
     assert re.fullmatch(r"overall_iops of all \+/- \d\d(\.\d)? %, target 1 %", finding(noisy(2, 0.3), wide))
-    young = MeasureSpec(FOCUS, timeout_s=100)
+    young = measure_spec(FOCUS, timeout_s=100)
     assert finding(noisy(1, 0.1), young, edited=(14,)) == "overall_iops: 5 of 12 subintervals for a window"
 
     def rising(number: int) -> Mapping[str, float]:
         return {"all": 100.0 * (number + 1)}
 
     trend = "overall_iops: a trend in every window of 12 subintervals and more"
-    assert finding(rising, MeasureSpec(FOCUS, timeout_s=150)) == trend
+    assert finding(rising, measure_spec(FOCUS, timeout_s=150)) == trend
 
 
 def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> None:
@@ -168,7 +169,7 @@ def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> N
     def both(number: int) -> Mapping[str, float]:
         return {"host=noisy": noise(number)["all"], "host=slow": wave(number)["all"]}
 
-    decisions = drive(Measure(MeasureSpec(FOCUS, accuracy=0.1, min_s=0, timeout_s=200)), both)
+    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.1, min_s=0, timeout_s=200)), both)
     cells = decisions[21].rows[0].cells
     assert (cells["worst_instance"], cells["passing_instances"]) == ("host=slow", 1)
     assert isinstance(cells["remaining_s"], float) and cells["remaining_s"] > 0
@@ -176,7 +177,7 @@ def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> N
 
 
 def test_every_subinterval_says_how_far_it_is() -> None:
-    said = [decision.say for decision in drive(Measure(MeasureSpec(FOCUS), warmup=2), noisy(3, 0.05))]
+    said = [decision.say for decision in drive(Measure(measure_spec(FOCUS), warmup=2), noisy(3, 0.05))]
     assert said[:2] == ["", ""]
     assert said[2] == "overall_iops: 1 of 12 subintervals for a window"
     assert said[12] == "overall_iops: 11 of 12 subintervals for a window"
@@ -187,7 +188,7 @@ def test_every_subinterval_says_how_far_it_is() -> None:
 
 
 def test_what_remains_shrinks_to_nothing() -> None:
-    decisions = drive(Measure(MeasureSpec(FOCUS)), noisy(3, 0.05))
+    decisions = drive(Measure(measure_spec(FOCUS)), noisy(3, 0.05))
     left = [decision.rows[0].cells["remaining_s"] for decision in decisions if decision.rows]
     assert isinstance(left[0], float) and left[0] > 0
     assert isinstance(left[-1], float) and left[-1] <= 0
@@ -201,7 +202,7 @@ def test_shortest_is_the_ancestors_rule_and_says_so() -> None:
     def late_luck(number: int) -> Mapping[str, float]:
         return noise(number) if number < 10 else {"all": 1000.0 + number % 2}
 
-    goal = MeasureSpec(FOCUS, min_s=10, window=WindowChoice.SHORTEST, correction=Correction.FACTOR_TWO)
+    goal = measure_spec(FOCUS, min_s=10, window=WindowChoice.SHORTEST, correction=Correction.FACTOR_TWO)
     decisions = drive(Measure(goal), late_luck)
     (measured,) = decisions[-1].measured
     assert measured.last - measured.first + 1 == 2
@@ -214,7 +215,7 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     fast, slow = np.zeros(BUCKETS, dtype=np.uint64), np.zeros(BUCKETS, dtype=np.uint64)
     fast[bucket_of(100_000)] = 1000
     slow[bucket_of(900_000)] = 500
-    state: ControlState = Measure(MeasureSpec(focus, timeout_s=200))
+    state: ControlState = Measure(measure_spec(focus, timeout_s=200))
     for number in range(40):
         samples = {focus: {"all": MetricSample(0, 0, slow if number % 2 else fast)}}
         state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))
@@ -223,8 +224,8 @@ def test_a_percentile_is_of_the_merged_window() -> None:
 
 
 def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
-    assert not list(measure_faults(MeasureSpec(FOCUS, timeout_s=130), 5.0, 30.0))
-    assert list(measure_faults(MeasureSpec(FOCUS, timeout_s=129), 5.0, 30.0)) == [
+    assert not list(measure_faults(measure_spec(FOCUS, timeout_s=130), 5.0, 30.0))
+    assert list(measure_faults(measure_spec(FOCUS, timeout_s=129), 5.0, 30.0)) == [
         ("timeout", "timeout is 129 s; no measurement can end before 130 s, 30 s of it warmup")
     ]
 
@@ -232,16 +233,16 @@ def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
 @pytest.mark.parametrize(
     ("spec", "key", "fault"),
     [
-        (MeasureSpec(FOCUS, accuracy=0), "accuracy", "accuracy is 0"),
-        (MeasureSpec(FOCUS, confidence=95), "confidence", "between 0 and 100%"),
-        (MeasureSpec(FOCUS, timeout_s=30), "timeout", "no measurement can end before 100 s"),
-        (MeasureSpec(FOCUS, min_s=1000), "timeout", "timeout is 900 s"),
+        (measure_spec(FOCUS, accuracy=0), "accuracy", "accuracy is 0"),
+        (measure_spec(FOCUS, confidence=95), "confidence", "between 0 and 100%"),
+        (measure_spec(FOCUS, timeout_s=30), "timeout", "no measurement can end before 100 s"),
+        (measure_spec(FOCUS, min_s=1000), "timeout", "timeout is 900 s"),
     ],
 )
 def test_an_impossible_measure_says_why(spec: MeasureSpec, key: str, fault: str) -> None:
     ((found, text),) = measure_faults(spec, 5.0)
     assert found == key and fault in text
-    assert not list(measure_faults(MeasureSpec(FOCUS), 5.0))
+    assert not list(measure_faults(measure_spec(FOCUS), 5.0))
 
 
 def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:
@@ -249,7 +250,7 @@ def test_a_thousand_instances_are_checked_as_each_would_be_alone() -> None:
     random = np.random.default_rng(11)
     values = 1000 * (1 + 0.05 * random.standard_normal((40, 200)))
     values[:, 7] = 0.0
-    goal = MeasureSpec(FOCUS, accuracy=0.02)
+    goal = measure_spec(FOCUS, accuracy=0.02)
     names = [f"host={place}" for place in range(200)]
     samples = [dict(zip(names, (MetricSample(5 * v, 5.0 if v else 0.0) for v in row), strict=True)) for row in values]
     parts = tuple(WindowPart(number, 5.0 * number + 5, 5.0, row) for number, row in enumerate(samples))

@@ -8,8 +8,6 @@ import pytest
 from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.check import metric_fault, rollup_fault
 from ivypy.master.control.choices import Rule
-from ivypy.master.control.control_spec import FindSpec, MeasureSpec, SloSpec, SteadySpec
-from ivypy.master.control.criteria import Criterion
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
@@ -28,6 +26,16 @@ from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.metric_sample import value_of
 from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Count, Kind
+from tests.support.control_specs import (
+    RULES,
+    SETTLES_S,
+    TOLERANCE,
+    a_criterion,
+    find_spec,
+    measure_spec,
+    slo_spec,
+    steady_spec,
+)
 from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 
@@ -112,17 +120,17 @@ def test_loads_are_counted_per_instance() -> None:
 def test_a_state_is_shown_what_it_looks_at() -> None:
     """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
     p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
-    measure = Measure(MeasureSpec(p99))
-    control = pid(cpu, 50, {"all": Range(1, 2)})
+    measure = Measure(measure_spec(p99))
+    control = pid(cpu, 50, {"all": Range(1, 2)}, RULES)
     states: list[ControlState] = [
         Fixed(0, 1),
         measure,
-        Steady(SteadySpec(Criterion(Rule.DEVIATION, p99, 2))),
-        Steered(control, measure),
-        Steered(AutoPid(p99, 1000, ("h1", "h2")), Fixed(0, 1)),
-        Staircase(Levels(1, 1), measure),
-        Find(FindSpec(p99, 1000)),
-        Watched(Steered(control, measure), (SloSpec(p99, 1000),)),
+        Steady(steady_spec(a_criterion(Rule.DEVIATION, p99, 2))),
+        Steered(control, measure, SETTLES_S),
+        Steered(AutoPid(p99, 1000, ("h1", "h2"), RULES), Fixed(0, 1), SETTLES_S),
+        Staircase(Levels(1, 1), measure, TOLERANCE),
+        Find(find_spec(p99, 1000), TOLERANCE),
+        Watched(Steered(control, measure, SETTLES_S), (slo_spec(p99, 1000),)),
     ]
     for state in states:
         found, asked = observed(figures(), ROLLUPS, state.focuses, NOWHERE)

@@ -21,6 +21,7 @@ from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, mmc, noise, simulate
+from tests.support.control_specs import RULES, SETTLES_S
 
 TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
 
@@ -37,15 +38,15 @@ def loop_of(state: Steer, name: str = "a") -> Loop:
 
 
 def test_the_start_lies_on_the_calibrations_line() -> None:
-    (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}).opening()
+    (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES).opening()
     assert edit.total_iops == pytest.approx(1000)
-    (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}).opening()
+    (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}, RULES).opening()
     assert edit.total_iops == pytest.approx(1000)  # half-way in proportion
 
 
 def test_one_move_by_hand() -> None:
     """20 % too slow at a gain of 1: ln(IOPS) moves by - ln(1.2)."""
-    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": 2400}))
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(interval(0, {"a": 2400}))
     assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2)
     cells = orders.rows[0].cells
     assert cells["integral_ln"] == pytest.approx(-log(1.2))
@@ -53,7 +54,7 @@ def test_one_move_by_hand() -> None:
 
 
 def test_each_instance_is_on_its_own() -> None:
-    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, warmup=0)
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, RULES, warmup=0)
     _, orders = state.after(interval(0, {"a": 1000, "b": 4000}))
     loads = {edit.instance: edit.total_iops for edit in orders.edits}
     assert loads["a"] == pytest.approx(2000)
@@ -61,13 +62,13 @@ def test_each_instance_is_on_its_own() -> None:
 
 
 def test_no_step_more_than_doubles_the_load() -> None:
-    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": 1.0}))
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(interval(0, {"a": 1.0}))
     assert orders.edits[0].total_iops == pytest.approx(1000 * exp(0.7))
 
 
 def test_at_a_bound_the_gain_does_not_wind_up() -> None:
     """The lowest load misses the target by half a per cent: the gain stays, and what is measured is there."""
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number in range(8):
         state, _ = state.after(interval(number, {"a": 9000}))
     assert loop_of(state).iops == pytest.approx(100)
@@ -80,7 +81,7 @@ def test_at_a_bound_the_gain_does_not_wind_up() -> None:
 
 def test_at_a_bound_nothing_winds_up() -> None:
     """Long below the target at the upper bound; the first value above it moves the load down at once."""
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number in range(30):
         state, orders = state.after(interval(number, {"a": 500}))
     assert loop_of(state).iops == pytest.approx(10_000)
@@ -90,7 +91,7 @@ def test_at_a_bound_nothing_winds_up() -> None:
 
 
 def test_the_gain_rises_on_a_long_way_and_falls_at_a_swing() -> None:
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     gains = []
     for number, value in enumerate([1900.0] * 6 + [2300.0, 1700.0, 2300.0]):
         state, _ = state.after(interval(number, {"a": value}))
@@ -101,7 +102,7 @@ def test_the_gain_rises_on_a_long_way_and_falls_at_a_swing() -> None:
 
 def test_a_change_of_gain_is_bumpless() -> None:
     """At the target, whatever the gain, the load stays."""
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number, value in enumerate([1900.0] * 6 + [2300.0]):
         state, _ = state.after(interval(number, {"a": value}))
     before = loop_of(state).iops
@@ -122,7 +123,7 @@ def test_gains_do_not_step_for_ever_on_noise() -> None:
     """The ancestor's defect 15: 2,000 subintervals of correlated noise at the target end with few steps."""
     for seed in range(5):
         sound = noise(seed, 0.02, 0.5)
-        state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+        state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
         changes, gain = [], loop_of(state).gain
         for number in range(2000):
             value = 2 * loop_of(state).iops * sound.next()
@@ -135,7 +136,7 @@ def test_gains_do_not_step_for_ever_on_noise() -> None:
 
 
 def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None:
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     state, orders = state.after(interval(0, {"a": 1500}, {"a": 500}))
     assert orders.edits[0].total_iops == pytest.approx(1000 * exp(-0.3))
     state, orders = state.after(interval(1, {"a": 9000}, {"a": 100}))
@@ -161,7 +162,7 @@ def piled(number: int, in_flight: int, before: int) -> Observation:
     ],
 )
 def test_what_piles_up_in_flight_counts_as_too_slow(before: int, in_flight: int, behind: bool) -> None:
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     _, orders = state.after(piled(0, in_flight, before))
     (edit,) = orders.edits
     assert edit.total_iops is not None and (edit.total_iops < 1000) is behind
@@ -169,7 +170,7 @@ def test_what_piles_up_in_flight_counts_as_too_slow(before: int, in_flight: int,
 
 def test_a_long_blank_stretch_winds_nothing_up() -> None:
     """Fifty blank subintervals change nothing: the next value moves the load as if they had not been."""
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     state, _ = state.after(interval(0, {"a": 2400}))
     before = loop_of(state)
     for number in range(1, 51):
@@ -181,7 +182,7 @@ def test_a_long_blank_stretch_winds_nothing_up() -> None:
 
 
 def test_a_blank_metric_moves_nothing() -> None:
-    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0).after(interval(0, {"a": None}))
+    _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(interval(0, {"a": None}))
     assert not orders.edits
     assert orders.rows[0].cells["event"] == "blank"
 
@@ -202,7 +203,7 @@ def test_a_very_noisy_device_settles_at_its_load(sd: float, rho: float) -> None:
 
 
 def test_the_gain_has_a_floor_from_which_it_still_follows() -> None:
-    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, warmup=0)
+    state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number in range(60):
         state, _ = state.after(interval(number, {"a": 2600.0 if number % 2 else 1600.0}))
     assert loop_of(state).gain == 1 / 32
@@ -216,7 +217,7 @@ def test_noise_alone_is_not_a_target_that_was_not_held() -> None:
     """Eight subintervals 40 % above and below: their mean is 8 % off, by chance as far as anyone can tell."""
 
     def found(values: list[float]) -> list[Reason]:
-        state: Steer = pid(LATENCY, 1000, {"a": TWO_POINTS}, warmup=0)
+        state: Steer = pid(LATENCY, 1000, {"a": TWO_POINTS}, RULES, warmup=0)
         seen = [interval(number, {"a": value}) for number, value in enumerate(values)]
         for one in seen:
             state, _ = state.after(one)
@@ -243,7 +244,7 @@ def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
 
 def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
     """The target is above what the range gives: no subinterval of the way up to 20,000 IOPS is measured."""
-    state = Steered(pid(LATENCY, 10_000, {"all": Range(500, 20_000)}), Fixed(2, 12))
+    state = Steered(pid(LATENCY, 10_000, {"all": Range(500, 20_000)}, RULES), Fixed(2, 12), SETTLES_S)
     trace = simulate(Plant(linear(100, 0.14), 50_000, noise(1, 0.01, 0.0)), state, 100)
     (measured,) = trace.decisions[-1].measured
     assert {round(load or 0) for load in trace.loads[measured.first : measured.last + 1]} == {20_000}
@@ -272,9 +273,9 @@ def test_a_range_that_cannot_serve_says_why(given: Range, fault: str) -> None:
 PLANTS = [(mmc(4, 1000), 4000.0, 2000.0), (mmc(1, 1000), 1000.0, 4000.0), (linear(200, 0.2), 8000.0, 1000.0)]
 
 
-def controlled(curve: Curve, capacity: float, target: float, **more: Any) -> Steered:
+def controlled(curve: Curve, capacity: float, target: float, timeout_s: float = SETTLES_S) -> Steered:
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    return Steered(pid(LATENCY, target, {"all": ends}), Fixed(0, 12), **more)
+    return Steered(pid(LATENCY, target, {"all": ends}, RULES), Fixed(0, 12), timeout_s)
 
 
 @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
@@ -332,7 +333,7 @@ def test_no_measurement_reaches_back_over_another_target() -> None:
     curve, capacity = mmc(4, 1000), 4000.0
     plant = Plant(curve, capacity, noise(3, 0.005, 0.0))
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    state: ControlState = Watched(Steered(pid(LATENCY, 2000, {"all": ends}), Fixed(0, 60)), ())
+    state: ControlState = Watched(Steered(pid(LATENCY, 2000, {"all": ends}, RULES), Fixed(0, 60), SETTLES_S), ())
     decision = opening(state)
     for number in range(200):
         if number == 40:
@@ -346,7 +347,7 @@ def test_no_measurement_reaches_back_over_another_target() -> None:
 
 
 def test_instances_have_targets_of_their_own() -> None:
-    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, warmup=0).retargeted({"b": 4000}, 0)
+    state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, RULES, warmup=0).retargeted({"b": 4000}, 0)
     assert state.targets == {"a": 2000, "b": 4000}
     _, orders = state.after(interval(0, {"a": 2000, "b": 2000}))
     assert [edit.instance for edit in orders.edits] == ["b"]
@@ -355,7 +356,7 @@ def test_instances_have_targets_of_their_own() -> None:
 
 @pytest.mark.parametrize(("target", "fault"), [(100, "above low_target"), (30_000, "below high_target"), (300, "")])
 def test_a_target_outside_the_calibrated_range_is_refused(target: float, fault: str) -> None:
-    found = pid(LATENCY, 2000, {"a": TWO_POINTS}).refuses({"a": target})
+    found = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES).refuses({"a": target})
     assert fault in found[0] if fault else not found
 
 
@@ -386,7 +387,7 @@ def test_a_load_that_does_not_settle_times_out() -> None:
 class TestAuto:
     def run(self, curve: Curve, capacity: float, target: float) -> tuple[Plant, Any]:
         plant = Plant(curve, capacity, noise(2, 0.01, 0.0))
-        trace = simulate(plant, Steered(AutoPid(LATENCY, target, ("all",)), Fixed(0, 10)), 200)
+        trace = simulate(plant, Steered(AutoPid(LATENCY, target, ("all",), RULES), Fixed(0, 10), SETTLES_S), 200)
         return plant, trace
 
     @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
@@ -413,7 +414,7 @@ class TestAuto:
         """A queue whose p99 is four times its mean: where a subinterval has under 1,000 I/Os, p99 is blank."""
         focus = Focus("overall_response_us_p99", fraction=0.99)
         curve = mmc(1, 1e6 / capacity)
-        state: ControlState = Steered(AutoPid(focus, target, ("all",)), Fixed(0, 10), timeout_s=500)
+        state: ControlState = Steered(AutoPid(focus, target, ("all",), RULES), Fixed(0, 10), timeout_s=500)
         decision, iops = opening(state), 0.0
         loads: list[float | None] = []
         for number in range(200):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.control.control_spec import SloSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.fixed import Fixed
@@ -19,6 +18,7 @@ from ivypy.master.stats.batch_means import MOST, BatchMeans
 from ivypy.master.stats.metric_sample import MetricSample, merged
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import checked
+from tests.support.control_specs import slo_spec
 
 FOCUS = Focus("overall_response_us_mean")
 
@@ -43,7 +43,7 @@ def drive(state: ControlState, values: Callable[[int], dict[str, float | None]],
 
 
 def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -> Watched:
-    return Watched(Fixed(2, measurement), (SloSpec(FOCUS, at_most, **more),))  # type: ignore[arg-type]
+    return Watched(Fixed(2, measurement), (slo_spec(FOCUS, at_most, **more),))
 
 
 @pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from ivypy.master.control.control_spec import MeasureSpec
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
@@ -10,11 +9,12 @@ from ivypy.master.control.observation import InstanceLoad, Observation, Phase
 from ivypy.master.control.staircase import Levels, Staircase, levels_of_steps
 from ivypy.master.verdicts import Reason
 from tests.support.control_plants import LATENCY, Plant, Trace, mmc, noise, outstanding, simulate
+from tests.support.control_specs import TOLERANCE, measure_spec
 
 
 def climbed(levels: Levels, judge: Fixed | Measure | None = None, capacity: float = 4000) -> Trace:
     plant = Plant(mmc(4, 4e6 / capacity), capacity, noise(1, 0.01, 0.0))
-    return simulate(plant, Staircase(levels, judge or Fixed(1, 3)), 500)
+    return simulate(plant, Staircase(levels, judge or Fixed(1, 3), TOLERANCE), 500)
 
 
 def measured(trace: Trace) -> list[tuple[int, int, str]]:
@@ -62,7 +62,7 @@ def test_until_saturation_the_last_level_is_not_sustained() -> None:
 
 def test_a_load_that_piles_up_in_flight_is_not_sustained() -> None:
     plant = Plant(mmc(4, 1000), 4000, noise(1, 0.01, 0.0), tags=1e6)
-    trace = simulate(plant, Staircase(Levels(1000, 1040), Fixed(1, 3)), 500)
+    trace = simulate(plant, Staircase(Levels(1000, 1040), Fixed(1, 3), TOLERANCE), 500)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "staircase.csv"]
     assert [(row["total_iops"], row["sustained"]) for row in rows] == [
         (1000, True), (2040, True), (3080, True), (4120, False),
@@ -72,7 +72,7 @@ def test_a_load_that_piles_up_in_flight_is_not_sustained() -> None:
 
 def test_the_backlog_of_a_lost_host_is_not_counted_as_done() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
-    state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3))
+    state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3), TOLERANCE)
     decision = opening(state)
     for number in range(9):
         alone, owed = number >= 3, 200 * (number + 1)
@@ -97,7 +97,7 @@ def test_the_backlog_of_a_lost_host_is_not_counted_as_done() -> None:
 
 
 def test_a_level_may_be_measured_to_an_accuracy() -> None:
-    trace = climbed(Levels(500, 1000, end=2500), Measure(MeasureSpec(LATENCY, accuracy=0.01), warmup=1))
+    trace = climbed(Levels(500, 1000, end=2500), Measure(measure_spec(LATENCY, accuracy=0.01), warmup=1))
     windows = measured(trace)
     assert len(windows) == 3
     assert all(last - first + 1 >= 20 for first, last, _ in windows)
@@ -105,7 +105,7 @@ def test_a_level_may_be_measured_to_an_accuracy() -> None:
 
 
 def test_a_level_that_times_out_is_a_row_and_the_next_follows() -> None:
-    trace = climbed(Levels(500, 500, end=1000), Measure(MeasureSpec(LATENCY, accuracy=1e-6, timeout_s=100), warmup=1))
+    trace = climbed(Levels(500, 500, end=1000), Measure(measure_spec(LATENCY, accuracy=1e-6, timeout_s=100), warmup=1))
     findings = [one.findings[0].reason for decision in trace.decisions for one in decision.measured]
     assert findings == [Reason.ACCURACY_NOT_REACHED] * 2
 

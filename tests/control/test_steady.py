@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ivypy.master.control.choices import OnLeave, Rule
-from ivypy.master.control.control_spec import SteadySpec
 from ivypy.master.control.criteria import (
     Criterion,
     Score,
-    criterion_named,
     drift_bound,
     fio_block,
     score,
@@ -31,6 +29,7 @@ from ivypy.master.control.offline import ValueSeries, first_attained
 from ivypy.master.control.steady import Steady
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
+from tests.support.control_specs import a_criterion, criterion_named, steady_spec
 
 FIO = Path(__file__).parent / "fio"
 FOCUS = Focus("overall_iops")
@@ -135,7 +134,7 @@ def test_a_slope_is_per_second_at_any_length(values: list[float], length_s: floa
 )
 def test_snia(rounds: list[float], attained: bool, why: str) -> None:
     values = [value for value in rounds for _ in range(3)]
-    assert of_seconds(Criterion(Rule.SNIA, FOCUS, 15), values).attained is attained, why
+    assert of_seconds(a_criterion(Rule.SNIA, FOCUS, 15), values).attained is attained, why
 
 
 def test_the_drift_bound_is_the_one_sided_bound_of_the_slope() -> None:
@@ -149,8 +148,8 @@ def test_the_drift_bound_is_the_one_sided_bound_of_the_slope() -> None:
 
 def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> None:
     rising = [100 + 0.4 * n for n in range(18)]
-    criterion = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0)
-    careful = Criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True)
+    criterion = a_criterion(Rule.DEVIATION, FOCUS, 6, 2.0)
+    careful = a_criterion(Rule.DEVIATION, FOCUS, 6, 2.0, no_drift=True)
     assert of_seconds(criterion, rising).attained
     assert not of_seconds(careful, rising).attained
     still = [100 + 0.1 * (-1) ** n for n in range(18)]
@@ -180,9 +179,9 @@ class TestFinishedData:
 
     def test_by_t_it_stops_where_a_running_step_would(self) -> None:
         values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
-        criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+        criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)
         got = first_attained(criterion, ValueSeries([float(n) for n in range(200)], [1.0] * 200, values))
-        decisions = drive(Steady(SteadySpec(criterion)), one(values))
+        decisions = drive(Steady(steady_spec(criterion)), one(values))
         assert got is not None
         assert got.last == len(decisions) - 1
 
@@ -206,8 +205,8 @@ def one(values: Sequence[float]) -> list[dict[str, float]]:
 
 
 def steady(window: int = 4, warmup: int = 0, **more: Any) -> Steady:
-    criterion = Criterion(Rule.DEVIATION, FOCUS, window, 1.0)
-    return Steady(SteadySpec(criterion, **more), warmup)
+    criterion = a_criterion(Rule.DEVIATION, FOCUS, window, 1.0)
+    return Steady(steady_spec(criterion, **more), warmup)
 
 
 def stages(decisions: list[Decision]) -> str:
@@ -272,12 +271,12 @@ class TestStages:
 
     def test_by_t_it_is_measures_rule(self) -> None:
         values = list(1000 + np.random.default_rng(1).standard_normal(200))
-        decisions = drive(Steady(SteadySpec(Criterion(Rule.T, FOCUS, 5, 2.0))), one(values))
+        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0))), one(values))
         assert 20 <= len(decisions) < 40
 
     def test_what_t_does_not_know_yet_is_null_in_json(self) -> None:
         """While nothing completes, a half-width is no share of the value."""
-        decisions = drive(Steady(SteadySpec(Criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20)), one([0.0] * 20))
+        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20)), one([0.0] * 20))
         blocks = [decision.steady for decision in decisions if decision.steady is not None]
         assert blocks and all((block["criterion"], block["attained"]) == (None, 0) for block in blocks)
         json.dumps(blocks, allow_nan=False)
@@ -292,7 +291,7 @@ class TestStages:
     )
     def test_a_percentile_that_is_blank_is_never_steady_and_says_why(self, rule: Rule, ios: int, why: str) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)
-        current: ControlState = Steady(SteadySpec(Criterion(rule, focus, 4), timeout_s=20))
+        current: ControlState = Steady(steady_spec(a_criterion(rule, focus, 4), timeout_s=20))
         said = []
         for number in range(20):
             few, many = (MetricSample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
@@ -308,7 +307,7 @@ class TestStages:
 
     def test_a_metric_that_is_not_there_says_so(self) -> None:
         focus = Focus("write_service_us_p99", fraction=0.99)
-        current: ControlState = Steady(SteadySpec(Criterion(Rule.DEVIATION, focus, 2)))
+        current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)))
         for number in range(3):
             samples = {focus: {"all": MetricSample(0, 0, None)}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
@@ -316,17 +315,17 @@ class TestStages:
 
     def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:
         correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
-        decisions = drive(Steady(SteadySpec(Criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24)), correlated)
+        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24)), correlated)
         (finding,) = decisions[-1].measured[0].findings
         assert finding.detail.endswith(" of 20 effective samples")
-        careful = Steady(SteadySpec(Criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14))
+        careful = Steady(steady_spec(a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14))
         said = [decision.say for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
         assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
         assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
 
 
 def test_an_infinite_score_is_null_in_the_json_block() -> None:
-    criterion = Criterion(Rule.T, FOCUS, 5, 2.0)
+    criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)
     block = fio_block(criterion, Score(inf, False, 100.0, inf, 0.0), 5, {"overall_iops": [100.0] * 5})
     assert (block["criterion"], block["max_deviation"]) == (None, None)
     json.dumps(block, allow_nan=False)
@@ -344,11 +343,11 @@ def test_the_json_block_reads_like_fios() -> None:
 @pytest.mark.parametrize(
     ("criterion", "fault"),
     [
-        (Criterion(Rule.DEVIATION, FOCUS, 1), "at least two"),
-        (Criterion(Rule.SNIA, FOCUS, 12), "multiple of five"),
-        (Criterion(Rule.SLOPE, FOCUS, 6, -1), "limit is -1"),
-        (Criterion(Rule.T, FOCUS, 6, 0), "above 0"),
-        (Criterion(Rule.DEVIATION, FOCUS, 2, 0), ""),
+        (a_criterion(Rule.DEVIATION, FOCUS, 1), "at least two"),
+        (a_criterion(Rule.SNIA, FOCUS, 12), "multiple of five"),
+        (a_criterion(Rule.SLOPE, FOCUS, 6, -1), "limit is -1"),
+        (a_criterion(Rule.T, FOCUS, 6, 0), "above 0"),
+        (a_criterion(Rule.DEVIATION, FOCUS, 2, 0), ""),
     ],
 )
 def test_impossible_criteria_say_why(criterion: Criterion, fault: str) -> None:

@@ -17,6 +17,7 @@ from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.text.relative import OfStep
 from ivypy.protocol.counters import Kind
+from tests.support.control_specs import SETTLES_S, measure_spec
 from tests.support.plan import completed
 
 P99 = "overall_response_us_p99"
@@ -94,7 +95,7 @@ def test_an_amount_in_words_says_its_unit(metric: str, amount: float, words: str
 
 def test_a_measure_by_accuracy() -> None:
     got = asked("measure: { metric: overall_iops, accuracy: 1%, rollup: host, timeout: 10m }").measurement
-    assert got == MeasureSpec(Focus("overall_iops", "host"), 0.01, timeout_s=600.0)
+    assert got == measure_spec(Focus("overall_iops", "host"), accuracy=0.01, timeout_s=600.0)
 
 
 def test_a_time_is_a_measurement_of_fixed_length() -> None:
@@ -129,8 +130,8 @@ def test_a_steady_state(keys: str, metric: str, limit: float, relative: bool) ->
 def test_feedback_control_in_a_range_that_refers_to_a_step() -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, low_iops: 5% of step s0, high_iops: 90% of step s0 }} }}"
     got = plan("measure: 5s", pid).steps[1].control.load
-    ends = Calibration(OfStep(0.05, "s0"), OfStep(0.9, "s0"))
-    assert got == PidSpec(Focus(P99, "all", 0.99), 1000.0, ends)
+    ends = Calibration(OfStep(0.05, "s0"), OfStep(0.9, "s0"), None, None)
+    assert got == PidSpec(Focus(P99, "all", 0.99), 1000.0, ends, SETTLES_S)
 
 
 def test_a_curve_is_a_step_at_max_and_its_fractions() -> None:

@@ -13,7 +13,6 @@ from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
 from ivypy.master.rollup.instances import RollupInstance, Rollups, RollupSpec
-from ivypy.master.rollup.overload import DEFAULT_TOLERANCE
 from ivypy.master.run.baseline_step import Measured, Reference, References
 from ivypy.master.run.limits import limits_of, union
 from ivypy.master.run.placement import Placement, place
@@ -22,6 +21,7 @@ from ivypy.master.text.relative import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
 from ivypy.protocol.parameters import MAX
 from ivypy.protocol.payload import Attribute, Identity, Lun
+from tests.support.control_specs import TOLERANCE
 
 HERE = Place("p.yaml", 3, 1)
 SIZE = 1 << 30
@@ -40,9 +40,7 @@ def edit(rollup: str = "all", *instances: str, **changes: object) -> Edit:
 
 
 def a_step(*edits: Edit, name: str = "s") -> Step:
-    return Step(
-        0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, ControlSpec(5.0, 1, FixedSpec(12), None, (), DEFAULT_TOLERANCE)
-    )
+    return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, ControlSpec(5.0, 1, FixedSpec(12), None, (), TOLERANCE))
 
 
 def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:

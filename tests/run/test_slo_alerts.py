@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ivypy.master.control.control_spec import SloSpec
 from ivypy.master.control.decision import Alert
 from ivypy.master.control.focus import Focus
 from ivypy.master.run.slo_alerts import SloAlerts
+from tests.support.control_specs import slo_spec
 from tests.support.waits import wait_until_async
 
-THRESHOLD = SloSpec(Focus("overall_response_us_mean"), 0.5)
+THRESHOLD = slo_spec(Focus("overall_response_us_mean"), 0.5)
 
 
 def runs(pid: int) -> bool:

@@ -35,7 +35,6 @@ from ivypy.master.rollup.figures import PERCENTILES, Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
-from ivypy.master.rollup.overload import DEFAULT_TOLERANCE
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Measurement, Window
 from ivypy.master.run.step_reports import subinterval_report
@@ -45,6 +44,7 @@ from ivypy.master.stats.metric_sample import MetricSample, value_of
 from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from ivypy.protocol.parameters import Parameters
+from tests.support.control_specs import TOLERANCE
 from tests.support.logs import run
 from tests.support.rollup import instance, merged, merger_of
 from tests.support.rollup_results import HostData
@@ -64,7 +64,7 @@ STEP = Step(
     0.0,
     {},
     Place("plan", 1, 1),
-    ControlSpec(5.0, 0, FixedSpec(3), None, (), DEFAULT_TOLERANCE),
+    ControlSpec(5.0, 0, FixedSpec(3), None, (), TOLERANCE),
 )
 IN_PERCENT = {name: 100 * fraction for name, fraction in PERCENTILES.items()}
 

@@ -6,7 +6,7 @@ before the model sees them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model
 from ....protocol.parameters import PARAMETERS
 from ...hosts.heartbeat import USUAL_LEASE_NS
 from ...hosts.host_spec import HostSpec, Launcher
-from ...rollup.overload import DEFAULT_TOLERANCE
 from ...text.units import format_duration
 from ..model import OnIoError
 from .field_types import (
@@ -43,6 +42,8 @@ BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
 LARGEST_FILE: Final = 8191 << 50  # in whole PiB: Linux counts bytes of a file in 63 bits
+# Seconds, for steps where neither they nor the plan's `defaults` set a time.
+TIMES: Final[Mapping[str, float]] = {"subinterval": 1.0, "warmup": 10.0, "measure": 60.0, "cooldown": 0.0}
 
 
 _USUAL: Final = HostSpec("", Launcher.SSH, "")  # for its defaults
@@ -341,7 +342,7 @@ class PlanDoc(Section):
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
         "Share of the I/Os due by which the outstanding I/O of a workload instance, or of all in a rollup instance, "
         "may grow before its load counts as not sustained.",
-        DEFAULT_TOLERANCE,
+        0.0025,
     )
     on_io_error: Annotated[OnIoError, choice_field(OnIoError)] = about(
         "What to do when an I/O ends with an error: count it, or stop the run.", OnIoError.COUNT

@@ -3,16 +3,13 @@
 Rule: as in schema.py. Amounts stay text here, because their unit follows from the metric, which is another key.
 """
 
-import math
 from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
-from ...control.choices import CRITERIA, LATENCIES, USUAL_METRIC, WINDOW_S, OnLeave, Rule, WindowChoice
-from ...control.control_spec import FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
-from ...control.criteria import Criterion
-from ...control.observe import focus_on
+from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave, WindowChoice
 from ...rollup.instances import ALL
+from ...stats.confidence import CONFIDENCE
 from ...stats.estimate import Correction
 from ...text.units import Expected, format_iops, format_number, parse_fraction, parse_iops
 from .field_types import (
@@ -33,13 +30,8 @@ from .field_types import (
 from .section import Section, about, one_or_many
 from .yaml_positions import Predicate
 
-# For their defaults.
-_MEASURE: Final = MeasureSpec(focus_on(USUAL_METRIC))
-_STEADY: Final = SteadySpec(Criterion(Rule.DEVIATION, _MEASURE.focus, 2))
-_PID: Final = PidSpec(_MEASURE.focus, math.nan)
-_FIND: Final = FindSpec(_MEASURE.focus, math.nan)
-_SLO: Final = SloSpec(_MEASURE.focus, math.nan)
-
+_TIMEOUT_S: Final = 900.0
+EVERY_S: Final = 60.0  # between two alerts, with a command or without
 _AMOUNT: Final = scalar(str, "an amount of the metric, with its unit", TEXT_SCHEMA)
 _LOAD: Final = Expected("a load", "write a number, or 50% of step NAME")
 _LEVEL: Final = scalar(
@@ -87,23 +79,23 @@ class MeasureDoc(Section):
     metric: Annotated[str | None, TEXT] = _metric(None)
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must reach the accuracy.")
     accuracy: Annotated[float, fraction_field()] = about(
-        "Half-width of the confidence interval, as a share of the value.", _MEASURE.accuracy
+        "Half-width of the confidence interval, as a share of the value.", 0.02
     )
-    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", _MEASURE.confidence)
-    min: Annotated[float, duration_field()] = about("The shortest window.", _MEASURE.min_s)
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of the interval.", CONFIDENCE)
+    min: Annotated[float, duration_field()] = about("The shortest window.", 60.0)
     timeout: Annotated[float, duration_field()] = about(
         "Longest time since the start of the step; then the result is invalid, with the best window.",
-        _MEASURE.timeout_s,
+        _TIMEOUT_S,
     )
     window: Annotated[WindowChoice, choice_field(WindowChoice)] = about(
         "longest: since the warmup, without a beginning that has a trend; shortest: ivy's rule, whose intervals are "
         "too narrow.",
-        _MEASURE.window,
+        WindowChoice.LONGEST,
     )
     correction: Annotated[Correction, choice_field(Correction)] = about(
         "How dependent subintervals are allowed for. effective: by their autocorrelation time; factor_two: ivy's "
         "rule, twice the width of independent samples.",
-        _MEASURE.correction,
+        Correction.EFFECTIVE,
     )
 
 
@@ -116,7 +108,7 @@ class SteadyDoc(Section):
     limit: Annotated[str, _AMOUNT] = about(
         "Largest deviation from the window's mean, or largest slope per second: a percentage of the mean, or an amount "
         "of the metric. snia has limits of its own; for t it is the accuracy.",
-        f"{_STEADY.criterion.limit:g}%",
+        f"{LIMIT_PERCENT:g}%",
     )
     window: Annotated[float, duration_field()] = about(
         "Length of the window that the criterion is applied to; at least two subintervals.", WINDOW_S
@@ -131,14 +123,14 @@ class SteadyDoc(Section):
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must be steady.")
     hold: Annotated[bool, FLAG] = about("Measure one more window, which must stay steady.", False)
     on_leave: Annotated[OnLeave, choice_field(OnLeave)] = about(
-        "What to do when the steady state is left before it has held: note, restart or stop.", _STEADY.on_leave
+        "What to do when the steady state is left before it has held: note, restart or stop.", OnLeave.RESTART
     )
     no_drift: Annotated[bool, FLAG] = about(
         "Also require that the trend of three windows, continued for one more, stays within the limit.", False
     )
-    confidence: Annotated[float, _CONFIDENCE] = about("Confidence, for t.", _STEADY.confidence)
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence, for t.", CONFIDENCE)
     timeout: Annotated[float, duration_field()] = about(
-        "Longest time since the start of the step; then the result is invalid.", _STEADY.timeout_s
+        "Longest time since the start of the step; then the result is invalid.", _TIMEOUT_S
     )
 
 
@@ -153,7 +145,7 @@ class PidDoc(Section):
     low_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; below the target.")
     high_iops: Annotated[Any, _LEVEL] = about("Highest load of an instance.")
     high_target: Annotated[str | None, _AMOUNT] = about("Value of the metric at that load; above the target.")
-    timeout: Annotated[float, duration_field()] = about("Longest time for the load to settle.", _PID.timeout_s)
+    timeout: Annotated[float, duration_field()] = about("Longest time for the load to settle.", _TIMEOUT_S)
 
 
 class ControlDoc(Section):
@@ -181,15 +173,11 @@ class FindDoc(Section):
         description="Largest value that passes: an amount of the metric with its unit."
     )
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
-    resolution: Annotated[float, fraction_field()] = about(
-        "Width of the bracket, as a share of the load.", _FIND.resolution
-    )
-    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of each probe's answer.", _FIND.confidence)
-    probes: Annotated[int, count_field(4, 1000)] = about(
-        "Largest number of probes, including the run at max.", _FIND.probes
-    )
+    resolution: Annotated[float, fraction_field()] = about("Width of the bracket, as a share of the load.", 0.02)
+    confidence: Annotated[float, _CONFIDENCE] = about("Confidence of each probe's answer.", 0.99)
+    probes: Annotated[int, count_field(4, 1000)] = about("Largest number of probes, including the run at max.", 12)
     longest_probe: Annotated[int, count_field(10, 10_000)] = about(
-        "Number of subintervals after which an unclear probe ends.", _FIND.longest_probe
+        "Number of subintervals after which an unclear probe ends.", 48
     )
 
 
@@ -201,7 +189,7 @@ class OnBreakDoc(Section):
         "IVYPY_VALUE (a number in the metric's unit: us for times), IVYPY_STEP and IVYPY_SUBINTERVAL in its "
         "environment."
     )
-    every: Annotated[float, duration_field(1.0)] = about("Shortest time between two alerts.", _SLO.every_s)
+    every: Annotated[float, duration_field(1.0)] = about("Shortest time between two alerts.", EVERY_S)
 
 
 class SloDoc(Section):

@@ -1,0 +1,82 @@
+"""Specs of control for tests: what a test does not set is what a plan fills in."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from ivypy.master.control.choices import Rule
+from ivypy.master.control.control_spec import ControlSpec, FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
+from ivypy.master.control.criteria import Criterion, rule_and_metric
+from ivypy.master.control.focus import Focus
+from ivypy.master.control.observe import focus_on
+from ivypy.master.control.pid_loop import PidRules
+from ivypy.master.plan.load import read
+
+from .plan import completed
+
+
+def control_of(go: str) -> ControlSpec:
+    """The control of a step with the keys `go`."""
+    return read(completed(f"steps: [ go: {{ name: one, {go} }} ]"), "p.yaml").steps[0].control
+
+
+def _measure() -> MeasureSpec:
+    measurement = control_of("measure: { metric: overall_iops }").measurement
+    assert isinstance(measurement, MeasureSpec)
+    return measurement
+
+
+def _steady() -> SteadySpec:
+    measurement = control_of("steady: { criterion: iops }").measurement
+    assert isinstance(measurement, SteadySpec)
+    return measurement
+
+
+def _pid() -> PidSpec:
+    load = control_of("control: { pid: { metric: overall_service_us_mean, target: 1ms, auto: true } }").load
+    assert isinstance(load, PidSpec)
+    return load
+
+
+def _find() -> FindSpec:
+    load = control_of("find: { metric: overall_service_us_mean, target: 1ms }").load
+    assert isinstance(load, FindSpec)
+    return load
+
+
+MEASURE: Final = _measure()
+STEADY: Final = _steady()
+PID: Final = _pid()
+FIND: Final = _find()
+(SLO,) = control_of("slo: { metric: overall_service_us_mean, at_most: 1ms }").slo
+SETTLES_S: Final = PID.timeout_s
+TOLERANCE: Final = control_of("measure: 1s").tolerance
+RULES: Final = PidRules(TOLERANCE)
+
+
+def measure_spec(focus: Focus, **changes: Any) -> MeasureSpec:
+    return replace(MEASURE, focus=focus, **changes)
+
+
+def a_criterion(
+    rule: Rule, focus: Focus, window: int, limit: float = STEADY.criterion.limit, relative: bool = True,
+    no_drift: bool = False,
+) -> Criterion:  # fmt: skip
+    return Criterion(rule, focus, window, limit, relative, no_drift)
+
+
+def criterion_named(name: str, window: int, limit: float = STEADY.criterion.limit, relative: bool = True) -> Criterion:
+    """One of those that a plan may name; `window` in subintervals."""
+    rule, metric = rule_and_metric(name, "mean")
+    return a_criterion(rule, focus_on(metric), window, limit, relative)
+
+
+def steady_spec(criterion: Criterion, **changes: Any) -> SteadySpec:
+    return replace(STEADY, criterion=criterion, **changes)
+
+
+def find_spec(focus: Focus, target: float, **changes: Any) -> FindSpec:
+    return replace(FIND, focus=focus, target=target, **changes)
+
+
+def slo_spec(focus: Focus, at_most: float, **changes: Any) -> SloSpec:
+    return replace(SLO, focus=focus, at_most=at_most, **changes)
