@@ -10,7 +10,7 @@ from pathlib import Path as FilePath
 from typing import Final
 
 from ...protocol.payload import FileToCreate
-from ..rollup.instances import ALL, RollupSpec
+from ..rollup.instances import ALL, EVERYTHING, RollupSpec
 from ..text.relative import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
@@ -26,7 +26,7 @@ from .checks.cross_section import (
 from .checks.metric_checks import check_kinds, check_paced
 from .hosts import hosts_of
 from .model import AttributeRule, Live, LunSelection, Plan, Workload
-from .read.schema import TIMES, CreateDoc, PlanDoc
+from .read.schema import TIMES, CreateDoc, LiveDoc, PlanDoc
 from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
@@ -71,7 +71,7 @@ def resolved(
         subinterval_s=doc.defaults.subinterval or TIMES["subinterval"],
         achieved_iops_tolerance=doc.achieved_iops_tolerance,
         on_io_error=doc.on_io_error,
-        live=Live(**given(doc.live)) if doc.live else Live(),
+        live=_live(doc.live),
         parameters=values,
     )
     _check(plan, doc, schedule, own, removed, faults)
@@ -143,7 +143,7 @@ def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
     place = faults.document.key_place(("luns",))
     section = doc.luns
     if section is None:
-        return LunSelection(None, (), (), place)
+        return LunSelection(None, (), (), (), place)
     select = None
     if section.select is not None and section.paths:
         text = "paths and select cannot both be given; put the paths into the select: { path: [...] }"
@@ -157,7 +157,7 @@ def _luns(doc: PlanDoc, own: Collection[str], faults: Faults) -> LunSelection:
     for path in sorted(twice):
         faults.add(("luns", "create"), f"{path!r} is created twice")
     named = _named(section.paths) if select is not None else ()
-    return LunSelection(select, tuple(section.files), create, place, named)
+    return LunSelection(select, tuple(section.files), create, named, place)
 
 
 def _named(paths: Collection[str]) -> tuple[str, ...]:
@@ -172,6 +172,10 @@ def _file(doc: CreateDoc, path: Path, faults: Faults) -> FileToCreate:
     if doc.path.endswith("/"):
         faults.add((*path, "path"), f"{doc.path!r} is a folder; write the path of a file, like {doc.path}ivypy-{{}}")
     return FileToCreate(doc.path, doc.size, doc.count, doc.keep)
+
+
+def _live(doc: LiveDoc | None) -> Live:
+    return Live(doc.maxtags or 0, doc.blocksize or 0, doc.range) if doc else Live(0, 0, None)
 
 
 def _rule(doc: PlanDoc, i: int, own: Collection[str], faults: Faults) -> AttributeRule | None:
@@ -192,7 +196,7 @@ def _workload(doc: PlanDoc, name: str, own: Collection[str], faults: Faults) -> 
 
 def _rollups(doc: PlanDoc, own: Collection[str], faults: Faults) -> tuple[RollupSpec, ...]:
     """The plan's rollup types; `all` first, whether it is named or not."""
-    found: dict[str, RollupSpec] = {ALL: RollupSpec((ALL,))}
+    found: dict[str, RollupSpec] = {ALL: EVERYTHING}
     named: dict[str, int] = {}
     known = [*ATTRIBUTES, *own]
     for i, entry in enumerate(doc.rollups):

@@ -39,7 +39,7 @@ def describe(plan: Plan) -> str:
         ("workloads", [line for workload in plan.workloads for line in _workload(workload)]),
         ("rollups", [_rollup(rollup) for rollup in plan.rollups]),
         ("parameters", [_pairs(plan.parameters)] if plan.parameters else []),
-        ("live edits may ask for", [_live(plan.live)] if plan.live != Live() else []),
+        ("live edits may ask for", _live(plan.live)),
         ("steps", [line for step in plan.steps for line in _step(step)]),
     ]
     body = [f"{title}\n" + "".join(f"  {line}\n" for line in lines) for title, lines in sections if lines]
@@ -91,9 +91,9 @@ def _settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {written(name, value)}" for name, value in values.items())
 
 
-def _live(live: Live) -> str:
-    values = {f.name: getattr(live, f.name) for f in fields(live)}
-    return _settings({name: value for name, value in values.items() if value})
+def _live(live: Live) -> list[str]:
+    values = {f.name: value for f in fields(live) if (value := getattr(live, f.name))}
+    return [_settings(values)] if values else []
 
 
 def _rollup(rollup: RollupSpec) -> str:

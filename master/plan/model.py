@@ -7,7 +7,7 @@ faults at a place of the plan through `Plan.fault`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -32,8 +32,8 @@ class LunSelection:
     select: Select | None  # block devices; None: none
     files: tuple[str, ...]  # globs of files that are there
     create: tuple[FileToCreate, ...]
+    paths: tuple[str, ...]  # the block devices that have to be there; `select` has them, too
     place: Place
-    paths: tuple[str, ...] = ()  # the block devices that have to be there; `select` has them, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ class Step:
 class Live:
     """Limits for edits of a running step, where they exceed what the steps use."""
 
-    maxtags: int = 0
-    blocksize: int = 0  # bytes
-    range: Span | None = None  # that may be written, by workloads that write
+    maxtags: int  # 0: none
+    blocksize: int  # bytes; 0: none
+    range: Span | None  # that may be written, by workloads that write
 
 
 class OnIoError(StrEnum):
@@ -127,13 +127,13 @@ class Plan:
     subinterval_s: float  # of steps that do not set their own
     achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
-    cpus: tuple[int, ...] = ()  # the cores of each host that workload threads run on; empty: the host's choice
-    spin: bool = False  # they do not sleep while their load is paced
-    live: Live = field(default_factory=Live)
-    polled: bool = False  # io_uring polls the devices' queues for completions
-    may_miss: int = 0  # so many hosts may be missing when the run begins
-    sqpoll: bool = False  # kernel threads take io_uring's submissions
-    parameters: Mapping[str, str] = field(default_factory=dict)  # `${name}` and the text it became
+    cpus: tuple[int, ...]  # the cores of each host that workload threads run on; empty: the host's choice
+    spin: bool  # they do not sleep while their load is paced
+    live: Live
+    polled: bool  # io_uring polls the devices' queues for completions
+    may_miss: int  # so many hosts may be missing when the run begins
+    sqpoll: bool  # kernel threads take io_uring's submissions
+    parameters: Mapping[str, str]  # `${name}` and the text it became
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:
         """An error with `text` at a place of this plan, in the form of all plan errors."""

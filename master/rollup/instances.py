@@ -23,13 +23,16 @@ class RollupSpec:
     """A rollup type in a plan."""
 
     by: tuple[str, ...]  # attribute names
-    quantity: int | None = None  # required number of instances
-    max_droop: float | None = None  # 1 - slowest/fastest instance's IOPS must stay below this
-    csv: bool = True  # its instances have files in every step's folder
+    quantity: int | None  # required number of instances
+    max_droop: float | None  # 1 - slowest/fastest instance's IOPS must stay below this
+    csv: bool  # its instances have files in every step's folder
 
     @property
     def name(self) -> str:
         return "+".join(self.by)
+
+
+EVERYTHING: Final = RollupSpec((ALL,), None, None, csv=True)  # the type that always exists, unless a plan says more
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +127,7 @@ class Rollups:
     def build(cls, instances: Sequence[WorkloadInstance], specs: Iterable[RollupSpec]) -> "Rollups":
         """Slice `instances` by each of `specs`, and by `all`. Rollup instances keep the order of first appearance."""
         given = list(specs)
-        first = [spec for spec in given if spec.name == ALL][:1] or [RollupSpec((ALL,))]
+        first = [spec for spec in given if spec.name == ALL][:1] or [EVERYTHING]
         types: list[RollupType] = []
         rows: list[RollupInstance] = []
         rows_of: dict[tuple[str, int], list[int]] = {(i.host, i.number): [] for i in instances}

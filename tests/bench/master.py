@@ -19,7 +19,7 @@ import numpy as np
 from ivypy.master.output.folder import RunFolder
 from ivypy.master.output.record_types import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.figures import Figures
-from ivypy.master.rollup.instances import Rollups, RollupSpec, WorkloadInstance
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import column
 from ivypy.master.rollup.parameters_in_force import Settings
@@ -30,6 +30,7 @@ from ivypy.protocol.lines import decode_line, encode_line
 from ivypy.protocol.messages import Result
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType
+from tests.support.rollup import rollup_spec
 
 INSTANCES = 24  # per host
 CORES = 16
@@ -99,7 +100,7 @@ class Bench:
         random = np.random.default_rng(seed)
         self.hosts = [f"lab{h:04d}" for h in range(hosts)]
         instances = [WorkloadInstance(i, host, f"/dev/sd{i}", "oltp") for host in self.hosts for i in range(INSTANCES)]
-        rollups = Rollups.build(instances, [RollupSpec((name,)) for name in by])
+        rollups = Rollups.build(instances, [rollup_spec(name) for name in by])
         self.merger = Merger(rollups, {host: rollups.order(host) for host in self.hosts})
         self.classes = len(rollups.classes(self.hosts[0]).rows)
         self.lines = [encode_line(result(random, self.classes)) for _ in range(min(POOL, hosts))]

@@ -359,4 +359,4 @@ def test_what_live_edits_may_ask_for_is_declared_for_the_whole_plan() -> None:
     assert made.live == Live(64, 1 << 20, (Position(fraction=0.5), Position(fraction=1.0)))
     assert "live edits may ask for\n  maxtags 64, blocksize 1MiB, range 50%..100%\n" in describe(made)
     plain = plan("steps: [ go: one ]\n")
-    assert plain.live == Live() and "live edits" not in describe(plain)
+    assert plain.live == Live(0, 0, None) and "live edits" not in describe(plain)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.rollup.instances import Rollups, RollupSpec, WorkloadInstance, joined
-from tests.support.rollup import instance, rollups_by
+from ivypy.master.rollup.instances import Rollups, WorkloadInstance, joined
+from tests.support.rollup import instance, rollup_spec, rollups_by
 
 TWO_HOSTS = [
     instance(0, "h1", port="1A", serial=410116),
@@ -33,7 +33,7 @@ def test_instances_come_from_values(by: str, names: list[str]) -> None:
 
 
 def test_all_is_always_there_and_first() -> None:
-    for specs in ([], [RollupSpec(("host",))], [RollupSpec(("host",)), RollupSpec(("all",), quantity=1)]):
+    for specs in ([], [rollup_spec("host")], [rollup_spec("host"), rollup_spec("all", quantity=1)]):
         rollups = Rollups.build(TWO_HOSTS, specs)
         assert rollups.types[0].name == "all"
         assert [kind.name for kind in rollups.types].count("all") == 1
@@ -41,7 +41,7 @@ def test_all_is_always_there_and_first() -> None:
 
 
 def test_a_plan_may_say_more_about_all() -> None:
-    (kind,) = Rollups.build(TWO_HOSTS, [RollupSpec(("all",), quantity=1, csv=False)]).types
+    (kind,) = Rollups.build(TWO_HOSTS, [rollup_spec("all", quantity=1, csv=False)]).types
     assert (kind.quantity, kind.csv) == (1, False)
 
 

@@ -16,7 +16,7 @@ from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
 from ivypy.protocol.payload import ArrayType
-from tests.support.rollup import instance, merger_of
+from tests.support.rollup import instance, merger_of, rollup_spec
 from tests.support.rollup_results import HostData, fault, packed, result
 
 MS = 10**6
@@ -46,7 +46,7 @@ def check(
     h1: Plant = GOOD,
     h2: Plant | None = GOOD,
     outside: tuple[ScopedFinding, ...] = (),
-    specs: tuple[RollupSpec, ...] = (RollupSpec(("host",)),),
+    specs: tuple[RollupSpec, ...] = (rollup_spec("host"),),
     subintervals: int = SUBINTERVALS,
 ) -> dict[str, list[str]]:
     """Row: its findings in words, but for what the usual SUBINTERVALS are too few for."""
@@ -104,7 +104,7 @@ def _grown(at_end: tuple[int, ...], k: int) -> int:
 
 
 def test_nothing_speaks_against_a_good_measurement() -> None:
-    _, validity = rollups_and_validity(GOOD, GOOD, (), (RollupSpec(("host",)),))
+    _, validity = rollups_and_validity(GOOD, GOOD, (), (rollup_spec("host"),))
     assert check() == {"all=all": [], "host=h1": [], "host=h2": []}
     assert validity.worst() is Verdict.VALID
     assert validity.reached.all()
@@ -243,7 +243,7 @@ def test_a_stall_of_everything() -> None:
 
 
 def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> None:
-    _, validity = rollups_and_validity(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (RollupSpec(("host",)),))
+    _, validity = rollups_and_validity(Plant(backlog=(0, 0, 0, 0, 0, 400)), GOOD, (), (rollup_spec("host"),))
     assert validity.reached.tolist() == [False, False, True]  # all, h1, h2
     assert [validity.verdict(row) for row in range(3)] == [Verdict.INVALID, Verdict.INVALID, Verdict.VALID]
     assert validity.worst() is Verdict.INVALID
@@ -252,16 +252,16 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
 @pytest.mark.parametrize(
     ("spec", "h2", "says"),
     [
-        (RollupSpec(("host",), quantity=2), GOOD, None),
-        (RollupSpec(("host",), quantity=3), GOOD, "quantity[invalid] (2 instances, not 3)"),
-        (RollupSpec(("host",), quantity=2), None, "quantity[invalid] (1 instances, not 2)"),  # h2 was lost
-        (RollupSpec(("host",), max_droop=0.2), Plant(done=41), None),
+        (rollup_spec("host", quantity=2), GOOD, None),
+        (rollup_spec("host", quantity=3), GOOD, "quantity[invalid] (2 instances, not 3)"),
+        (rollup_spec("host", quantity=2), None, "quantity[invalid] (1 instances, not 2)"),  # h2 was lost
+        (rollup_spec("host", max_droop=0.2), Plant(done=41), None),
         (
-            RollupSpec(("host",), max_droop=0.2),
+            rollup_spec("host", max_droop=0.2),
             Plant(done=39),
             "max_droop[invalid] (h2 is 22.0% below the fastest, not 20.0%)",
         ),
-        (RollupSpec(("host",), max_droop=0.0), GOOD, None),
+        (rollup_spec("host", max_droop=0.0), GOOD, None),
     ],
 )
 def test_checks_of_a_type_stand_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:

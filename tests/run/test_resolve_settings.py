@@ -12,7 +12,7 @@ from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.plan.model import Edit, Live, LunSelection, OnIoError, Plan, Step, Workload
 from ivypy.master.plan.read.yaml_positions import Place, PlanFaults
-from ivypy.master.rollup.instances import RollupInstance, Rollups, RollupSpec
+from ivypy.master.rollup.instances import RollupInstance, Rollups
 from ivypy.master.run.baseline_step import Measured, Reference, References
 from ivypy.master.run.limits import limits_of, union
 from ivypy.master.run.placement import Placement, place
@@ -22,6 +22,7 @@ from ivypy.protocol.geometry import within
 from ivypy.protocol.parameters import MAX
 from ivypy.protocol.payload import Attribute, Identity, Lun
 from tests.support.control_specs import TOLERANCE
+from tests.support.rollup import rollup_spec
 
 HERE = Place("p.yaml", 3, 1)
 SIZE = 1 << 30
@@ -47,10 +48,11 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
     one = Workload("w", None, PlanParameters(maxtags=4), HERE)
     return Plan(
         name="p", text="name: p\nsteps:\n  - edit\n", path=None, hosts=(host("h1"), host("h2")),
-        luns=LunSelection(None, ("/x/*",), (), HERE), attributes=(), workloads=workloads or (one,),
-        rollups=(RollupSpec(("all",)), RollupSpec(("host",)), RollupSpec(("port",))), steps=steps or (a_step(),),
+        luns=LunSelection(None, ("/x/*",), (), (), HERE), attributes=(), workloads=workloads or (one,),
+        rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
         destroy=False, lease_s=10.0, backend="null", threads=1, subinterval_s=5.0,
-        achieved_iops_tolerance=0.0025, on_io_error=OnIoError.COUNT,
+        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, cpus=(), spin=False, live=Live(0, 0, None),
+        polled=False, may_miss=0, sqpoll=False, parameters={},
     )  # fmt: skip
 
 
@@ -154,7 +156,7 @@ def test_a_share_of_a_step_is_offered_by_those_that_took_part_in_it_and_by_nobod
     a_plan = replace(
         plan(a_step(edit(kind, **{what: OfStep(0.5, "max")})), workloads=workloads),
         hosts=tuple(map(host, names)),
-        rollups=tuple(RollupSpec((name,)) for name in ("all", "host", "lun", "workload")),
+        rollups=tuple(rollup_spec(name) for name in ("all", "host", "lun", "workload")),
     )  # fmt: skip
     placement = place(a_plan, found, {})
     rollups = Rollups.build(placement.instances, a_plan.rollups)

@@ -11,9 +11,14 @@ def instance(number: int, host: str, workload: str = "w", **attributes: Attribut
     return WorkloadInstance(number, host, f"/dev/sd{number}", workload, attributes)
 
 
+def rollup_spec(by: str, quantity: int | None = None, max_droop: float | None = None, csv: bool = True) -> RollupSpec:
+    """`by`: "host", "host+port" ..."""
+    return RollupSpec(tuple(by.split("+")), quantity, max_droop, csv)
+
+
 def rollups_by(instances: list[WorkloadInstance], *by: str) -> Rollups:
     """Rollups by `all` and each of `by`: "host", "host+port" ..."""
-    return Rollups.build(instances, [RollupSpec(tuple(one.split("+"))) for one in by])
+    return Rollups.build(instances, [rollup_spec(one) for one in by])
 
 
 def merger_of(rollups: Rollups) -> Merger:

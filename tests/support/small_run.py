@@ -18,7 +18,7 @@ from ivypy.master.output.record_types import (
     WindowRecord,
 )  # fmt: skip
 from ivypy.master.rollup.figures import Figures
-from ivypy.master.rollup.instances import Rollups, RollupSpec
+from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.validity import check_validity
@@ -27,7 +27,7 @@ from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Kind, Th
 from ivypy.protocol.messages import Hello, Role
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import ArrayType, Lun, Notice, NoticeKind
-from tests.support.rollup import instance
+from tests.support.rollup import instance, rollup_spec
 from tests.support.rollup_results import HostData, packed, result
 
 HOSTS = ("h1", "h2")
@@ -35,7 +35,7 @@ START = 1_763_723_405_250_000_000  # 2025-11-21T11:10:05.25Z
 LENGTH = 5 * 10**9
 FLOWS = (Count.DUE, Count.SUBMITTED, Count.COMPLETED)
 CORES = {"h1": (0, 1), "h2": (2, 3)}
-SPECS = (RollupSpec(("host",), max_droop=0.9), RollupSpec(("host", "port")), RollupSpec(("port",), csv=False))
+SPECS = (rollup_spec("host", max_droop=0.9), rollup_spec("host+port"), rollup_spec("port", csv=False))
 INSTANCES = [instance(n, host, port=f"{n + 1}:A") for host in HOSTS for n in range(2)]
 PARAMETERS = {(one.host, one.number): Parameters(iops=20.0 + one.number, blocksize=8192) for one in INSTANCES}
 
