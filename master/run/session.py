@@ -83,12 +83,13 @@ class Session:
     async def __aenter__(self) -> Self:
         opening = self._opening or opener(slave_bundle(), LoginThrottle())
         mine = asyncio.current_task()
-        presses = Interrupts(mine)
+        assert mine is not None  # a coroutine runs in a task
+        presses = Interrupts(mine.cancel)
         self._run = run = Run(self._plan, self._options, self._watcher, presses, opening)
         try:
             self._steps = await self._until.enter_async_context(run.opened())
         except asyncio.CancelledError:
-            if mine is None or not presses.count or mine.uncancel():
+            if not presses.count or mine.uncancel():
                 raise  # somebody else's, who wants the program's task to end
             raise StoppedError(f"the run was stopped while it was opening; see {run.folder}") from None
         return self

@@ -104,7 +104,6 @@ def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
 
     async def visit(run: Run, staged: Staged) -> None:
         await asyncio.sleep(pressed_s)
-        run._presses._task = staged.notes["running"]  # type: ignore[assignment]
         run._presses.press()
         await asyncio.sleep(0.5)
         staged.notes["pressed"] = asyncio.get_running_loop().time()
@@ -113,9 +112,10 @@ def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
     async def main() -> Staged:
         loop, eyes = asyncio.get_running_loop(), Eyes()
         text = PLAN.replace("go: one", "go: { name: one, measure: 60s }")
-        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, Interrupts(), opener(slaves))
+        presses = Interrupts(lambda: running.cancel())
+        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, presses, opener(slaves))
         staged = Staged(run.folder, eyes, slaves)
-        staged.notes["running"] = running = loop.create_task(run.run())
+        running = loop.create_task(run.run())
         await eyes.begun.wait()
         await visit(run, staged)
         with pytest.raises(asyncio.CancelledError):
