@@ -53,7 +53,7 @@ class ForgetfulSlave(SimulatedSlave):
 
     def __init__(self, name: str, seed: int) -> None:
         super().__init__(name, plant=noisy(steady(10_000.0), 0.05, seed), clock_offset_s=100.0 * seed, drift_ppm=5.0)
-        self.heard = deque(maxlen=1)  # type: ignore[assignment]
+        self.received = deque(maxlen=1)  # type: ignore[assignment]
 
     def _deliver(self, k: int, *result: Any) -> None:
         self._boundaries.pop(k, None)

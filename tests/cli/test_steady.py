@@ -10,8 +10,8 @@ from ivypy.master.errors import PlanError
 from ivypy.master.verdicts import ExitCode
 from tests.support.logs import run_steady
 from tests.support.simulated.plants import over_time
+from tests.support.simulated.runs import controlled
 from tests.support.simulated.slave import steady
-from tests.support.simulated.whole_runs import controlled
 
 FIO = Path(__file__).parents[1] / "control" / "fio"
 

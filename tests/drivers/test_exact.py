@@ -35,7 +35,7 @@ from tests.support.rollup_results import result as sent
 from tests.support.simulated.driver_processes import staged
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.plants import noisy
-from tests.support.simulated.runs import Eyes, opener
+from tests.support.simulated.runs import Eyes, SimulatedHosts
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 HOSTS = "abcde"
@@ -92,7 +92,7 @@ def run(
         )
         for i, name in enumerate(HOSTS)
     }  # fmt: skip
-    opening = opener(slaves)
+    opening = SimulatedHosts(**slaves).open
 
     async def main(root: Path) -> ExitCode:
         presses = Interrupts()

@@ -173,7 +173,7 @@ def test_a_probe_says_what_was_heard_before_it() -> None:
         async with connected(slave) as driver:
             await prepared(driver)
             await asyncio.sleep(30)
-            probes = [heard for heard in slave.heard if isinstance(heard, m.ClockProbe)]
+            probes = [heard for heard in slave.received if isinstance(heard, m.ClockProbe)]
             assert probes[0].newest_stamp_ns == 0
             proven = [probe.newest_stamp_ns / 1e9 - 5000 for probe in probes[1:]]
             assert proven == sorted(proven) and proven[-1] > 20

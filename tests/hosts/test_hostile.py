@@ -16,9 +16,8 @@ from ivypy.master.verdicts import ExitCode
 from tests.support.real_runs import names_of
 from tests.support.simulated.hostile import HostileSlave
 from tests.support.simulated.loop import simulate
-from tests.support.simulated.runs import Eyes
+from tests.support.simulated.runs import Eyes, SimulatedHosts, SimulatedRun
 from tests.support.simulated.slave import SimulatedSlave, lun_of, steady
-from tests.support.simulated.whole_runs import Outcome, SimulatedHosts
 
 PLAN = """\
 name: sim
@@ -83,7 +82,7 @@ def judge(tmp_path: Path, seed: int) -> str:
         assert "bad" in str(error) and not STEERS.search(str(error))
         return "refused"
     (folder,) = tmp_path.iterdir()
-    outcome = Outcome(code, folder, watching, lab)
+    outcome = SimulatedRun(folder, watching, lab, code)
     for file in folder.rglob("*"):
         if file.is_file() and file.suffix in (".csv", ".log", ".json", ".yaml"):
             assert not STEERS.search(file.read_text()), file

@@ -20,17 +20,17 @@ from ivypy.master.run import step as cycle
 from ivypy.master.run.run import Run
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
-from tests.support.simulated.runs import PLAN, Staged, hosts, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import SimulatedSlave
 
 pytestmark = pytest.mark.slow
 
 
-async def nobody(run: Run, staged: Staged) -> None:
+async def nobody(run: Run, staged: SimulatedRun) -> None:
     """Nobody does anything while it runs."""
 
 
-def subintervals(staged: Staged) -> list[Subinterval]:
+def subintervals(staged: SimulatedRun) -> list[Subinterval]:
     return [report for report in staged.eyes.seen if isinstance(report, Subinterval)]
 
 
@@ -41,7 +41,7 @@ def seconds(utc: str) -> float:
 def test_a_subinterval_that_was_cut_short_is_shown_with_its_own_end(tmp_path: Path) -> None:
     """Halted 2 s into 5 s: the line is not of a time that has not come."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.3)  # 0.3 s before the start, two whole subintervals, and 2 s
         run.api.stop("me")
 
@@ -59,7 +59,7 @@ def test_a_subinterval_that_was_cut_short_is_shown_with_its_own_end(tmp_path: Pa
 def test_the_target_is_a_number_max_or_mixed(
     tmp_path: Path, oltp: str, scan: str, target: float | str, shown: str
 ) -> None:
-    text = PLAN.replace("iops: 1000", f"iops: {oltp}").replace("iops: 100 }", f"iops: {scan} }}")
+    text = ONE_STEP.replace("iops: 1000", f"iops: {oltp}").replace("iops: 100 }", f"iops: {scan} }}")
     for report in subintervals(stage(tmp_path, nobody, text)):
         assert report.target_iops == target
         assert subinterval_line(report).split()[3] == shown
@@ -69,12 +69,12 @@ def test_a_failed_run_prints_its_folder_and_its_finished_steps(tmp_path: Path, m
     """Here in its second step, whose folder cannot be made."""
     shown: list[Report] = []
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         staged.eyes.seen = shown
         (run.folder / "step0001.two").write_text("in the way")
 
     with pytest.raises(BaseExceptionGroup) as failed:
-        stage(tmp_path, visit, PLAN.replace("[ go: one ]", "[ go: one, go: two ]"))
+        stage(tmp_path, visit, ONE_STEP.replace("[ go: one ]", "[ go: one, go: two ]"))
     assert isinstance(failed.value.exceptions[0], OutputError)
     last = shown[-1]
     (folder,) = tmp_path.iterdir()
@@ -121,7 +121,7 @@ def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch:
     assert staged.eyes.phases() == ["warmup", *["run"] * 6, "tail"]
 
 
-CLIMB = PLAN.replace(
+CLIMB = ONE_STEP.replace(
     "go: one",
     "go: { name: climb_a_staircase_to_its_very_end, measure: 10s, staircase: { start: 100000, step: 125% } }",
 )
@@ -168,7 +168,7 @@ def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
     "go", ["go: one", "go: { name: one, find: { metric: overall_response_us_mean, target: 10ms } }"]
 )
 def test_a_step_of_one_measurement_has_one_line(tmp_path: Path, go: str) -> None:
-    staged = stage(tmp_path, nobody, PLAN.replace("go: one", go))
+    staged = stage(tmp_path, nobody, ONE_STEP.replace("go: one", go))
     (name,) = [row["name"] for row in staged.rows("summary.all.csv")]
     (line,) = TextLines(lambda line: None).lines(staged.step)
     assert line.startswith(f"step 0 {name}: {staged.step.verdict}")
@@ -198,12 +198,12 @@ def test_each_check_of_a_metric_is_shown_in_line_json_and_status(tmp_path: Path,
     slaves = {name: SimulatedSlave(name, plant=queue(2000.0, 500_000)) for name in "abc"} if "pid" in go else hosts()
     statuses: list[list[str]] = []
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         while run.api.running is not None:
             await asyncio.sleep(5.0)
             statuses.append(TextLines(lambda line: None).lines(run.api.standing()))
 
-    staged = stage(tmp_path, visit, PLAN.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", f"go: {{ name: one, {go} }}"), slaves)
     seen = subintervals(staged)
     found = [
         report

@@ -49,7 +49,7 @@ from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
 from ivypy.protocol.lines import decode, encode_line
 from tests.support.real_runs import ivypy
-from tests.support.simulated.runs import Staged, stage
+from tests.support.simulated.runs import SimulatedRun, stage
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ def where(run: Run) -> str:
 
 
 def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         assert where(run) == str(runtime / f"{run.folder.name}.sock")
         mode, place = os.lstat(where(run)).st_mode, os.lstat(runtime).st_mode
         assert stat.S_ISSOCK(mode) and stat.S_IMODE(mode) == 0o600 and stat.S_IMODE(place) == 0o700
@@ -144,7 +144,7 @@ def ask_folder(folder: Path) -> object:
 
 
 def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         changed, refused = await asks(
             run, EditRequest(("all=all", "iops=5"), False), EditRequest(("host=x", "iops=5"), False)
@@ -176,7 +176,7 @@ def test_malformed_requests_affect_only_their_sender(tmp_path: Path) -> None:
             connection.sendall(data)
             return connection.makefile("rb").read()
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         path = where(run)
         await asyncio.sleep(12.0)
         for data, says in RUBBISH:
@@ -200,7 +200,7 @@ def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> No
         assert said[0] == Done("following")
         return said[1:]  # type: ignore[return-value]
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         first = asyncio.create_task(follow(run))
         await asyncio.sleep(17.0)
         second = asyncio.create_task(follow(run))
@@ -218,7 +218,7 @@ def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> No
 def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_server, "MOST_WAITING", 10_000)
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         sleeper = socket.socket(socket.AF_UNIX)
         sleeper.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sleeper.connect(where(run))
@@ -245,7 +245,7 @@ def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: py
 def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> None:
     """One does not read, two go meanwhile: the run ends as it would have, and waits once for all of them."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         followers = []
         for _ in range(4):
             one = socket.socket(socket.AF_UNIX)
@@ -279,7 +279,7 @@ def test_followers_may_leave_while_the_last_reports_are_read(tmp_path: Path) -> 
 def test_clients_beyond_the_limit_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket_server, "MOST_CLIENTS", 2)
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         path = where(run)
         await asyncio.sleep(7.0)
         with socket.socket(socket.AF_UNIX) as one, socket.socket(socket.AF_UNIX) as two:
@@ -311,7 +311,7 @@ def test_a_bad_request_is_refused_and_frees_its_place(tmp_path: Path, monkeypatc
     values = [f"{setting}={sign}{HUGE}" for setting in ("maxtags", "iops", "total_iops") for sign in ("", "+", "*")]
     values += ["iops=1e999", "maxtags=*1e999", f"blocksize={HUGE}GiB", f"fraction_read=*{HUGE}", f"range=0..{HUGE}"]
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(7.0)
         for value in [*values, *["maxtags=*" + HUGE] * 70]:
             (refused,) = await asks(run, EditRequest(("all=all", value), False))
@@ -330,7 +330,7 @@ def test_a_bad_request_is_refused_and_frees_its_place(tmp_path: Path, monkeypatc
 def test_a_run_without_a_socket_stays_valid(tmp_path: Path, runtime: Path) -> None:
     runtime.write_text("somebody's file")
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(1.0)
         with pytest.raises(PlanError, match=r"the run has no control socket; its events\.csv says why"):
             ask_folder(run.folder)
@@ -341,7 +341,7 @@ def test_a_run_without_a_socket_stays_valid(tmp_path: Path, runtime: Path) -> No
 
 
 def test_a_report_that_cannot_be_encoded_disconnects_the_follower_alone(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         reader, writer = await asyncio.open_unix_connection(where(run))
         writer.write(encode_line(FollowRequest()))
         await reader.readline()

@@ -136,7 +136,7 @@ class Growing(SimulatedSlave):
 
 def writes(slave: SimulatedSlave) -> dict[str, Identity]:
     """What it was told to write."""
-    created = [one for heard in slave.heard if isinstance(heard, CreateWorkloads) for one in heard.workloads]
+    created = [one for heard in slave.received if isinstance(heard, CreateWorkloads) for one in heard.workloads]
     return {one.lun: one.consent.identity for one in created if one.consent is not None}
 
 
@@ -162,7 +162,7 @@ def test_what_appears_after_it_was_listed_is_not_written(when: str, more: str, t
     created = {f"/t/{i}.dat" for i in range(2)} if more else set()
     assert writes(slave).keys() == {lun.path for lun in AGREED} | created
     assert all(writes(slave)[lun.path] == known(lun).identity for lun in AGREED)
-    asked = [type(heard) for heard in slave.heard if isinstance(heard, ListLuns | InspectLuns | CreateFiles)]
+    asked = [type(heard) for heard in slave.received if isinstance(heard, ListLuns | InspectLuns | CreateFiles)]
     assert asked == [ListLuns, InspectLuns, *([CreateFiles] if more else [])], "nothing is discovered twice"
 
 
@@ -175,7 +175,7 @@ class Keeping(SimulatedSlave):
             self.used = command.used
 
     def _say_luns(self, re: int, luns: Sequence[Lun]) -> None:
-        if isinstance(self.heard[-1], InspectLuns):
+        if isinstance(self.received[-1], InspectLuns):
             luns = [*luns, replace(known(KEPT[0]), ours=True), known(KEPT[1])]
         super()._say_luns(re, luns)
 
@@ -201,7 +201,7 @@ def test_what_is_there_when_it_is_listed_needs_the_token(tmp_path: Path) -> None
     slave = Growing("list_luns", LATER)
     with pytest.raises(RefusedError, match="is not the token of the LUNs that would be overwritten now"):
         run_on(slave, tmp_path, CREATE)
-    assert writes(slave) == {} and not any(isinstance(heard, CreateFiles) for heard in slave.heard)
+    assert writes(slave) == {} and not any(isinstance(heard, CreateFiles) for heard in slave.received)
 
 
 def test_a_lun_that_does_not_answer_is_named_before_anything_is_asked_of_it(tmp_path: Path) -> None:
@@ -212,4 +212,4 @@ def test_a_lun_that_does_not_answer_is_named_before_anything_is_asked_of_it(tmp_
     )
     with pytest.raises(HostsError, match=f"a: /dev/sda: {SILENT}"):
         run_on(slave, tmp_path)
-    assert not any(isinstance(heard, CreateWorkloads) for heard in slave.heard)
+    assert not any(isinstance(heard, CreateWorkloads) for heard in slave.received)

@@ -8,20 +8,20 @@ import pytest
 from ivypy.master.verdicts import ExitCode
 from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
+from tests.support.simulated.runs import SimulatedRun, controlled
 from tests.support.simulated.slave import Faults, steady
-from tests.support.simulated.whole_runs import Outcome, controlled
 
 pytestmark = pytest.mark.slow
 
 IOPS, P99 = "overall_iops", "overall_response_us_p99"
 
 
-def table(outcome: Outcome, name: str, step: int = 0) -> list[dict[str, str]]:
+def table(outcome: SimulatedRun, name: str, step: int = 0) -> list[dict[str, str]]:
     (folder,) = outcome.folder.glob(f"step{step:04}.*")
     return outcome.rows(f"{folder.name}/{name}")
 
 
-def window(outcome: Outcome) -> tuple[int, int]:
+def window(outcome: SimulatedRun) -> tuple[int, int]:
     (row,) = table(outcome, "windows.csv")
     return int(row["first_subinterval"]), int(row["last_subinterval"])
 

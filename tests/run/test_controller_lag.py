@@ -23,7 +23,7 @@ from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
-from tests.support.simulated.runs import PLAN, Staged, hosts, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 pytestmark = pytest.mark.slow
@@ -38,17 +38,17 @@ def work(seconds: float) -> None:
     loop.work(seconds)
 
 
-async def nobody(run: Run, staged: Staged) -> None:
+async def nobody(run: Run, staged: SimulatedRun) -> None:
     """Nobody does anything while it runs."""
 
 
-def controllers(staged: Staged) -> list[Finding]:
+def controllers(staged: SimulatedRun) -> list[Finding]:
     """What is said of the controller in the step's verdict."""
     mine = (Reason.SLOW_CONTROLLER, Reason.LATE_DECISION)
     return [finding for finding in staged.step.findings if finding.reason in mine]
 
 
-def unblamed(staged: Staged) -> None:
+def unblamed(staged: SimulatedRun) -> None:
     """Every host took part to the end, and none is said to have been late."""
     said = [
         (row["subinterval"], row["kind"], row["text"]) for row in staged.rows("events.csv") if row["kind"] in BLAMES
@@ -57,7 +57,7 @@ def unblamed(staged: Staged) -> None:
     assert not {finding.reason for finding in staged.step.findings} & {Reason.HOST_LATE, Reason.HOST_LOST}
 
 
-def interlock(staged: Staged, name: str) -> list[float]:
+def interlock(staged: SimulatedRun, name: str) -> list[float]:
     """A figure of each subinterval of the measurement, in milliseconds."""
     found = [row for row in staged.rows("step0000.one/interlock.csv") if row["host"] == "a"]
     return [float(row[name]) for row in found[1:7]]
@@ -112,7 +112,7 @@ def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert interlock(staged, "controller_cpu_ms") == pytest.approx([2600] * 6, abs=20)
 
 
-ONE_SECOND = PLAN.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinterval: 1s, warmup: 1s, measure: 20s")
+ONE_SECOND = ONE_STEP.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subinterval: 1s, warmup: 1s, measure: 20s")
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -122,7 +122,7 @@ def test_a_stalled_controller_calls_no_host_late(
 ) -> None:
     """Twice in a step; what came meanwhile is merged, and the measurement is complete."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(at_s)
         work(still_s)
         await asyncio.sleep(again_s)
@@ -175,7 +175,7 @@ def test_a_lease_that_ran_out_meanwhile_is_the_controllers(tmp_path: Path) -> No
     for slave in slaves.values():
         slave.faults = Faults(ends_at=(10, StopReason.LEASE))
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(5.0)
         work(15.0)
 
@@ -190,7 +190,7 @@ def test_a_host_is_late_after_an_earlier_controller_stall(tmp_path: Path) -> Non
     slaves = hosts()
     slaves["b"].faults = Faults(late={12: 5.0})
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(5.0)
         work(3.0)
 
@@ -248,7 +248,7 @@ def test_barrier_2_ends_though_the_controller_is_stalled_again_and_again(
         halted.append(asyncio.get_running_loop().time())
         return await halt_those(commands, drivers)
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(3.0)
         for n in range(30):
             if n == 3:

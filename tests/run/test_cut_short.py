@@ -11,25 +11,25 @@ from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.loop import simulate
-from tests.support.simulated.runs import PLAN, Eyes, Staged, hosts, opener, stage
+from tests.support.simulated.runs import ONE_STEP, Eyes, SimulatedHosts, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults
 
 pytestmark = pytest.mark.slow
 
 
-def halted(tmp_path: Path, after_s: float, go: str = "measure: 60s", more: str = "") -> Staged:
+def halted(tmp_path: Path, after_s: float, go: str = "measure: 60s", more: str = "") -> SimulatedRun:
     """One step, stopped so many seconds after it began; its subintervals are of 5 s, the first a warmup."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(after_s)
         run.api.stop("me")
 
-    staged = stage(tmp_path, visit, PLAN.replace("go: one", f"{more}go: {{ name: one, {go} }}"))
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", f"{more}go: {{ name: one, {go} }}"))
     assert staged.code is ExitCode.INTERRUPTED
     return staged
 
 
-def rows(staged: Staged) -> list[tuple[str, str, str]]:
+def rows(staged: SimulatedRun) -> list[tuple[str, str, str]]:
     """(name, verdict, subintervals) of the summary; "" where nothing was measured."""
     return [
         (row["name"], row["verdict"], f"{float(row['length_s']) / 5:.0f}" if row["length_s"] else "")
@@ -72,7 +72,7 @@ def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_n
 ) -> None:
     """As an edit does."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(22.0)
         await run.api.pause("me")
         await asyncio.sleep(10.0)
@@ -101,20 +101,21 @@ def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
     """A device hangs, and the user presses again a little later."""
     slaves = hosts()
     slaves["b"].faults = Faults(catch_s=1000.0)
+    lab = SimulatedHosts(**slaves)
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(pressed_s)
         run._presses.press()
         await asyncio.sleep(0.5)
         staged.notes["pressed"] = asyncio.get_running_loop().time()
         run._presses.press()
 
-    async def main() -> Staged:
+    async def main() -> SimulatedRun:
         loop, eyes = asyncio.get_running_loop(), Eyes()
-        text = PLAN.replace("go: one", "go: { name: one, measure: 60s }")
+        text = ONE_STEP.replace("go: one", "go: { name: one, measure: 60s }")
         presses = Interrupts(lambda: running.cancel())
-        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, presses, opener(slaves))
-        staged = Staged(run.folder, eyes, slaves)
+        run = Run(read(text, "sim.yaml", {}), Options(tmp_path, None, ("ivypy",)), eyes, presses, lab.open)
+        staged = SimulatedRun(run.folder, eyes, lab)
         running = loop.create_task(run.run())
         await eyes.begun.wait()
         await visit(run, staged)

@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
-from tests.support.simulated.runs import Staged, stage
+from tests.support.simulated.runs import SimulatedRun, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 
 pytestmark = pytest.mark.slow
@@ -32,10 +32,10 @@ def hosts(capacity: float = CAPACITY, **faults: Faults) -> dict[str, SimulatedSl
     return {name: SimulatedSlave(name, plant=steady(capacity), faults=faults.get(name)) for name in "ab"}
 
 
-def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSlave] | None = None) -> Staged:
+def edited(root: Path, *edits: tuple[float, str], slaves: dict[str, SimulatedSlave] | None = None) -> SimulatedRun:
     """(seconds since the one before, words)"""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         for after_s, words in edits:
             await asyncio.sleep(after_s)
             await run.api.edit(words.split(), False, ME)
@@ -54,7 +54,7 @@ def test_the_measurement_begins_when_the_earlier_backlog_is_done(tmp_path: Path)
         *["run"] * 10,
         "tail",
     ]
-    messages = [text for text in staged.eyes.said() if "of the earlier load are still outstanding" in text]
+    messages = [text for text in staged.eyes.messages() if "of the earlier load are still outstanding" in text]
     assert len(messages) == pytest.approx(13, abs=2)
 
 
@@ -74,7 +74,7 @@ def test_whatever_is_edited_a_valid_row_did_what_was_asked_for(tmp_path: Path, s
     rng = random.Random(seed)
     where = ["all=all", "host=a", "host=b", "lun=a:/x/0"]
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         for _ in range(rng.randint(1, 6)):
             await asyncio.sleep(rng.choice([0.2, 1.0, 3.0, 7.3]))
             if rng.random() < 0.2:
@@ -119,7 +119,7 @@ STEERED = PLAN.replace(
 
 @pytest.mark.parametrize("mute", [False, True])
 def test_a_host_that_does_not_answer_edits_slows_nobody(tmp_path: Path, mute: bool) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         pass
 
     faulty = Faults(mute={"edit_workloads"} if mute else set())

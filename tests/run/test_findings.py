@@ -11,8 +11,8 @@ from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import MAX, Parameters
 from tests.support.real_runs import names_of
+from tests.support.simulated.runs import SimulatedHosts, run
 from tests.support.simulated.slave import Faults, Service, SimulatedSlave
-from tests.support.simulated.whole_runs import SimulatedHosts, run
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 from ivypy.master.errors import OutputError
 from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode
-from tests.support.simulated.runs import Staged, stage
+from tests.support.simulated.runs import SimulatedRun, stage
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def fill(path: Path) -> None:
 
 
 def test_a_run_that_a_full_disk_ends_says_when_and_how(small: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         fill(small / "others")
 
     with pytest.raises(ExceptionGroup) as error:

@@ -13,7 +13,7 @@ from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue
-from tests.support.simulated.runs import PLAN, Staged, hosts, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave
 
 pytestmark = pytest.mark.slow
@@ -24,14 +24,14 @@ ME = "anna@pts/3 (pid 42)"
 def after(seconds: float, *words: str, force: bool = False) -> object:
     """A visit that edits once."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(seconds)
         staged.notes["changed"] = await run.api.edit(words, force, ME)
 
     return visit
 
 
-def edited(tmp_path: Path, seconds: float, *words: str, text: str = PLAN) -> Staged:
+def edited(tmp_path: Path, seconds: float, *words: str, text: str = ONE_STEP) -> SimulatedRun:
     return stage(tmp_path, after(seconds, *words), text)  # type: ignore[arg-type]
 
 
@@ -74,7 +74,7 @@ VALUES = [
 
 
 def test_absolute_and_relative_values(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(6.0)
         for words, iops in VALUES:
             await run.api.edit(["workload=oltp", "iops=1000"], False, ME)
@@ -150,7 +150,7 @@ BAD = [
 
 
 def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         for words, reasons in BAD:
             with pytest.raises(EditRefused) as refused:
@@ -164,7 +164,9 @@ def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
 
 
 GIB = 1 << 30
-LIVE_PLAN = PLAN.replace("iops: 1000 }", "iops: 1000, range: 0%..50% }") + "live: { maxtags: 16, blocksize: 256KiB }\n"
+LIVE_PLAN = (
+    ONE_STEP.replace("iops: 1000 }", "iops: 1000, range: 0%..50% }") + "live: { maxtags: 16, blocksize: 256KiB }\n"
+)
 
 SETTINGS = [  # each from the plan's; what an instance of oltp on the host has then
     (["maxtags=2"], {"maxtags": 2}),
@@ -184,7 +186,7 @@ SETTINGS = [  # each from the plan's; what an instance of oltp on the host has t
 
 
 def test_tags_block_size_and_range_change_within_what_the_plan_declares(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(6.0)
         before = staged.slaves["b"].parameters[0]
         back = ["range=0%..50%", "blocksize=8KiB", "maxtags=4", "iops=1000", "fraction_read=75%"]
@@ -233,7 +235,7 @@ BEYOND = [  # what was agreed to: oltp writes the first half; up to 16 tags, up 
 def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) -> None:
     """Also not in two steps: reading elsewhere is allowed, writing there then is not."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         for words, reason in BEYOND:
             with pytest.raises(EditRefused) as refused:
@@ -250,7 +252,7 @@ def test_nothing_is_written_or_reached_that_was_not_agreed_to(tmp_path: Path) ->
 
 
 def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         await run.api.edit(["workload=oltp", "range=0%..100%"], False, ME)
         with pytest.raises(EditRefused, match="no step of the plan writes to this LUN"):
@@ -268,7 +270,7 @@ def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Pa
         "  - edit: { rollup: workload=oltp, set: { blocksize: 512KiB } }\n  - go: three",
     )
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(22.0)
         await run.api.edit(["workload=oltp", "blocksize=256KiB", "maxtags=16", "range=10%..20%"], False, ME)
 
@@ -279,26 +281,26 @@ def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Pa
     ]  # fmt: skip
     made = [
         [(one.blocksize_ceiling, one.ceiling) for one in heard.workloads if one.instance.endswith("oltp")]
-        for heard in staged.slaves["a"].heard
+        for heard in staged.slaves["a"].received
         if isinstance(heard, m.CreateWorkloads)
     ]
     assert made == [[(262144, 16)] * 2, [(524288, 16)] * 2], "the second step is within the buffers of the first"
 
 
 def test_relative_to_max_is_refused(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         for word in ("iops=+1", "total_iops=*2"):
             with pytest.raises(EditRefused, match="and iops is max for what is selected; give an absolute value"):
                 await run.api.edit(["all=all", word], False, ME)
 
-    stage(tmp_path, visit, PLAN.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
+    stage(tmp_path, visit, ONE_STEP.replace("iops: 1000", "iops: max").replace("iops: 100 ", "iops: max "))
 
 
 def test_an_edit_is_a_share_of_an_earlier_step(tmp_path: Path) -> None:
-    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
+    text = ONE_STEP.replace("steps: [ go: one ]", "steps:\n  - go: { name: zero, measure: 10s }\n  - go: one")
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(40.0)
         await run.api.edit(["host", "total_iops=50% of step zero"], False, ME)
 
@@ -310,13 +312,13 @@ def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
     dice = random.Random(7)
     instants = sorted(dice.uniform(0.0, 60.0) for _ in range(200))
 
-    async def one(run: Run, staged: Staged, at_s: float) -> None:
+    async def one(run: Run, staged: SimulatedRun, at_s: float) -> None:
         await asyncio.sleep(at_s)
         changed = await run.api.edit([f"host={dice.choice('abc')}", "workload=scan", "iops=+1"], False, ME)
         assert all(not took.failed for took in changed.took)
         staged.notes.setdefault("acted", set()).update(took.subinterval for took in changed.took)  # type: ignore[attr-defined]
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         async with asyncio.TaskGroup() as group:
             for at_s in instants:
                 group.create_task(one(run, staged, at_s))
@@ -339,7 +341,7 @@ def test_200_edits_at_random_instants_lose_none(tmp_path: Path) -> None:
 
 
 def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(75.0)
         began = loop.time()
@@ -347,7 +349,7 @@ def test_an_edit_in_a_long_subinterval_is_not_held_up(tmp_path: Path) -> None:
         staged.notes["took_s"] = loop.time() - began
         assert {took.subinterval for took in changed.took} == {1}
 
-    staged = stage(tmp_path, visit, PLAN.replace("subinterval: 5s, warmup: 5s", "subinterval: 60s, warmup: 60s"))
+    staged = stage(tmp_path, visit, ONE_STEP.replace("subinterval: 5s, warmup: 5s", "subinterval: 60s, warmup: 60s"))
     assert staged.notes["took_s"] < 0.01  # type: ignore[operator]
     assert staged.eyes.phases() == ["warmup", "transient", "run", "tail"]
 
@@ -365,7 +367,7 @@ def test_an_edit_right_at_a_boundary_is_never_missed(tmp_path: Path) -> None:
 
 
 def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
-    text = PLAN.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
+    text = ONE_STEP.replace("steps: [ go: one ]", "steps:\n  - go: one\n  - go: two")
     staged = edited(tmp_path, 22.0, "all=all", "iops=7", text=text)
     assert staged.iops("a") == [1000.0, 1000.0, 100.0, 100.0]
     rows = staged.rows("summary.all.csv")
@@ -384,7 +386,7 @@ def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
 
 
 def test_nothing_is_edited_when_nothing_runs(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         with pytest.raises(EditRefused, match="no step is running yet"):
             await run.api.edit(["all=all", "iops=5"], False, ME)
         await asyncio.sleep(36.0)
@@ -407,7 +409,7 @@ def test_settings_in_force_already_change_nothing(tmp_path: Path) -> None:
 def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None:
     from ivypy.master.live.socket_messages import Changed, PauseRequest, Rejection, UnpauseRequest
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(17.0)
         assert isinstance(await run.api.answer(PauseRequest(), ME), Changed)
         assert run.api.standing().paused
@@ -431,7 +433,7 @@ def test_a_pause_is_without_load_and_its_end_restores_it(tmp_path: Path) -> None
 def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
     from ivypy.master.live.socket_messages import Done, MarkRequest, Rejection
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         assert isinstance(await run.api.answer(MarkRequest("fan\n  pulled"), ME), Done)
         assert isinstance(await run.api.answer(MarkRequest(" \n"), ME), Rejection)
@@ -444,7 +446,7 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
 def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
     from ivypy.master.live.socket_messages import Done, Rejection, StopRequest
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         assert isinstance(await run.api.answer(StopRequest(), ME), Done)
         assert await run.api.answer(StopRequest(), ME) == Rejection(("the run is being stopped already",))
@@ -454,7 +456,7 @@ def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
     assert staged.events("stop") == [f"by {ME}"]
 
 
-STAIRS = PLAN.replace(
+STAIRS = ONE_STEP.replace(
     "steps: [ go: one ]",
     "steps:\n  - go: { name: one, measure: 20s, staircase: { start: 1000, end: 3000, step: 1000 } }",
 )
@@ -464,7 +466,7 @@ def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
     """One that does not answer may have paused all the same: what ends the pause is sent to it too."""
     slaves = hosts()
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         slaves["b"].faults.mute.add("edit_workloads")
         changed = await run.api.pause(ME)
@@ -478,7 +480,7 @@ def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
 
 
 def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         for begun in (2.0, 30.0):  # in the first level, which the step began with, and in the second
             await asyncio.sleep(begun)
             for word in ("iops=5", "total_iops=*2"):
@@ -499,7 +501,7 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
 
 
 def test_a_level_whose_iops_a_user_changed_by_force_says_so(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(32.0)  # in the second level
         await run.api.edit(["host=a", "iops=5"], True, ME)
 
@@ -509,7 +511,7 @@ def test_a_level_whose_iops_a_user_changed_by_force_says_so(tmp_path: Path) -> N
 
 
 def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         await run.api.pause(ME)
         await asyncio.sleep(60.0)
@@ -524,7 +526,7 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
 
 
 def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(42.0)
         last = run.api.standing().last
         assert last is not None and last.steady is not None
@@ -532,10 +534,10 @@ def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
         assert plain(run.api.standing())["last"]["steady"]["criterion"].startswith("0.00")
 
     go = "{ name: one, steady: { criterion: iops, window: 20s, hold: true } }"
-    stage(tmp_path, visit, PLAN.replace("go: one", f"go: {go}"))
+    stage(tmp_path, visit, ONE_STEP.replace("go: one", f"go: {go}"))
 
 
-HELD = PLAN.replace(
+HELD = ONE_STEP.replace(
     "steps: [ go: one ]",
     "steps:\n  - go: { name: one, measure: 60s, control: { pid: { metric: overall_response_us_p99, target: 1ms,"
     " rollup: host, low_iops: 400, high_iops: 1900 } } }",
@@ -548,7 +550,7 @@ def queues() -> dict[str, SimulatedSlave]:
 
 @pytest.mark.slow
 def test_a_target_is_edited_and_followed(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(72.0)
         changed = await run.api.edit(["host={a,b}", "target=2ms"], False, ME)
         assert changed.what == "target of host=a 1ms -> 2ms, target of host=b 1ms -> 2ms" and not changed.took
@@ -582,7 +584,7 @@ REFUSED_TARGETS = [
 
 @pytest.mark.slow
 def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         for words, says in REFUSED_TARGETS:
             with pytest.raises(EditRefused) as refused:
@@ -595,7 +597,7 @@ def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) 
 
 
 def test_without_feedback_control_there_is_no_target(tmp_path: Path) -> None:
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         with pytest.raises(EditRefused, match="nothing in it has a target"):
             await run.api.edit(["all=all", "target=2ms"], False, ME)

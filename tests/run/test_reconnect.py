@@ -12,13 +12,13 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
+from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, run, slaves
 from tests.support.simulated.slave import Faults, SimulatedSlave
-from tests.support.simulated.whole_runs import PLAN, Outcome, SimulatedHosts, run, slaves
 
 pytestmark = pytest.mark.slow
 
 THREE = (
-    PLAN.split("rollups:")[0]
+    TWO_STEPS.split("rollups:")[0]
     + """\
 rollups: [ host, port ]
 defaults: { subinterval: 1s, warmup: 1s, measure: 3s }
@@ -27,18 +27,18 @@ steps: [ go: one, go: two, go: three ]
 )
 
 
-def lost_and_back(tmp_path: Path, *again: SimulatedSlave | None, text: str = THREE, **faults: Faults) -> Outcome:
+def lost_and_back(tmp_path: Path, *again: SimulatedSlave | None, text: str = THREE, **faults: Faults) -> SimulatedRun:
     """Host b dies in the first step; `again` are its next slaves."""
     lab = SimulatedHosts(**slaves(b=Faults(die_at=1), **faults))
     lab.again["b"] = list(again)
     return run(tmp_path, text, lab)
 
 
-def who(outcome: Outcome) -> Mapping[str, str]:
+def who(outcome: SimulatedRun) -> Mapping[str, str]:
     return {row["name"]: f"{row['hosts_in']}/{row['hosts_of']}" for row in outcome.rows("summary.all.csv")}
 
 
-def events(outcome: Outcome, kind: str) -> list[tuple[str, str]]:
+def events(outcome: SimulatedRun, kind: str) -> list[tuple[str, str]]:
     return [(row["host"], row["text"]) for row in outcome.rows("events.csv") if row["kind"] == kind]
 
 
@@ -49,12 +49,12 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path) -> Non
     assert events(outcome, "rejoined") == [("b", "it is connected again, and takes part from the next step on")]
     verdicts = {row["name"]: row["verdict"] for row in outcome.rows("summary.all.csv")}
     assert verdicts == {"one": "partial", "two": "valid", "three": "valid"}
-    heard = [type(one) for one in back.heard if not isinstance(one, m.ClockProbe)]
+    heard = [type(one) for one in back.received if not isinstance(one, m.ClockProbe)]
     assert heard[:4] == [m.Prepare, m.CreateFiles, m.CreateWorkloads, m.Go]
-    (files,) = [one for one in back.heard if isinstance(one, m.CreateFiles)]
+    (files,) = [one for one in back.received if isinstance(one, m.CreateFiles)]
     assert files.made == ("/x/0", "/x/1"), "which this run made: they are the new slave's to remove"
-    before = [one for one in outcome.lab.slaves["b"].heard if isinstance(one, m.CreateWorkloads)]
-    after = [one for one in back.heard if isinstance(one, m.CreateWorkloads)]
+    before = [one for one in outcome.lab.slaves["b"].received if isinstance(one, m.CreateWorkloads)]
+    after = [one for one in back.received if isinstance(one, m.CreateWorkloads)]
     assert after[0].workloads == before[0].workloads
 
 

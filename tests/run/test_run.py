@@ -13,12 +13,11 @@ from ivypy.master.live.reports import RunEnds
 from ivypy.master.run.consent import Target, token
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
-from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
 from ivypy.protocol.payload import Identity, Lun
 from tests.support.real_runs import presence
+from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, run, slaves
 from tests.support.simulated.slave import Faults, SimulatedSlave, known, lun_of, steady
-from tests.support.simulated.whole_runs import PLAN, SimulatedHosts, run, slaves
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +89,7 @@ def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
     said = json.loads((outcome.folder / "run.json").read_text())
     assert said["exit_code"] == 0 and said["end_utc"] and set(said["hosts"]) == {"a", "b", "c"}
     assert [(step["name"], step["verdict"]) for step in said["steps"]] == [("max", "valid"), ("half", "valid")]
-    assert (outcome.folder / "plan.yaml").read_text() == PLAN
+    assert (outcome.folder / "plan.yaml").read_text() == TWO_STEPS
     assert len(outcome.rows("luns.csv")) == 6 and len(outcome.rows("workloads.csv")) == 6
     log = (outcome.folder / "log" / "a.log").read_text()
     assert '-> {"type":"go"' in log and "<4" not in log.split("hello")[0] and "kB>" in log
@@ -134,7 +133,7 @@ def test_half_of_what_some_hosts_did_is_asked_of_these(tmp_path: Path, fault: Fa
 
 def test_a_level_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path: Path) -> None:
     stairs = "go: { name: up, measure: 20s, staircase: { start: 300, end: 600, step: 300 } }"
-    outcome = run(tmp_path, PLAN.partition("  - go")[0] + f"  - {stairs}\n", b=Faults(die_at=8))
+    outcome = run(tmp_path, TWO_STEPS.partition("  - go")[0] + f"  - {stairs}\n", b=Faults(die_at=8))
     rows = outcome.rows("summary.all.csv")
     assert [(row["name"], row["verdict"], presence(row)) for row in rows] == [
         ("up:total_iops=300", "valid", "3/3"), ("up:total_iops=600", "partial", "2/3"),
@@ -144,7 +143,7 @@ def test_a_level_that_was_complete_before_a_host_was_lost_is_as_it_was(tmp_path:
 
 def test_the_backlog_of_a_lost_host_is_not_counted_as_done(tmp_path: Path) -> None:
     """b does all but nothing, and goes with all that it owes; of what then falls due for a 7 % is not done."""
-    text = PLAN.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
+    text = TWO_STEPS.replace("[a, b, c]", "[a, b]").replace("iops: max", "iops: 1000").partition("  - edit")[0]
     lab = SimulatedHosts(
         a=SimulatedSlave("a", plant=steady(932.0)),
         b=SimulatedSlave("b", plant=steady(10.0), faults=Faults(die_at=3)),
@@ -158,7 +157,7 @@ def test_the_backlog_of_a_lost_host_is_not_counted_as_done(tmp_path: Path) -> No
     assert row["overall_response_us_p99"] == ""
 
 
-THREE = PLAN.replace(
+THREE = TWO_STEPS.replace(
     """\
   - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
   - go: { name: half, cooldown: 5s }
@@ -174,7 +173,7 @@ GONE = {"delete_workloads": "/x/0: there is nothing to drive: check the path"}
 
 
 TWO = (
-    PLAN.split("rollups:")[0]
+    TWO_STEPS.split("rollups:")[0]
     + """\
 rollups: [ host ]
 lease: LEASE
@@ -294,7 +293,7 @@ def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp
         "b: b+/x/0+oltp: in step larger, blocksize is 1,024, and /x/0 takes multiples of 4,096 bytes:"
         " choose one of these"
     )
-    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.received)
 
 
 DISKS = """\
@@ -362,7 +361,7 @@ def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_be
 def test_a_pause_of_the_whole_network_costs_one_step(tmp_path: Path, during: int, code: ExitCode, cut: str) -> None:
     """The next step needs new instances, which only hosts that have stopped can make."""
     text = (
-        PLAN.split("defaults:")[0]
+        TWO_STEPS.split("defaults:")[0]
         + """\
 defaults: { subinterval: 1s, warmup: 1s, measure: 5s }
 steps:
@@ -380,11 +379,11 @@ steps:
     ]
     assert first[-1] == cut
     assert all(presence(row) == "3/3" for row in outcome.rows("step0001.s+seed=2/all/all.csv"))
-    assert all(sum(isinstance(heard, m.Go) for heard in slave.heard) == 3 for slave in lab.slaves.values())
+    assert all(sum(isinstance(heard, m.Go) for heard in slave.received) == 3 for slave in lab.slaves.values())
 
 
 def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: Path) -> None:
-    text = PLAN.replace("50% of step max", "100000")
+    text = TWO_STEPS.replace("50% of step max", "100000")
     outcome = run(tmp_path, text)
     assert outcome.code is ExitCode.INVALID
     half = outcome.rows("summary.all.csv")[1]
@@ -393,7 +392,7 @@ def test_a_target_that_is_not_reached_is_invalid_and_has_no_response(tmp_path: P
 
 
 def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None:
-    text = PLAN.replace("quantity: 2", "quantity: 3").replace("all=all", "'port={1A,2A}'")
+    text = TWO_STEPS.replace("quantity: 2", "quantity: 3").replace("all=all", "'port={1A,2A}'")
     outcome = run(tmp_path, text)
     assert outcome.code is ExitCode.INVALID
     half = outcome.eyes.steps()["half"]
@@ -404,7 +403,7 @@ def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None
 def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:
     outcome = run(tmp_path, press_after=23.0)
     assert outcome.code is ExitCode.INTERRUPTED
-    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+    assert all(any(isinstance(c, m.Halt) for c in slave.received) for slave in outcome.lab.slaves.values())
     rows = outcome.rows("step0000.max/all/all.csv")
     assert [row["phase"] for row in rows] == ["warmup", *["run"] * 3, "tail"] and float(rows[-1]["length_s"]) < 5.0
     (summary,) = outcome.rows("summary.all.csv")
@@ -429,13 +428,13 @@ def test_ctrl_c_before_a_step_has_begun_driving_is_no_hosts_fault(tmp_path: Path
     (row,) = outcome.rows("summary.all.csv")
     assert (row["verdict"], row["reasons"]) == ("invalid", "interrupted[invalid]")
     assert [row["kind"] for row in outcome.rows("events.csv")] == ["creating", "halt"]
-    assert all(any(isinstance(c, m.Halt) for c in slave.heard) for slave in outcome.lab.slaves.values())
+    assert all(any(isinstance(c, m.Halt) for c in slave.received) for slave in outcome.lab.slaves.values())
 
 
 @pytest.mark.parametrize(("on_io_error", "steps", "rows"), [("count", 2, 8), ("stop", 1, 4)])
 def test_io_errors_are_counted_or_end_the_run(tmp_path: Path, on_io_error: str, steps: int, rows: int) -> None:
     """Nobody pressed Ctrl-C: a run that errors end is invalid, and its reason is the errors."""
-    text = PLAN.replace("all=all, set: { total_iops: 50% of step max", "all=all, set: { total_iops: 300")
+    text = TWO_STEPS.replace("all=all, set: { total_iops: 50% of step max", "all=all, set: { total_iops: 300")
     outcome = run(tmp_path, f"{text}on_io_error: {on_io_error}\n", b=Faults(errors_at=2))
     assert outcome.code is ExitCode.INVALID
     summary = outcome.rows("summary.all.csv")
@@ -472,48 +471,48 @@ def test_a_host_of_another_version_is_refused(tmp_path: Path, protocol: int, ver
     old = m.Hello(
         m.Role.SLAVE, protocol, version, "", "a", 1, "3.11", "6.1", "2.36", "x86_64", (0,), "tsc", ("null",), 65536,
     )  # fmt: skip
-    lab = SimulatedHosts(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=encode_line(old)))})
+    lab = SimulatedHosts(**{**slaves(), "a": SimulatedSlave("a", faults=Faults(hello=old))})
     with pytest.raises(HostsError, match=says):
         run(tmp_path, lab=lab)
 
 
 def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
-    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
+    text = TWO_STEPS.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
         "name: sim\n", "name: sim\ndestroy: true\n"
     )
     disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "serial": "1A"}, (), ())
     lab = SimulatedHosts(**{name: SimulatedSlave(name, luns=(disk,)) for name in "abc"})
     with pytest.raises(RefusedError, match="3 LUNs would be overwritten, and no token was given"):
         run(tmp_path, text, lab)
-    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.heard)
+    assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.received)
 
 
 def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
     """Not its path alone, which may be another disk's by then."""
     disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
     lab = SimulatedHosts(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
-    text = PLAN.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
+    text = TWO_STEPS.replace('create: { path: "/x/{}", size: 1GiB, count: 2 }', "select: { kind: block }").replace(
         "name: sim\n", "name: sim\ndestroy: true\n"
     )
     run(tmp_path, text.replace("[a, b, c]", "[a]"), lab, destroy=token([Target("a", known(disk), False)]))
-    (created,) = (heard for heard in lab.slaves["a"].heard if isinstance(heard, m.CreateWorkloads))
+    (created,) = (heard for heard in lab.slaves["a"].received if isinstance(heard, m.CreateWorkloads))
     (given,) = {workload.consent for workload in created.workloads}
     assert given is not None and (given.identity, given.extents) == (known(disk).identity, ((0, 1 << 30),))
 
 
 def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same_in_every_run(tmp_path: Path) -> None:
-    def seeds(root: Path, text: str = PLAN) -> dict[str, set[int]]:
+    def seeds(root: Path, text: str = TWO_STEPS) -> dict[str, set[int]]:
         lab = SimulatedHosts(**{name: SimulatedSlave(name, plant=steady()) for name in "abc"})
         run(root, text, lab)
         made = {
-            name: [h for h in slave.heard if isinstance(h, m.CreateWorkloads)] for name, slave in lab.slaves.items()
+            name: [h for h in slave.received if isinstance(h, m.CreateWorkloads)] for name, slave in lab.slaves.items()
         }
         return {name: {w.parameters.seed for heard in one for w in heard.workloads} for name, one in made.items()}
 
     first = seeds(tmp_path / "1")
     assert all(len(one) == 1 for one in first.values()) and len(set().union(*first.values())) == 3
     assert seeds(tmp_path / "2") == first
-    other = seeds(tmp_path / "3", PLAN.replace("maxtags: 4", "maxtags: 4, seed: 2"))
+    other = seeds(tmp_path / "3", TWO_STEPS.replace("maxtags: 4", "maxtags: 4, seed: 2"))
     assert set().union(*other.values()).isdisjoint(set().union(*first.values()))
     (folder,) = (tmp_path / "3").iterdir()
     with open(folder / "workloads.csv", newline="") as file:
@@ -523,9 +522,9 @@ def test_equal_workloads_of_two_hosts_have_different_random_streams_and_the_same
 def test_nothing_is_created_where_the_system_has_no_room_for_the_tags(tmp_path: Path) -> None:
     """How many there will be is said with the wish, and asked before anything is made."""
     lab = SimulatedHosts(**{name: SimulatedSlave(name, plant=steady()) for name in "ab"})
-    run(tmp_path, PLAN.replace("[a, b, c]", "[a, b]"), lab)
+    run(tmp_path, TWO_STEPS.replace("[a, b, c]", "[a, b]"), lab)
     for slave in lab.slaves.values():
-        (create,) = (heard for heard in slave.heard if isinstance(heard, m.CreateFiles))
+        (create,) = (heard for heard in slave.received if isinstance(heard, m.CreateFiles))
         assert create.files and create.tags == 2 * 4
 
 

@@ -17,7 +17,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.run.program_steps import without_steps
 from tests.support.real_runs import ROOT
 from tests.support.simulated.loop import simulate
-from tests.support.simulated.runs import hosts, opener
+from tests.support.simulated.runs import SimulatedHosts, hosts
 from tests.support.simulated.slave import MemoryPipe
 
 pytestmark = pytest.mark.slow
@@ -39,7 +39,7 @@ defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
 
 def program(root: Path, work: Callable[[ivypy.Session], Awaitable[None]], plan: str | Path = PLAN) -> ivypy.Session:
     async def main() -> ivypy.Session:
-        async with ivypy.Session(plan, root=root, opening=opener(hosts())) as session:
+        async with ivypy.Session(plan, root=root, opening=SimulatedHosts(**hosts()).open) as session:
             await work(session)
         return session
 
@@ -148,7 +148,7 @@ def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) 
     """By `ivypy stop`, which is answered by the same desk; the program itself goes on."""
 
     async def main() -> Path:
-        at_once = opener(hosts())
+        at_once = SimulatedHosts(**hosts()).open
 
         async def slowly(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
             await asyncio.sleep(10.0)
@@ -169,7 +169,7 @@ def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) 
 
 
 async def test_a_session_that_is_not_open_is_told_so(tmp_path: Path) -> None:
-    session = ivypy.Session(PLAN, root=tmp_path, opening=opener(hosts()))
+    session = ivypy.Session(PLAN, root=tmp_path, opening=SimulatedHosts(**hosts()).open)
     with pytest.raises(PlanError, match="the session is not open"):
         session.folder  # noqa: B018
     with pytest.raises(PlanError, match="the session is not open"):

@@ -17,24 +17,24 @@ from ivypy.master.verdicts import ExitCode
 from tests.support import devices
 from tests.support.real_runs import COMMAND, ENDED, folder_of, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop
-from tests.support.simulated.runs import PLAN, Staged, hosts, stage
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 
 pytestmark = pytest.mark.slow
 
 
-def frozen(tmp_path: Path, go: str, at_s: float, seconds: float) -> Staged:
+def frozen(tmp_path: Path, go: str, at_s: float, seconds: float) -> SimulatedRun:
     """A run whose disk takes nothing for so long, from `at_s` after its step's beginning on."""
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(at_s)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)
         loop.freeze_disk(seconds)
 
-    return stage(tmp_path, visit, PLAN.replace("go: one", go))
+    return stage(tmp_path, visit, ONE_STEP.replace("go: one", go))
 
 
-def figures(staged: Staged) -> tuple[list[str], list[dict[str, str]]]:
+def figures(staged: SimulatedRun) -> tuple[list[str], list[dict[str, str]]]:
     """What the run shows and what it writes, but for instants."""
     phases = staged.eyes.phases()
     return phases, [
@@ -62,14 +62,14 @@ def test_a_step_on_a_frozen_disk_is_the_same_step(tmp_path: Path, go: str) -> No
 def test_a_disk_that_takes_nothing_for_a_minute_ends_the_run_and_its_load(tmp_path: Path) -> None:
     slaves = hosts()
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)
         loop.freeze_disk(300.0)
 
     with pytest.raises(BaseExceptionGroup) as failed:
-        stage(tmp_path, visit, PLAN.replace("measure: 30s", "measure: 10m"), slaves)
+        stage(tmp_path, visit, ONE_STEP.replace("measure: 30s", "measure: 10m"), slaves)
     (error,) = failed.value.exceptions
     assert isinstance(error, OutputError) and error.exit_code is ExitCode.INTERNAL
     assert str(error).startswith(f"{folder_of(tmp_path)}: not written: its disk has not taken in ")
@@ -80,7 +80,7 @@ def test_a_disk_that_takes_nothing_for_a_minute_ends_the_run_and_its_load(tmp_pa
 def test_events_that_the_disk_does_not_take_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_recorder, "MOST_EVENTS", 100)
 
-    async def visit(run: Run, staged: Staged) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(6.0)
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)

@@ -256,7 +256,7 @@ def test_when_no_host_is_left_the_step_ends() -> None:
 
 
 def heard(slave: SimulatedSlave, kind: type[m.Command]) -> bool:
-    return any(isinstance(command, kind) for command in slave.heard)
+    return any(isinstance(command, kind) for command in slave.received)
 
 
 def test_hosts_that_are_late_all_at_once_are_halted_before_the_step_ends() -> None:
@@ -346,9 +346,9 @@ def test_an_interrupt_does_not_wait_for_a_host_that_is_gone() -> None:
 
 def test_every_subinterval_but_the_last_two_is_placed_by_continue() -> None:
     outcome = step(*hosts(1))
-    places = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Continue)]
+    places = [c for c in outcome.slaves["h0"].received if isinstance(c, m.Continue)]
     assert [c.subinterval for c in places] == [2, 3, 4, 5]
-    stops = [c for c in outcome.slaves["h0"].heard if isinstance(c, m.Stop)]
+    stops = [c for c in outcome.slaves["h0"].received if isinstance(c, m.Stop)]
     assert [c.last for c in stops] == [5]
 
 

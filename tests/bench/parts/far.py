@@ -41,7 +41,7 @@ class PooledSlave(SimulatedSlave):
     def __init__(self, name: str, pipe: MemoryPipe, lines: Sequence[bytes], **how: Any) -> None:
         super().__init__(name, **how)
         self.pipe = pipe
-        self.heard = deque(maxlen=1)  # type: ignore[assignment]
+        self.received = deque(maxlen=1)  # type: ignore[assignment]
         self._lines = lines
         self._turn = hash(name)
 

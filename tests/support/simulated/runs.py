@@ -1,4 +1,4 @@
-"""Runs on simulated hosts and simulated time, with somebody at the desk while they run."""
+"""Whole runs on simulated hosts and simulated time, and what they show and leave."""
 
 import asyncio
 import csv
@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ivypy.master.errors import HostFault
+from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.reports import EventLine, Nobody, Report, StepBegins, StepEnds, Subinterval
 from ivypy.master.plan.load import read
@@ -14,9 +16,9 @@ from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
 from tests.support.simulated.loop import simulate
-from tests.support.simulated.slave import MemoryPipe, SimulatedSlave, steady
+from tests.support.simulated.slave import Faults, MemoryPipe, Service, SimulatedSlave, steady
 
-PLAN = """\
+ONE_STEP = """\
 name: sim
 hosts: [a, b, c]
 backend: "null"
@@ -28,6 +30,24 @@ workloads:
 rollups: [ host, workload ]
 defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
 steps: [ go: one ]
+"""
+TWO_STEPS = """\
+name: sim
+hosts: [a, b, c]
+backend: "null"
+luns:
+  create: { path: "/x/{}", size: 1GiB, count: 2 }
+attributes:
+  - { match: { path: /x/0 }, set: { port: 1A } }
+  - { match: { path: /x/1 }, set: { port: 2A } }
+workloads:
+  oltp: { iosequencer: random_steady, blocksize: 8KiB, fraction_read: 75%, maxtags: 4, iops: max }
+rollups: [ host, { by: [port], quantity: 2 } ]
+defaults: { subinterval: 5s, warmup: 5s, measure: 30s }
+steps:
+  - go: { name: max }
+  - edit: { rollup: all=all, set: { total_iops: 50% of step max } }
+  - go: { name: half, cooldown: 5s }
 """
 
 
@@ -46,7 +66,7 @@ class Eyes(Nobody):
     def event_lines(self) -> list[str]:
         return [report.text for report in self.seen if isinstance(report, EventLine)]
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [text for report in self.seen if isinstance(report, Subinterval) for text in report.messages]
 
     def steps(self) -> dict[str, StepEnds]:
@@ -57,16 +77,52 @@ class Eyes(Nobody):
         return [str(report.phase) for report in self.seen if isinstance(report, Subinterval)]
 
 
+class SimulatedHosts:
+    """Simulated hosts, opened by name. A host has the slaves of `again` when it is connected again; None: it fails."""
+
+    def __init__(self, **slaves: SimulatedSlave) -> None:
+        self.slaves = slaves
+        self.again: dict[str, list[SimulatedSlave | None]] = {}
+        self.serving: list[asyncio.Task[None]] = []
+        self._opened: set[str] = set()
+
+    def without(self, name: str) -> "SimulatedHosts":
+        """The same, but that there is no such host."""
+        del self.slaves[name]
+        return self
+
+    async def open(self, spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
+        slave: SimulatedSlave | None = self.slaves.get(spec.name)
+        if spec.name in self._opened:
+            later = self.again.get(spec.name, [])
+            slave = later.pop(0) if later else None
+        self._opened.add(spec.name)
+        if slave is None:
+            raise HostUnusable(HostFault(spec.name, "there is no way to it", "go there"))
+        self.serving.append(asyncio.get_running_loop().create_task(slave.serve()))
+        return slave.pipe
+
+    def check(self) -> None:
+        """Raise what ended a simulated slave: it must not break the protocol by itself."""
+        for task in self.serving:
+            if task.done() and not task.cancelled():
+                task.result()
+
+
 @dataclass
-class Staged:
-    """A run that ended, and who took part."""
+class SimulatedRun:
+    """A run that is under way or has ended: its folder, what it showed, and its hosts."""
 
     folder: Path
     eyes: Eyes
-    slaves: Mapping[str, SimulatedSlave]
+    lab: SimulatedHosts
     code: ExitCode | None = None
-    seconds: float = 0.0
+    seconds: float = 0.0  # of simulated time
     notes: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def slaves(self) -> Mapping[str, SimulatedSlave]:
+        return self.lab.slaves
 
     def rows(self, name: str) -> list[dict[str, str]]:
         with open(self.folder / name, newline="") as file:
@@ -81,52 +137,117 @@ class Staged:
         return ended
 
     def iops(self, host: str) -> list[object]:
-        """What a host's instances are told at the end."""
+        """The IOPS settings of a host's instances at the end."""
         return [one.iops for _, one in sorted(self.slaves[host].parameters.items())]
 
     def edits(self, host: str) -> list[m.EditWorkloads]:
-        return [heard for heard in self.slaves[host].heard if isinstance(heard, m.EditWorkloads)]
+        return [command for command in self.slaves[host].received if isinstance(command, m.EditWorkloads)]
 
 
 def hosts() -> dict[str, SimulatedSlave]:
+    """Three fast hosts, whose clocks drift."""
     return {
         name: SimulatedSlave(name, plant=steady(50_000.0), clock_offset_s=50.0 * i, drift_ppm=10.0 * i)
         for i, name in enumerate("abc")
     }
 
 
-def opener(slaves: Mapping[str, SimulatedSlave]) -> Callable[[HostSpec, Callable[[str], None]], Awaitable[MemoryPipe]]:
-    """Opens simulated hosts by their names."""
-    serving: list[asyncio.Task[None]] = []
+def slaves(**faults: Faults) -> Mapping[str, SimulatedSlave]:
+    """Three hosts, the second and third of which do twice and three times what the first does."""
+    return {
+        name: SimulatedSlave(
+            name,
+            plant=steady(1000.0 * (i + 1)),
+            clock_offset_s=100.0 * i,
+            faults=faults.get(name),
+        )
+        for i, name in enumerate("abc")
+    }
 
-    async def opening(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
-        serving.append(asyncio.get_running_loop().create_task(slaves[spec.name].serve()))
-        return slaves[spec.name].pipe
 
-    return opening
+def _prepared(
+    root: Path, text: str, lab: SimulatedHosts, presses: Interrupts, destroy: str | None = None
+) -> tuple[Run, SimulatedRun]:
+    eyes = Eyes()
+    run = Run(read(text, "sim.yaml", {}), Options(root, destroy, ("ivypy",)), eyes, presses, lab.open)
+    return run, SimulatedRun(run.folder, eyes, lab)
 
 
-Visit = Callable[[Run, Staged], Awaitable[None]]
+Visit = Callable[[Run, SimulatedRun], Awaitable[None]]
 
 
-def stage(root: Path, visit: Visit, text: str = PLAN, slaves: Mapping[str, SimulatedSlave] | None = None) -> Staged:
+def stage(
+    root: Path, visit: Visit, text: str = ONE_STEP, slaves: Mapping[str, SimulatedSlave] | None = None
+) -> SimulatedRun:
     """Run a plan; `visit` is awaited beside it from the moment its first step begins."""
-    slaves = slaves or hosts()
+    lab = SimulatedHosts(**(slaves or hosts()))
 
-    async def main() -> Staged:
-        eyes, loop = Eyes(), asyncio.get_running_loop()
-        run = Run(read(text, "sim.yaml", {}), Options(root, None, ("ivypy",)), eyes, Interrupts(), opener(slaves))
-        staged = Staged(run.folder, eyes, slaves)
-        began = loop.time()
+    async def main() -> SimulatedRun:
+        run, staged = _prepared(root, text, lab, Interrupts())
+        began = asyncio.get_running_loop().time()
 
         async def visiting() -> None:
-            await eyes.begun.wait()
+            await staged.eyes.begun.wait()
             await visit(run, staged)
 
         async with asyncio.TaskGroup() as group:
             group.create_task(visiting())
             staged.code = await run.run()
-        staged.seconds = loop.time() - began
+        staged.seconds = asyncio.get_running_loop().time() - began
         return staged
 
-    return simulate(main())
+    staged = simulate(main())
+    lab.check()
+    return staged
+
+
+def run(
+    root: Path,
+    text: str = TWO_STEPS,
+    lab: SimulatedHosts | None = None,
+    press_after: float | None = None,
+    destroy: str | None = None,
+    **faults: Faults,
+) -> SimulatedRun:
+    """Run a plan, by default on three hosts with these faults; Ctrl-C is pressed after so many seconds."""
+    lab = lab or SimulatedHosts(**slaves(**faults))
+
+    async def main() -> SimulatedRun:
+        presses = Interrupts()
+        run, outcome = _prepared(root, text, lab, presses, destroy)
+        if press_after is not None:
+            asyncio.get_running_loop().call_later(press_after, presses.press)
+        outcome.code = await run.run()
+        return outcome
+
+    outcome = simulate(main())
+    lab.check()
+    return outcome
+
+
+def controlled(
+    tmp_path: Path,
+    go: str,
+    plant: Service,
+    more: str = "",
+    iops: str = "max",
+    hosts: str = "a",
+    faults: Mapping[str, Faults] | None = None,
+    end: str = "",
+) -> SimulatedRun:
+    """One step on hosts that each have one LUN behind a plant of its own kind."""
+    text = f"""\
+name: sim
+hosts: [{hosts}]
+backend: "null"
+luns: {{ create: {{ path: /x/0, size: 1GiB }} }}
+workloads: {{ w: {{ maxtags: 8, iops: {iops} }} }}
+rollups: [ host ]
+defaults: {{ subinterval: 5s, warmup: 5s, measure: 30s }}
+steps:
+{more}  - go: {{ name: it, {go} }}
+{end}
+"""
+    names = hosts.split(", ")
+    slaves = {name: SimulatedSlave(name, plant=plant, faults=(faults or {}).get(name)) for name in names}
+    return run(tmp_path, text, SimulatedHosts(**slaves))

@@ -51,7 +51,7 @@ class Faults:
     half_line_at: int | None = None  # the connection ends in the middle of this result
     refuse: dict[str, str] = field(default_factory=dict)  # command word -> reason
     mute: set[str] = field(default_factory=set)  # commands (words) that are never answered
-    hello: bytes | None = None  # said instead of hello
+    hello: m.Hello | bytes | None = None  # sent instead of its hello
 
 
 class MemoryPipe:
@@ -106,7 +106,7 @@ class SimulatedSlave:
         self.faults = faults or Faults()
         self.pipe = MemoryPipe(delay_s)
         self.state = State.CONNECTING
-        self.heard: list[m.Message] = []
+        self.received: list[m.Message] = []
         self.workloads: dict[int, WorkloadToCreate] = {}
         self.parameters: dict[int, Parameters] = {}
         self.edit = 0
@@ -137,11 +137,12 @@ class SimulatedSlave:
         return int((asyncio.get_running_loop().time() * (1 + self.drift) + self.offset_s) * 1e9)
 
     async def serve(self) -> None:
-        if self.faults.hello is not None:
+        if isinstance(self.faults.hello, bytes):
             self.pipe.say(self.faults.hello)
         else:
             self._say(
-                m.Hello(
+                self.faults.hello
+                or m.Hello(
                     m.Role.SLAVE, m.PROTOCOL_VERSION, "0.1.0", "", self.name, 1, "3.11.7", "6.18", "2.36", "x86_64",
                     (0, 1), "tsc", ("null", "libaio"), 65536,
                 )
@@ -154,7 +155,7 @@ class SimulatedSlave:
                     if self.state is State.GONE:
                         break
                     heard = decode_line(found)
-                    self.heard.append(heard)
+                    self.received.append(heard)
                     self._obey(heard)
         finally:
             if self._step is not None:
