@@ -54,7 +54,8 @@ _T = TypeVar("_T")  # what an option is parsed to
 @click.option("--latency", "latencies", type=click.Choice(["service", "response", "both"]), default="both",
               show_default=True, help="For runs of ivypy: which latency.")  # fmt: skip
 @click.option("--phases", type=click.Choice(["loaded", "all"]), default="loaded", show_default=True,
-              help="For runs of ivypy: without warmup, tail and cooldown (loaded), or all.")  # fmt: skip
+              help="For runs of ivypy: what a measurement may count (loaded), or "
+              "also warmup, transients, tail and cooldown (all).")  # fmt: skip
 @click.option(
     "--max-start-spread", default="5m", show_default=True, help="Largest distance between the starts of logs."
 )

@@ -61,7 +61,7 @@ class PercentilesOptions:
     hints: Hints
     max_start_spread_s: float
     align: str | None  # "clock" or "start"; None: start for runs of ivypy
-    all_phases: bool  # of ivypy's runs: warmup, tail and cooldown, too
+    all_phases: bool  # of ivypy's runs: also what no measurement counts
     latencies: tuple[str, ...]  # of ivypy's runs: service, response
     compat: Tool | None
     compat_options: CompatOptions

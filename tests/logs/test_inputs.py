@@ -199,14 +199,40 @@ def test_runs_of_one_name_are_distinguished_by_their_paths(tmp_path: Path) -> No
     assert {one["rollup_instance"] for one in table(run(*paths))} == {str(path) for path in paths}
 
 
-def test_warmup_and_cooldown_are_left_out_unless_asked(tmp_path: Path) -> None:
-    phases = [Phase.WARMUP, Phase.RUN, Phase.TRANSIENT, Phase.RUN, Phase.COOLDOWN]
-    path = a_run(tmp_path / "A", 1_700_000_000, [50_000_000, 10**6, 10**6, 10**6, 9_000_000], phases)
+def test_what_no_measurement_counts_is_left_out_unless_asked(tmp_path: Path) -> None:
+    phases = [
+        Phase.WARMUP,
+        Phase.RUN,
+        Phase.TRANSIENT,
+        Phase.TRANSIENT,
+        Phase.RUN,
+        Phase.RUN,
+        Phase.TAIL,
+        Phase.COOLDOWN,
+    ]
+    latencies = [50_000_000, 10**6, 8_000_000, 9_000_000, 10**6, 10**6, 8_000_000, 9_000_000]
+    path = a_run(tmp_path / "A", 1_700_000_000, latencies, phases)
     ran = run(path, "--latency", "service")
-    assert counts(intervals(ran)) == [100] * 3 and float(whole(ran)["latency_us_max"]) == pytest.approx(1000)
-    assert "left out by phase: warmup, cooldown; --phases all has them" in ran.err
+    assert counts(intervals(ran)) == [100, 0, 0, 100, 100] and float(whole(ran)["latency_us_max"]) == 1000
+    assert "left out by phase: 1 warmup, 2 transient, 1 tail, 1 cooldown; --phases all has them" in ran.err
     everything = run(path, "--latency", "service", "--phases", "all")
-    assert counts(intervals(everything)) == [100] * 5 and "left out" not in everything.err
+    assert counts(intervals(everything)) == [100] * 8 and "left out" not in everything.err
+
+
+def test_a_gap_that_was_left_out_is_covered_by_no_log(tmp_path: Path) -> None:
+    """Rates are of the time that counts; an interval that is cut by the gap is partial."""
+    phases = [Phase.RUN, Phase.TRANSIENT, Phase.RUN, Phase.RUN]
+    path = a_run(tmp_path / "A", 1_700_000_000, [10**6] * 4, phases)
+    for length, covered, iops, notes in (
+        ("1s", ["1", "0", "1", "1"], ["100", "", "100", "100"], ["", "", "", ""]),
+        ("2s", ["1", "2"], ["100", "100"], ["partial 50%", ""]),
+    ):
+        ran = run(path, "--latency", "service", "--interval", length, "--percentiles", "50")
+        found = intervals(ran)
+        assert [one["covered_s"] for one in found] == covered and [one["iops"] for one in found] == iops
+        assert [one["logs"] for one in found] == [f"{int(seconds != '0')}/1" for seconds in covered]
+        assert [one["notes"] for one in found] == notes
+        assert (whole(ran)["covered_s"], whole(ran)["iops"], whole(ran)["logs"]) == ("3", "100", "1/1")
 
 
 def test_a_run_that_never_left_its_warmup_is_named(tmp_path: Path) -> None:

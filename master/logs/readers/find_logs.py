@@ -36,7 +36,7 @@ def find(
     all_phases: bool = True,
     copies: Mapping[Path, Path] | None = None,
 ) -> Found:
-    """`all_phases`: of runs, warmup, tail and cooldown, too. `copies`: files that hold what came through pipes."""
+    """`all_phases`: of runs, also what no measurement counts. `copies`: files that hold what came through pipes."""
     sources: list[Source] = []
     faults: list[Fault] = []
     notes: list[str] = []
@@ -64,7 +64,7 @@ def find(
                 sources += [] if isinstance(run, Fault) else run
                 if not isinstance(run, Fault) and (phases := left_out(file, run[0].other_phases)):
                     words = ", ".join(phases)
-                    notes.append(f"{file.parent}: left out by phase: {words}; --phases all has them")
+                    notes.append(f"{file.parent}: subintervals left out by phase: {words}; --phases all has them")
             elif isinstance(found, Source):
                 sources.append(found)
             if isinstance(found, Fault):

@@ -6,7 +6,7 @@ on the controller's clock. Random and sequential are summed; reads and writes st
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -38,21 +38,22 @@ _MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ?
 
 
 def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
-    """What a run holds, without warmup, tail and cooldown unless `all_phases`. A Fault where the file is no run's,
-    of another version, or holds no such subinterval."""
+    """What a run holds, only the subintervals that a measurement may count unless `all_phases`. A Fault where the file
+    is no run's, of another version, or holds no such subinterval."""
     from ...control.observation import Phase  # with the next, a fifth of a second, which logs need not wait for
     from ...output.histogram_db_reader import HistogramReader
 
-    other_phases = () if all_phases else (Phase.WARMUP.value, Phase.TAIL.value, Phase.COOLDOWN.value)
+    other_phases = () if all_phases else tuple(phase.value for phase in Phase if phase is not Phase.RUN)
     sources: list[Source] = []
     try:
         with HistogramReader(path) as stored:
             steps = stored.steps()
         with closing(_connect(path)) as base:
             for number, name in steps.items():
-                rows = [row[:3] for row in base.execute(_PLACES, (number,)) if row[3] not in other_phases]
-                for host in dict.fromkeys(row[0] for row in rows):
-                    begins, lengths = zip(*(row[1:] for row in rows if row[0] == host), strict=True)
+                rows = list(base.execute(_PLACES, (number,)))
+                for host in dict.fromkeys(row[0] for row in rows if row[3] not in other_phases):
+                    own = [row[1:] for row in rows if row[0] == host]
+                    begins, lengths, _ = zip(*(row for row in own if row[2] not in other_phases), strict=True)
                     sources += [
                         Source(
                             path,
@@ -67,6 +68,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                             last_ns=begins[-1] + lengths[-1],
                             run=str(path.parent),
                             other_phases=other_phases,
+                            gaps=_gaps(own, other_phases),
                         )
                         for latency in latencies
                         if _was_recorded(base, number, host, latency, other_phases)
@@ -78,11 +80,27 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
     )
 
 
+def _gaps(rows: Iterable[tuple[int, int, str]], other_phases: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """The stretches of subintervals (begin, length, phase) that are left out between others."""
+    found: list[tuple[int, int]] = []
+    end_ns: int | None = None  # of the last that is used
+    is_open = False
+    for begin_ns, length_ns, phase in rows:
+        if phase in other_phases:
+            is_open = True
+            continue
+        if is_open and end_ns is not None:
+            found.append((end_ns, begin_ns))
+        end_ns, is_open = begin_ns + length_ns, False
+    return tuple(found)
+
+
 def left_out(path: Path, other_phases: tuple[str, ...]) -> list[str]:
-    """Those of these phases that a run has."""
+    """How many subintervals of these phases a run has: "2 warmup"."""
+    query = "SELECT phase, COUNT(*) FROM (SELECT DISTINCT step, subinterval, phase FROM result) GROUP BY phase"
     with closing(_connect(path)) as base:
-        found = {phase for (phase,) in base.execute("SELECT DISTINCT phase FROM result")}
-    return [phase for phase in other_phases if phase in found]
+        counts = dict(base.execute(query))
+    return [f"{counts[phase]} {phase}" for phase in other_phases if phase in counts]
 
 
 def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str, other_phases: tuple[str, ...]) -> bool:

@@ -57,6 +57,7 @@ class Source:
     last_ns: int = 0  # ivypy: where its last subinterval ends, on its own clock
     run: str = NONE  # ivypy: the run's folder
     other_phases: tuple[str, ...] = ()  # ivypy: phases whose subintervals are left out
+    gaps: tuple[tuple[int, int], ...] = ()  # ivypy: the stretches left out between others, on its own clock
     content: Path | None = None  # the copy that is read, where `path` is a pipe
 
     @property

@@ -21,12 +21,12 @@ from ..readers.bucket_layouts import IVYPY, Layout
 from ..readers.records import Records, Samples
 from ..readers.source import Format, Source
 from ..readers.text_rows import Reading
-from ..timeline.accumulate import Accumulator, Weighting, on_grid
+from ..timeline.accumulate import Accumulator, Weighting, moved, on_grid, tolerance_ns
 from ..timeline.rollups import Slice, SliceShare, shares_of
 from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
 from .exact import ExactSamples
 from .interval_statistics import Interpolation
-from .series import Series, finish
+from .series import Series, Span, finish
 
 Kind = tuple[str, str]
 Batch = Records | Samples
@@ -76,7 +76,7 @@ class _Live:
 
     accumulator: Accumulator | ExactSamples
     waiting: int  # logs that are still to be read
-    spans: list[tuple[int, int]] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
     tail: list[tuple[int, int]] = field(default_factory=list)  # the span of the estimated tail
 
 
@@ -172,7 +172,10 @@ class Analysis:
                 live = self._live[share.instance]
                 live.waiting -= 1
                 if span is not None:
-                    (live.tail if source is self._tail_source else live.spans).append(span)
+                    if source is self._tail_source:
+                        live.tail.append(span)
+                    else:
+                        live.spans.append(Span(*span, self._gaps_of(source, span)))
                 if not live.waiting:
                     ended.append((share.instance, self._live.pop(share.instance)))
         for instance, live in ended:
@@ -180,6 +183,15 @@ class Analysis:
             if len(series.quanta):
                 with self._lock:
                     self._series.append(series)
+
+    def _gaps_of(self, source: Source, span: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+        """The source's gaps on the common clock, moved onto the grid as the records beside them are."""
+        if not source.gaps:
+            return ()
+        length_ns = self.question.length_ns
+        near = tolerance_ns(np.array(source.period_ns or length_ns), length_ns)
+        gaps = moved(np.array(source.gaps) + source.start_ns, near, length_ns).tolist()
+        return tuple((begin, end) for begin, end in gaps if span[0] <= begin < end <= span[1])
 
     def _finish(self, instance: Slice, live: _Live) -> Series:
         question = self.question

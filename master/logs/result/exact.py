@@ -14,7 +14,7 @@ from ..readers.records import Floats, Ints, Samples
 from ..timeline.accumulate import EVERY
 from ..timeline.rollups import Slice
 from .interval_statistics import Statistics
-from .series import Series, Splits
+from .series import Series, Span, Splits
 
 
 class ExactSamples:
@@ -33,7 +33,7 @@ class ExactSamples:
             self._quanta.append(quanta)
             self._values.append(values)
 
-    def finish(self, instance: Slice, percentiles: Sequence[float], spans: Sequence[tuple[int, int]]) -> Series:
+    def finish(self, instance: Slice, percentiles: Sequence[float], spans: Sequence[Span]) -> Series:
         quanta = np.concatenate([np.empty(0, np.int64), *self._quanta])
         values = np.concatenate([np.empty(0, np.int64), *self._values])
         order = np.lexsort((values, quanta))

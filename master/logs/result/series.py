@@ -4,8 +4,9 @@ Rule: only quanta that hold something are stored; `rows` lays them out over a sp
 interval without I/O is a row with count 0 and no latency, never a missing row.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -45,6 +46,30 @@ def _union(spans: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """(begin, end] that a log covers, ns, and the stretches in it that were left out."""
+
+    begin_ns: int
+    end_ns: int
+    gaps: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def parts(self) -> Iterator[tuple[int, int]]:
+        """What it covers, without the gaps."""
+        begin_ns = self.begin_ns
+        for first, last in self.gaps:
+            yield begin_ns, first
+            begin_ns = last
+        yield begin_ns, self.end_ns
+
+    def covers(self, begin_ns: int, end_ns: int) -> bool:
+        """Whether it covers some of (begin, end]."""
+        if self.begin_ns >= end_ns or self.end_ns <= begin_ns:
+            return False
+        return not self.gaps or any(first < end_ns and last > begin_ns for first, last in self.parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Splits:
     """What rows that an interval cuts have added to it; one value per quantum of a series."""
 
@@ -60,24 +85,26 @@ class Series:
     quanta: Ints  # those that hold something, ascending
     statistics: Statistics  # a row per quantum
     whole: Statistics  # one row: the whole span
-    spans: tuple[tuple[int, int], ...]  # (begin, end] that each of its logs covers, ns
+    spans: tuple[Span, ...]  # what each of its logs covers
     splits: Splits
     tail: tuple[tuple[int, int], ...] = ()  # the span of I/Os that no log holds, but were estimated
     histograms: Histograms | None = field(repr=False, default=None)
     covered: tuple[tuple[int, int], ...] = field(init=False)  # what spans and tail cover together, without overlaps
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "covered", _union([*self.spans, *self.tail]))
+        object.__setattr__(
+            self, "covered", _union([*chain.from_iterable(span.parts for span in self.spans), *self.tail])
+        )
 
     @property
     def first(self) -> int:
         """The first quantum that a log covers."""
-        begins = [begin // self.length_ns for begin, _ in self.spans]
+        begins = [span.begin_ns // self.length_ns for span in self.spans]
         return min([*begins, *(int(quantum) for quantum in self.quanta[:1])])
 
     @property
     def last(self) -> int:
-        ends = [(end - 1) // self.length_ns for _, end in self.spans]
+        ends = [(span.end_ns - 1) // self.length_ns for span in self.spans]
         return max([*ends, *(int(quantum) for quantum in self.quanta[-1:])])
 
     def covered_ns(self, begin_ns: int, end_ns: int) -> int:
@@ -88,7 +115,7 @@ class Series:
     def logs_at(self, quantum: int) -> int:
         """How many of its logs cover a quantum, in part at least."""
         begin, end = quantum * self.length_ns, (quantum + 1) * self.length_ns
-        return sum(first < end and last > begin for first, last in self.spans)
+        return sum(span.covers(begin, end) for span in self.spans)
 
 
 def finish(
@@ -96,7 +123,7 @@ def finish(
     accumulator: Accumulator,
     percentiles: Sequence[float],
     how: Interpolation,
-    spans: Sequence[tuple[int, int]],
+    spans: Sequence[Span],
     tail: Sequence[tuple[int, int]],
     keep_histograms: bool,
 ) -> Series:

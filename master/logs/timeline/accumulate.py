@@ -82,12 +82,11 @@ def tolerance_ns(lengths: Ints, quantum_ns: int) -> Ints:
 def on_grid(records: Records, quantum_ns: int) -> Records:
     """The records with the ends that lie near a boundary moved onto it."""
     near = tolerance_ns(records.ends - records.starts, quantum_ns)
-    return replace(
-        records, starts=_moved(records.starts, near, quantum_ns), ends=_moved(records.ends, near, quantum_ns)
-    )
+    return replace(records, starts=moved(records.starts, near, quantum_ns), ends=moved(records.ends, near, quantum_ns))
 
 
-def _moved(moments: Ints, near: Ints, quantum_ns: int) -> Ints:
+def moved(moments: Ints, near: Ints, quantum_ns: int) -> Ints:
+    """The moments, those that are `near` a boundary moved onto it."""
     after = moments % quantum_ns
     return moments - np.where(after <= near, after, np.where(quantum_ns - after <= near, after - quantum_ns, 0))
 
