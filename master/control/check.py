@@ -6,12 +6,12 @@ is not a number here; its own fault has been reported, and no other follows from
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from difflib import get_close_matches
 
 from ..rollup.metrics import METRICS
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
+from ..text.suggestions import did_you_mean
 from ..text.units import format_fraction
 from .choices import WindowChoice
 from .control_spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
@@ -54,7 +54,7 @@ def metric_fault(metric: str, steered: bool = False) -> str:
     if metric in METRICS and metric not in FOCUS_METRICS:
         return f"metric {metric} cannot be a focus metric: only rates, means, percentiles and CPU can"
     if metric not in FOCUS_METRICS:
-        return f"there is no metric {metric}{_did_you_mean(metric, FOCUS_METRICS)}"
+        return f"there is no metric {metric}{did_you_mean(metric, FOCUS_METRICS)}"
     if steered and metric.endswith(RATES):
         return f"metric {metric} is what control sets; use a latency or CPU"
     return ""
@@ -64,12 +64,7 @@ def rollup_fault(rollup: str, rollups: Collection[str]) -> str:
     """Why control cannot look at a rollup type; "" where it can."""
     if rollup in rollups:
         return ""
-    return f"there is no rollup type {rollup} with instances{_did_you_mean(rollup, rollups)}"
-
-
-def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, known, 1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f"there is no rollup type {rollup} with instances{did_you_mean(rollup, rollups)}"
 
 
 def _below(keys: Keys, found: Iterable[tuple[str, str]]) -> Iterator[Fault]:

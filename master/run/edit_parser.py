@@ -20,7 +20,7 @@ from ..plan.steps import clause
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.parameters_in_force import text
 from ..text.relative import OfStep, Value, in_bytes
-from ..text.suggestions import SAME, listed, nearest, suggestion
+from ..text.suggestions import SAME, did_you_mean, listed, suggestion
 from ..text.units import format_bytes, parse_fraction
 from .baseline_step import Key, Measured, equal, of_step, shares
 from .live_changes import EditRefused
@@ -104,13 +104,11 @@ def _unknown(word: str, name: str, types: Sequence[str]) -> str:
     if name in CHANGES:
         return f"{word!r} has no value; write for example {name}=..."
     what = f"{name!r} is neither a setting that can change now nor a rollup type of the plan"
-    if SAME.get(name) in EDITABLE:
-        return f"{what}; did you mean {SAME[name]!r}?"
-    known = [*EDITABLE, *types]
     if name in ATTRIBUTES:
         return f"{what}; add it to the plan: rollups: [ {name} ]"
-    if (near := nearest(name, known)) is not None:
-        return f"{what}; did you mean {near!r}?"
+    meant = SAME[name] if SAME.get(name) in EDITABLE else name
+    if asked := did_you_mean(meant, [*EDITABLE, *types]):
+        return what + asked
     return f"{what}; settings are {listed(list(EDITABLE))}, rollup types {listed(list(types))}"
 
 

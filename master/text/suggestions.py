@@ -79,14 +79,20 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return choices[found[0]] if found else None
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """ "; did you mean 'x'?", or else what there is to choose from."""
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?"; "" where no known word is near, nor does what another tool's word does."""
     choices = sorted(known)
     near = nearest(word, choices)
     if near is None and (same := VALUES.get(word.lower())) in choices:
         near = same
-    if near is not None:
-        return f"; did you mean {near!r}?"
+    return "" if near is None else f"; did you mean {near!r}?"
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """ "; did you mean 'x'?", or else what there is to choose from."""
+    choices = sorted(known)
+    if asked := did_you_mean(word, choices):
+        return asked
     if not choices:
         return ""
     return f"; there {'is' if len(choices) == 1 else 'are'} {listed([repr(choice) for choice in choices])}"

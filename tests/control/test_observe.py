@@ -151,9 +151,9 @@ def test_every_focus_metric_is_a_metric() -> None:
         ("overall_response_us_p99", "host", True, ""),
         ("overall_iops", "all", False, ""),
         ("overall_iops", "all", True, "is what control sets"),
-        ("overall_respons_us_p99", "all", False, "did you mean overall_response_us_p99?"),
+        ("overall_respons_us_p99", "all", False, "did you mean 'overall_response_us_p99'?"),
         ("overall_service_us_max", "all", False, "only rates, means, percentiles and CPU"),
-        ("cpu_busy_percent", "hosts", False, "did you mean host?"),
+        ("cpu_busy_percent", "hosts", False, "did you mean 'host'?"),
         ("xyzzy", "all", False, "there is no metric xyzzy"),
     ],
 )

@@ -191,13 +191,13 @@ FAULTS = [
     (
         "measure: { metric: overall_iopz }",
         "measure: { metric: ",
-        "there is no metric overall_iopz; did you mean overall_iops",
+        "there is no metric overall_iopz; did you mean 'overall_iops'",
     ),
     ("measure: { metric: backlog }", "measure: { metric: ", "metric backlog cannot be a focus metric"),
     (
         "measure: { metric: overall_iops, rollup: hots }",
         "rollup: ",
-        "there is no rollup type hots with instances; did you mean host",
+        "there is no rollup type hots with instances; did you mean 'host'",
     ),
     ("measure: { accuracy: 2% }", "measure: ", "measure needs a time, like 60s, or a metric that is to be known"),
     (
