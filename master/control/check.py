@@ -6,12 +6,13 @@ is not a number here; its own fault has been reported, and no other follows from
 
 import math
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from ..rollup.metrics import METRICS
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
 from ..text.relative import OfStep
-from ..text.suggestions import did_you_mean
+from ..text.suggestions import OLD_NAMES, did_you_mean
 from ..text.units import format_fraction
 from .choices import WindowChoice
 from .control_spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
@@ -21,6 +22,7 @@ from .observe import FOCUS_METRICS, RATES
 from .pid_loop import Range
 from .staircase import Levels, levels_of_steps
 
+_NO_FOCUS: Final = "cannot be a focus metric: only rates, means, percentiles and CPU can"
 FEWEST_PROBES = 4  # max, a pass, a fail, and the fail again
 
 
@@ -51,8 +53,11 @@ def faults(spec: ControlSpec, rollups: Collection[str] | None) -> Iterator[Fault
 
 def metric_fault(metric: str, steered: bool = False) -> str:
     """Why control cannot look at a metric; "" where it can. `steered`: IOPS are to hold it at a target."""
+    if (now := OLD_NAMES.get(metric)) is not None:
+        more = "" if now in FOCUS_METRICS else f", and {_NO_FOCUS}"
+        return f"metric {metric} is called {now} since 0.2{more}"
     if metric in METRICS and metric not in FOCUS_METRICS:
-        return f"metric {metric} cannot be a focus metric: only rates, means, percentiles and CPU can"
+        return f"metric {metric} {_NO_FOCUS}"
     if metric not in FOCUS_METRICS:
         return f"there is no metric {metric}{did_you_mean(metric, FOCUS_METRICS)}"
     if steered and metric.endswith(RATES):

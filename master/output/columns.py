@@ -236,29 +236,6 @@ WINDOWS: Final = (
     Column("why", "", "how its ends were chosen"),
 )
 
-# Columns of 0.1.0, whose run folders are still read, and their present names.
-OLD_NAMES: Final = {
-    "unfinished": "outstanding",
-    "oldest_unfinished_ms": "oldest_outstanding_ms",
-    "submissions_returned": "eagain",
-    "left_ms": "slack_ms",
-    "stood_still_ms": "controller_stall_ms",
-    "harvest_gap_us_p99_max": "poll_gap_us_p99_max",
-    "harvest_gap_us_max": "poll_gap_us_max",
-    "harvest_gap_us_p99": "poll_gap_us_p99",
-    "ios_per_harvest": "ios_per_reap",
-    "harvests": "reaps",
-    "waits": "sleeps",
-    "anchor_correction_us": "clock_adjustment_us",
-    "spun_us": "busy_wait_us",
-    "harvest_late_sum_us": "reap_delay_us_sum",
-    "harvest_late_us_p99": "reap_delay_us_p99",
-    "remarks": "notices",
-    "tread": "level",
-    "kept_up": "sustained",
-    "broken": "breached",
-}
-
 Group = tuple[Column, ...] | str  # columns; those that depend on plan and hosts, in words
 
 FILES: Final[dict[str, tuple[Group, ...]]] = {

@@ -1,4 +1,4 @@
-"""Did you mean: the nearest word that is known here, also from the words of fio, vdbench and ivy.
+"""Did you mean: the nearest word that is known here, also from the words of fio, vdbench, ivy and ivypy 0.1.
 
 Rule: a suggestion is made only where it is likely; a foreign word is answered with what does its work here.
 """
@@ -67,6 +67,29 @@ VALUES: Final[Mapping[str, str]] = {
     "continue": "count", "ignore": "count", "abort": "stop", "fail": "stop",
     "localhost": "local", "openssh": "ssh",
 }  # fmt: skip
+
+# Columns of 0.1.0, whose run folders are still read, and their present names.
+OLD_NAMES: Final[Mapping[str, str]] = {
+    "unfinished": "outstanding",
+    "oldest_unfinished_ms": "oldest_outstanding_ms",
+    "submissions_returned": "eagain",
+    "left_ms": "slack_ms",
+    "stood_still_ms": "controller_stall_ms",
+    "harvest_gap_us_p99_max": "poll_gap_us_p99_max",
+    "harvest_gap_us_max": "poll_gap_us_max",
+    "harvest_gap_us_p99": "poll_gap_us_p99",
+    "ios_per_harvest": "ios_per_reap",
+    "harvests": "reaps",
+    "waits": "sleeps",
+    "anchor_correction_us": "clock_adjustment_us",
+    "spun_us": "busy_wait_us",
+    "harvest_late_sum_us": "reap_delay_us_sum",
+    "harvest_late_us_p99": "reap_delay_us_p99",
+    "remarks": "notices",
+    "tread": "level",
+    "kept_up": "sustained",
+    "broken": "breached",
+}
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:

@@ -16,6 +16,7 @@ from ivypy.master.plan.read.yaml_positions import PlanFault, PlanFaults
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.text.relative import OfStep
+from ivypy.master.text.suggestions import OLD_NAMES
 from ivypy.protocol.counters import Kind
 from tests.support.control_specs import SETTLES_S, measure_spec
 from tests.support.plan import completed
@@ -465,3 +466,22 @@ steps:
         (3, "there is no metric overal_iops"),
         (4, "target is 0 us"),
     ]
+
+
+@pytest.mark.parametrize("old", OLD_NAMES)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "measure: {{ metric: {} }}",
+        "steady: {{ criterion: snia, metric: {} }}",
+        "control: {{ pid: {{ metric: {}, target: 1ms, auto: true }} }}",
+        "find: {{ metric: {}, target: 1ms }}",
+        "slo: {{ metric: {}, at_most: 1ms }}",
+    ],
+)
+def test_a_metrics_old_name_is_answered_with_its_present_one(keys: str, old: str) -> None:
+    line = f"  - go: {{ name: s0, {keys.format(old)} }}"
+    with pytest.raises(PlanFaults) as caught:
+        plan(keys.format(old))
+    said = [fault.text for fault in caught.value.faults if fault.place.column == line.index(old) + 1]
+    assert any(text.startswith(f"metric {old} is called {OLD_NAMES[old]} since 0.2") for text in said)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...control.observation import Phase
 from ...control.offline import ValueSeries
 from ...errors import PlanError
-from ...output.columns import OLD_NAMES
+from ...text.suggestions import OLD_NAMES
 from .fio_json import SteadySettings, jobs_of, name_of, steady_settings
 
 _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
