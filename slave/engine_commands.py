@@ -33,7 +33,7 @@ from .backend_choice import IO_URING, choose, kernel_threads_on
 from .engine._engine import Engine, now_ns
 from .huge_pages import describe_buffers
 from .slave_link import ControllerLink
-from .step import StepLoop
+from .step_loop import StepLoop
 from .storage_exports import LunKey
 from .workloads import Workloads
 

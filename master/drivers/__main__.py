@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from ..errors import OutputError
 from ..hosts.bundle import slave_bundle
+from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..hosts.launch import open_pipe
-from ..hosts.log import HostLogs
 from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from .driver_link import open_link

@@ -17,7 +17,7 @@ from ..control.control_spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, P
 from ..rollup.instances import ALL
 from ..text.relative import OfStep, Value
 from ..text.units import format_duration, format_fraction
-from .control_spec import check_measures, control_spec
+from .control_keys import check_measures, control_spec
 from .model import TOTAL_IOPS, Edit, Step
 from .read.field_types import written
 from .read.schema import TIMES, EditDoc, GoDoc, PlanDoc, TimesDoc

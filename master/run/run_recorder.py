@@ -19,8 +19,8 @@ from ... import __version__
 from ...protocol.messages import Hello
 from ...protocol.parameters import Parameters
 from ..errors import OutputError
+from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
-from ..hosts.log import HostLogs
 from ..live.broadcast import Broadcast
 from ..live.reports import EventLine, Watcher
 from ..output.csv_text import utc

@@ -12,9 +12,9 @@ import pytest
 
 from ivypy.master.hosts import subprocess_pipe
 from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.host_logs import HostLogs
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
-from ivypy.master.hosts.log import HostLogs
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
 from tests.support.stand_in_slave import ask, line, local, opened, stand_in

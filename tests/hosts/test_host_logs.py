@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import OutputError
-from ivypy.master.hosts import log as log_of_hosts
-from ivypy.master.hosts.log import HostLogs
+from ivypy.master.hosts import host_logs
+from ivypy.master.hosts.host_logs import HostLogs
 from ivypy.master.hosts.stderr import LAST_LINES, LONGEST, LONGEST_SAID, MOST_LOGGED, Stderr
 
 
@@ -67,7 +67,7 @@ def test_what_the_disk_does_not_take_in_time_is_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it takes nothing, no more is held; every line is either there or counted."""
-    monkeypatch.setattr(log_of_hosts, "MOST_HELD", 1000)
+    monkeypatch.setattr(host_logs, "MOST_HELD", 1000)
     run = Logs()
     hosts = {host: run.logs.of(host, tmp_path / f"{host}.log") for host in ("h1", "h2")}
     for number in range(100):
