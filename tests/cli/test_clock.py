@@ -62,7 +62,7 @@ def test_fio_drops_the_first_window_and_those_beyond_a_deviation() -> None:
     assert cycles_per_ms(windows) == 2_000_048  # of 25 times 2,000,000 and 24 times 2,000,100
 
 
-def test_what_follows_from_anchors() -> None:
+def test_rate_and_error_follow_from_anchors() -> None:
     anchors = [Anchor(1000, 0, 10), Anchor(3000, 1000, 10), Anchor(23_000, 11_010, 10)]
     assert rate_hz(anchors[0], anchors[1]) == 2e9
     assert gone_wrong_ns(anchors) == -10
@@ -100,7 +100,7 @@ def test_the_page_of_other_clocks(report: m.ClockReport, words: str) -> None:
     json.dumps(figures(report), allow_nan=False)
 
 
-def test_figures_without_a_counter_are_null() -> None:
+def test_json_figures_are_null_without_a_cycle_counter() -> None:
     found = figures(NONE)
     assert (found["used"], found["spread_ppm"], found["error_ppm"]) == (False, None, None)
 
@@ -114,18 +114,18 @@ def test_figures_without_a_counter_are_null() -> None:
         ("[fe80::1]:22", HostSpec("fe80::1", Launcher.SSH, "fe80::1", port=22)),
     ],
 )
-def test_hosts(text: str, spec: HostSpec) -> None:
+def test_host_option_is_read_as_a_host_spec(text: str, spec: HostSpec) -> None:
     assert host_of(text) == spec
 
 
 @pytest.mark.parametrize("text", ["", "h 1", "a@b@c", "h1:ssh"])
-def test_hosts_that_are_none(text: str) -> None:
+def test_invalid_host_option_is_refused(text: str) -> None:
     with pytest.raises(PlanError, match="--host"):
         host_of(text)
 
 
 @pytest.mark.parametrize(("text", "words"), [("3", "write 3s"), ("500ms", "1 s to an hour"), ("2h", "1 s to an hour")])
-def test_times_that_are_none(text: str, words: str) -> None:
+def test_invalid_time_is_refused(text: str, words: str) -> None:
     assert seconds_of("1m30s") == 90
     with pytest.raises(PlanError, match=words):
         seconds_of(text)
@@ -140,7 +140,7 @@ def test_a_clock_is_measured_between_steps_for_a_bounded_time() -> None:
 
 
 @pytest.mark.slow
-def test_the_clock_of_this_machine() -> None:
+def test_clock_of_this_machine_is_measured() -> None:
     done = CliRunner().invoke(cli, ["clock", "--time", "1s", "--json"], standalone_mode=False)
     found = json.loads(done.output)
     assert done.return_value == (0 if found["used"] else 8)

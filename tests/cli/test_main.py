@@ -15,7 +15,7 @@ time.sleep(60)
 """
 
 
-def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path) -> None:
+def test_interrupt_during_imports_prints_no_traceback(tmp_path: Path) -> None:
     (tmp_path / "click.py").write_text(SLOW_IMPORT)
     process = subprocess.Popen(
         [COMMAND, "run", "plan.yaml"],
@@ -30,7 +30,7 @@ def test_an_interrupt_while_modules_are_imported_is_no_traceback(tmp_path: Path)
     assert (process.returncode, out, err) == (130, "", "")
 
 
-def test_help_brings_none_of_what_commands_need() -> None:
+def test_help_imports_no_module_that_only_commands_need() -> None:
     code = "import sys; from ivypy.master.cli import commands; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "pydantic", "yaml", "asyncssh", "asyncio", "psutil", "rich", "importlib.metadata", "scipy"}

@@ -22,7 +22,7 @@ def numbers(tmp_path: Path, *values: object) -> Path:
     return path
 
 
-def test_a_column_that_settles(tmp_path: Path) -> None:
+def test_column_that_settles_is_reported_steady(tmp_path: Path) -> None:
     path = numbers(tmp_path, 2000, 1500, 1200, 1000, 1001, 1000, 999)
     done = run_steady(path, "--window", "3s")
     assert done.return_value == ExitCode.OK
@@ -31,18 +31,18 @@ def test_a_column_that_settles(tmp_path: Path) -> None:
     )
 
 
-def test_a_blank_value_and_the_ramp_are_in_no_window(tmp_path: Path) -> None:
+def test_window_contains_neither_blank_values_nor_the_ramp(tmp_path: Path) -> None:
     path = numbers(tmp_path, 1000, 1000, 1000, "", 1000, 1000, 1000)
     assert "steady after 7 s" in run_steady(path, "--window", "3s", "--ramp", "1s").output
 
 
-def test_a_column_that_never_does(tmp_path: Path) -> None:
+def test_column_that_never_settles_is_reported_not_steady(tmp_path: Path) -> None:
     done = run_steady(numbers(tmp_path, *range(100, 1000, 100)), "--window", "3s", "--criterion", "iops_slope")
     assert done.return_value == ExitCode.NOT_REACHED
     assert "not steady in 9 s: slope of overall_iops within 2%/s over 3 values" in done.output
 
 
-def test_fios_json(tmp_path: Path) -> None:
+def test_steady_state_of_fio_json_is_as_fio_reported_it(tmp_path: Path) -> None:
     path = tmp_path / "fio.json"
     path.write_bytes(gzip.decompress((FIO / "new-iops.json.gz").read_bytes()))
     done = run_steady(path, "--window", "5s", "--limit", "5%", "--json")
@@ -54,7 +54,7 @@ def test_fios_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
+def test_run_folder_is_steady_where_the_run_was(tmp_path: Path) -> None:
     plant = over_time(lambda k: steady(2000.0 - 100 * min(k, 10)))
     outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 2%, window: 20s }", plant)
     (stopped,) = outcome.rows("step0000.it/windows.csv")
@@ -73,7 +73,7 @@ def test_a_run_folder_stops_where_the_run_did(tmp_path: Path) -> None:
         (["--window", "5"], "'5' has no unit; write 5s for seconds"),
     ],
 )
-def test_an_invalid_question_is_refused(tmp_path: Path, words: list[str], says: str) -> None:
+def test_invalid_option_is_refused(tmp_path: Path, words: list[str], says: str) -> None:
     with pytest.raises(PlanError, match=says):
         run_steady(numbers(tmp_path, 1, 2, 3), *words)
 
@@ -110,12 +110,12 @@ def test_a_missing_file_is_reported_in_words(tmp_path: Path) -> None:
         run_steady(tmp_path / "no.csv")
 
 
-def test_an_interval_of_nothing_is_refused(tmp_path: Path) -> None:
+def test_interval_of_zero_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="--interval 0s: between two rows there is some time"):
         run_steady(numbers(tmp_path, 1, 2, 3), "--interval", "0s")
 
 
-def test_a_spreadsheets_mark_is_no_part_of_the_first_column(tmp_path: Path) -> None:
+def test_byte_order_mark_is_not_part_of_the_first_column(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     path.write_text("overall_iops,x\n" + "1000,\n" * 5, encoding="utf-8-sig")
     assert "steady after 3 s" in run_steady(path, "--window", "3s").output
@@ -125,14 +125,14 @@ def test_not_a_number_is_a_blank(tmp_path: Path) -> None:
     assert "steady after 5 s" in run_steady(numbers(tmp_path, 1000, "nan", 1000, 1000, 1000), "--window", "3s").output
 
 
-def test_a_null_of_fio_is_a_blank(tmp_path: Path) -> None:
+def test_null_in_fio_json_is_a_blank_value(tmp_path: Path) -> None:
     path = tmp_path / "fio.json"
     data = {"iops": [1000, None, 1000, 1000, 1000]}
     path.write_text(json.dumps({"jobs": [{"jobname": "a", "steadystate": {"data": data}}]}))
     assert "steady after 5 s" in run_steady(path, "--window", "3s").output
 
 
-def test_snia_says_its_own_limits(tmp_path: Path) -> None:
+def test_snia_reports_its_own_limits(tmp_path: Path) -> None:
     output = run_steady(numbers(tmp_path, *[1000] * 5), "--window", "5s", "--criterion", "snia").output
     assert "snia of overall_iops: excursion at most 20%, its slope 10% of the mean: 0%" in output
 
@@ -160,7 +160,7 @@ def test_slopes_of_fios_samples_are_per_second_and_its_own_settings_hold(tmp_pat
     )
 
 
-def test_what_the_command_line_says_comes_before_fios_settings(tmp_path: Path) -> None:
+def test_command_line_options_override_fios_settings(tmp_path: Path) -> None:
     path = fio_file(tmp_path / "fio.json", RISING)
     assert (
         "steady after 4 s: deviation of overall_iops within 20%"
@@ -169,7 +169,7 @@ def test_what_the_command_line_says_comes_before_fios_settings(tmp_path: Path) -
     assert "slope of overall_iops within 7/s" in run_steady(path, "--limit", "7").output
 
 
-def test_the_job_says_how_far_its_samples_are_apart(tmp_path: Path) -> None:
+def test_sample_distance_is_read_from_the_fio_job(tmp_path: Path) -> None:
     """Over a network fio sends as many values as the window has seconds: the surplus is other memory."""
     path = fio_file(tmp_path / "fio.json", [*RISING, 49, 52, 1, 2, 3, 4], options={"ss_interval": "2"})
     done = run_steady(path, "--json")
@@ -178,12 +178,12 @@ def test_the_job_says_how_far_its_samples_are_apart(tmp_path: Path) -> None:
     assert "12 values of a window of 6; the others are not this job's" in done.stderr
 
 
-def test_clients_jobs_and_not_their_sum(tmp_path: Path) -> None:
+def test_jobs_of_fio_clients_are_checked_not_their_sum(tmp_path: Path) -> None:
     output = run_steady(fio_file(tmp_path / "fio.json", RISING, "client_stats")).output
     assert output.count("fio.json a h1: not steady") == 2 and "All clients" not in output
 
 
-def test_a_series_that_never_is_steady_says_its_best_window(tmp_path: Path) -> None:
+def test_series_that_is_never_steady_reports_its_best_window(tmp_path: Path) -> None:
     path = numbers(tmp_path, 100, 200, 300, 310, 330, 500, 700)
     block = json.loads(run_steady(path, "--window", "3s", "--json").output)
     assert (block["attained"], block["window"]) == (0, {"begin_s": 2.0, "end_s": 5.0})

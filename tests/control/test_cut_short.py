@@ -78,20 +78,20 @@ def test_complete_subintervals_are_the_measurement(
     assert (got.suffix, [finding.reason for finding in got.findings]) == (suffix, reasons)
 
 
-def test_a_fixed_time_that_is_cut_short_is_true_of_less() -> None:
+def test_fixed_time_that_is_cut_short_is_partial() -> None:
     got = cut(FIXED, 13)
     assert [str(finding) for finding in got.findings] == ["shortened[partial] (11 of 60 subintervals)"]
     assert verdict_of(got.findings) is Verdict.PARTIAL
 
 
-def test_what_was_to_be_reached_and_was_not_stays_unreached() -> None:
+def test_unreached_accuracy_or_target_stays_unreached() -> None:
     accuracy, short = cut(MEASURE, 40).findings
     assert accuracy.detail.startswith("overall_response_us_mean of all +/- ") and str(short) == "shortened[partial]"
     steady, _ = cut(UNSTEADY, 40).findings
     assert steady.reason is Reason.STEADY_NOT_REACHED and "all is at " in steady.detail
 
 
-def test_a_threshold_is_checked_on_what_there_is() -> None:
+def test_threshold_is_checked_on_the_complete_subintervals() -> None:
     for at_most, missed in ((1.0, [Reason.SLO_MISSED]), (1e9, [])):
         got = cut(Watched(FIXED, (slo_spec(LATENCY, at_most),)), 13)
         assert [finding.reason for finding in got.findings] == [*SHORTENED, *missed]
@@ -117,7 +117,7 @@ def test_feedback_is_measured_from_where_it_had_settled() -> None:
 
 
 @pytest.mark.slow
-def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
+def test_interrupted_search_reports_highest_pass_and_open_bracket() -> None:
     """Over every moment of a search: nothing, then a bracket of one side, then of two."""
     stages: list[tuple[Reason, ...]] = []
     for after in range(1, 400):
@@ -157,7 +157,7 @@ def test_a_search_has_its_highest_pass_and_what_the_bracket_lacks() -> None:
     ],
     ids=lambda state: type(state).__name__,
 )
-def test_a_measurement_ends_where_the_state_said_that_it_may(state: ControlState) -> None:
+def test_measurements_end_now_or_at_a_subinterval_named_before(state: ControlState) -> None:
     """Now, or with a subinterval that was named in advance: of all others nothing needs to be kept."""
     plant = Plant(mmc(1, 1000), 1000.0, noise(4, 0.05, 0.3), iops=600.0)
     seen: list[Observation] = []

@@ -40,7 +40,7 @@ def record(criterion: str, folder: Path) -> Recorded:
 
 
 @pytest.mark.parametrize("named", ["iops:1.5%", "iops_slope:0.4%", "bw:1.5%", "bw_slope:10000", "iops:0.0001%"])
-def test_it_stops_in_the_second_in_which_fio_stops(named: str, tmp_path: Path) -> None:
+def test_steady_state_is_attained_in_the_same_second_as_fios(named: str, tmp_path: Path) -> None:
     recorded = record(named, tmp_path)
     name, limit = named.split(":")
     criterion = criterion_named(name, WINDOW, float(limit.rstrip("%")), limit.endswith("%"))

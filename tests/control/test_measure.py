@@ -46,7 +46,7 @@ def noisy(seed: int, sd: float, mean: float = 1000.0) -> Values:
     return lambda number: {"all": float(values[number])}
 
 
-def test_it_passes_at_twenty_effective_samples_where_there_is_hardly_noise() -> None:
+def test_twenty_effective_samples_are_needed_even_with_little_noise() -> None:
     decisions = drive(Measure(measure_spec(FOCUS), warmup=2), noisy(1, 1e-4))
     (measured,) = decisions[-1].measured
     assert measured.first == 2
@@ -98,7 +98,7 @@ def test_every_instance_must_pass_on_one_window() -> None:
     assert (row["passing_instances"], row["instances"]) == (1, 2)
 
 
-def test_an_edit_starts_the_window_behind_it() -> None:
+def test_an_edit_starts_the_window_after_it() -> None:
     (measured,) = drive(Measure(measure_spec(FOCUS)), noisy(1, 1e-4), edited=(15,))[-1].measured
     assert measured.first == 16
 
@@ -176,7 +176,7 @@ def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> N
     assert "effective samples" in decisions[21].say
 
 
-def test_every_subinterval_says_how_far_it_is() -> None:
+def test_every_subinterval_reports_the_progress() -> None:
     said = [decision.say for decision in drive(Measure(measure_spec(FOCUS), warmup=2), noisy(3, 0.05))]
     assert said[:2] == ["", ""]
     assert said[2] == "overall_iops: 1 of 12 subintervals for a window"
@@ -187,7 +187,7 @@ def test_every_subinterval_says_how_far_it_is() -> None:
     assert re.fullmatch(rf"overall_iops of all \+/- {number} %, target 2 %", said[-1])
 
 
-def test_what_remains_shrinks_to_nothing() -> None:
+def test_remaining_time_estimate_shrinks_to_zero() -> None:
     decisions = drive(Measure(measure_spec(FOCUS)), noisy(3, 0.05))
     left = [decision.rows[0].cells["remaining_s"] for decision in decisions if decision.rows]
     assert isinstance(left[0], float) and left[0] > 0
@@ -195,7 +195,7 @@ def test_what_remains_shrinks_to_nothing() -> None:
     assert "s more" in decisions[-3].say
 
 
-def test_shortest_is_the_ancestors_rule_and_says_so() -> None:
+def test_shortest_window_is_ivys_rule_and_has_a_note() -> None:
     """Two noisy halves with a quiet end: the shortest suffix that passes is taken, however short."""
     noise = noisy(8, 0.2)
 
@@ -239,7 +239,7 @@ def test_a_timeout_that_the_warmup_uses_up_is_impossible() -> None:
         (measure_spec(FOCUS, min_s=1000), "timeout", "timeout is 900 s"),
     ],
 )
-def test_an_impossible_measure_says_why(spec: MeasureSpec, key: str, fault: str) -> None:
+def test_impossible_measure_is_refused_with_the_reason(spec: MeasureSpec, key: str, fault: str) -> None:
     ((found, text),) = measure_faults(spec, 5.0)
     assert found == key and fault in text
     assert not list(measure_faults(measure_spec(FOCUS), 5.0))

@@ -90,7 +90,7 @@ def test_every_focus_metric_is_its_column(metric: str) -> None:
                 assert value == expected, "the same float: a limit that the row meets is met"
 
 
-def test_a_percentile_is_never_above_the_longest() -> None:
+def test_a_percentile_is_never_above_the_maximum() -> None:
     """5,000 I/Os of exactly 1 ms: the middle of their bucket is 1003.52 us, and `at_most: 1ms` must hold."""
     shown = Figures(merged(merger_of(ROLLUPS), {"h1": HostData(1, 1, {(0, SERVICE): [10**6] * 5000})}).merged, ALL)
     focus = focus_on("overall_service_us_p99")
@@ -117,7 +117,7 @@ def test_loads_are_counted_per_instance() -> None:
     assert InstanceLoad(6100, 6000, 70, 20, 10).growth == InstanceLoad(6100, 6000, 70, 20, 10).outstanding
 
 
-def test_a_state_is_shown_what_it_looks_at() -> None:
+def test_focuses_of_a_state_are_all_that_it_reads() -> None:
     """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
     p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
     measure = Measure(measure_spec(p99))
@@ -157,6 +157,8 @@ def test_every_focus_metric_is_a_metric() -> None:
         ("xyzzy", "all", False, "there is no metric xyzzy"),
     ],
 )
-def test_what_cannot_be_looked_at_says_why(metric: str, rollup: str, controls: bool, fault: str) -> None:
+def test_unknown_metric_or_rollup_is_refused_with_the_reason(
+    metric: str, rollup: str, controls: bool, fault: str
+) -> None:
     found = [*filter(None, [metric_fault(metric, controls), rollup_fault(rollup, ["all", "host"])])]
     assert fault in found[0] if fault else not found

@@ -37,14 +37,14 @@ def loop_of(state: Steer, name: str = "a") -> Loop:
     return state.loops[name]
 
 
-def test_the_start_lies_on_the_calibrations_line() -> None:
+def test_the_first_load_lies_on_the_calibration_line() -> None:
     (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES).opening()
     assert edit.total_iops == pytest.approx(1000)
     (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}, RULES).opening()
     assert edit.total_iops == pytest.approx(1000)  # half-way in proportion
 
 
-def test_one_move_by_hand() -> None:
+def test_one_move_equals_the_calculation_by_hand() -> None:
     """20 % too slow at a gain of 1: ln(IOPS) moves by - ln(1.2)."""
     _, orders = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0).after(interval(0, {"a": 2400}))
     assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2)
@@ -53,7 +53,7 @@ def test_one_move_by_hand() -> None:
     assert (cells["proportional_ln"], cells["derivative_ln"]) == (0.0, 0.0)
 
 
-def test_each_instance_is_on_its_own() -> None:
+def test_each_instance_is_controlled_by_itself() -> None:
     state = pid(LATENCY, 2000, {"a": TWO_POINTS, "b": TWO_POINTS}, RULES, warmup=0)
     _, orders = state.after(interval(0, {"a": 1000, "b": 4000}))
     loads = {edit.instance: edit.total_iops for edit in orders.edits}
@@ -66,7 +66,7 @@ def test_no_step_more_than_doubles_the_load() -> None:
     assert orders.edits[0].total_iops == pytest.approx(1000 * exp(0.7))
 
 
-def test_at_a_bound_the_gain_does_not_wind_up() -> None:
+def test_the_gain_does_not_change_at_a_bound() -> None:
     """The lowest load misses the target by half a per cent: the gain stays, and what is measured is there."""
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number in range(8):
@@ -79,7 +79,7 @@ def test_at_a_bound_the_gain_does_not_wind_up() -> None:
     assert orders.measurable is not None and orders.measurable <= 8
 
 
-def test_at_a_bound_nothing_winds_up() -> None:
+def test_there_is_no_integral_windup_at_a_bound() -> None:
     """Long below the target at the upper bound; the first value above it moves the load down at once."""
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     for number in range(30):
@@ -119,7 +119,7 @@ def test_a_backlog_within_the_tolerance_is_no_overload(tolerance: float, expecte
 
 
 @pytest.mark.slow
-def test_gains_do_not_step_for_ever_on_noise() -> None:
+def test_noise_does_not_change_the_gain_without_end() -> None:
     """The ancestor's defect 15: 2,000 subintervals of correlated noise at the target end with few steps."""
     for seed in range(5):
         sound = noise(seed, 0.02, 0.5)
@@ -161,14 +161,14 @@ def piled(number: int, in_flight: int, before: int) -> Observation:
         (300, 200, False),
     ],
 )
-def test_what_piles_up_in_flight_counts_as_too_slow(before: int, in_flight: int, behind: bool) -> None:
+def test_growing_in_flight_ios_count_as_too_slow(before: int, in_flight: int, behind: bool) -> None:
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     _, orders = state.after(piled(0, in_flight, before))
     (edit,) = orders.edits
     assert edit.total_iops is not None and (edit.total_iops < 1000) is behind
 
 
-def test_a_long_blank_stretch_winds_nothing_up() -> None:
+def test_a_long_blank_stretch_causes_no_integral_windup() -> None:
     """Fifty blank subintervals change nothing: the next value moves the load as if they had not been."""
     state: Steer = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=0)
     state, _ = state.after(interval(0, {"a": 2400}))
@@ -265,7 +265,7 @@ def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
         (Range(100, 200, 10, 3000), ""),
     ],
 )
-def test_a_range_that_cannot_serve_says_why(given: Range, fault: str) -> None:
+def test_impossible_range_is_refused_with_the_reason(given: Range, fault: str) -> None:
     found = [text for _, text in given.faults(2000, "overall_response_us_mean")]
     assert fault in found[0] if fault else not found
 
@@ -391,7 +391,7 @@ class TestAuto:
         return plant, trace
 
     @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
-    def test_nothing_is_asked_but_the_target(self, curve: Curve, capacity: float, target: float) -> None:
+    def test_the_plan_needs_only_the_target(self, curve: Curve, capacity: float, target: float) -> None:
         plant, trace = self.run(curve, capacity, target)
         assert not trace.decisions[-1].measured[0].findings
         assert plant.iops == pytest.approx(load_for(curve, target, capacity), rel=0.03)

@@ -57,7 +57,7 @@ def ends(probes: list[Probe]) -> tuple[float | None, float | None]:
         ([(100, "pass"), (200, "fail"), (300, "fail"), (100, "unclear, above")], (None, 200)),
     ],
 )
-def test_a_later_answer_strikes_out_what_contradicts_it(
+def test_a_later_probe_overrides_a_contradicting_one(
     answers: list[tuple[float, str]], expected_ends: tuple[float | None, float | None]
 ) -> None:
     probes = []
@@ -105,12 +105,12 @@ class TestNextLoad:
     def test_it_begins_in_the_middle(self) -> None:
         assert next_load([], 4000, LIMITS) == 500
 
-    def test_a_bracket_narrow_enough_has_its_fail_asked_again_and_is_done(self) -> None:
+    def test_a_narrow_bracket_is_done_once_its_fail_was_probed_again(self) -> None:
         probes = [probe(500, "pass", 3900.0), probe(505, "fail", 4100.0)]
         assert next_load(probes, 4000, LIMITS) == 505
         assert next_load([*probes, probe(505, "fail", 4100.0)], 4000, LIMITS) is None
 
-    def test_a_fail_that_passes_when_asked_again_opens_the_search_upward(self) -> None:
+    def test_a_fail_that_passes_when_probed_again_reopens_the_search_upward(self) -> None:
         probes = [probe(500, "pass", 2000.0), probe(505, "fail", 9000.0), probe(505, "pass", 2020.0)]
         load = next_load(probes, 4000, LIMITS)
         assert load is not None and load > 505
@@ -128,13 +128,13 @@ class TestNextLoad:
         assert probes[-1].iops == pytest.approx(20)
         assert len(probes) <= 5
 
-    def test_a_lowest_load_that_is_never_clear_is_asked_twice_at_most(self) -> None:
+    def test_an_unclear_lowest_load_is_probed_at_most_twice(self) -> None:
         probes: list[Probe] = [probe(500, "fail", 9000.0)]
         while (load := next_load(probes, 4000, LIMITS)) is not None:
             probes.append(probe(load, "unclear"))
         assert [one.iops for one in probes].count(20) == 2
 
-    def test_no_load_is_asked_that_could_not_answer(self) -> None:
+    def test_no_load_below_the_lowest_is_probed(self) -> None:
         """A percentile of too few I/Os is blank."""
         probes: list[Probe] = []
         while (load := next_load(probes, 4000, replace(LIMITS, lowest=150.0))) is not None:
@@ -148,7 +148,7 @@ class TestNextLoad:
         assert probes[-1].iops == pytest.approx(980)
         assert len(probes) <= 5
 
-    def test_it_never_asks_more_often_than_allowed(self) -> None:
+    def test_it_never_probes_more_often_than_allowed(self) -> None:
         probes: list[Probe] = []
         while (load := next_load(probes, 4000, replace(LIMITS, most=9))) is not None:
             probes.append(probe(load, "unclear", 4000.0))
@@ -165,7 +165,7 @@ def search(curve: Curve, capacity: float, target: float, seed: int = 1, sd: floa
     ("curve", "capacity", "target"),
     [(M, 1000.0, 4000.0), (mmc(4, 1000), 4000.0, 2000.0), (linear(10, 0.2), 8000.0, 800.0)],
 )
-def test_the_bracket_holds_the_truth(curve: Curve, capacity: float, target: float) -> None:
+def test_the_bracket_contains_the_true_load(curve: Curve, capacity: float, target: float) -> None:
     truth = load_for(curve, target, capacity)
     for seed in range(5):
         trace, found = search(curve, capacity, target, seed)
@@ -257,7 +257,7 @@ def test_a_disturbed_run_at_max_does_not_end_the_search(seen: float) -> None:
     assert len(trace.state.probes) + trace.state.maxima <= 12
 
 
-def test_a_run_at_max_that_saw_too_much_does_not_end_the_search_downward() -> None:
+def test_an_overestimating_run_at_max_does_not_end_the_search() -> None:
     """A cache let through ten times the IOPS at first: 2 % of that fails, and the search goes on below."""
     truth = load_for(M, 1120, CAPACITY)
     trace = simulate(disturbed_at_max(CAPACITY, 10_000.0, 5), Find(find_spec(LATENCY, 1120), TOLERANCE), 5000)
@@ -267,7 +267,7 @@ def test_a_run_at_max_that_saw_too_much_does_not_end_the_search_downward() -> No
     assert found.passed.iops <= truth <= found.failed.iops
 
 
-def test_probes_that_were_spent_are_not_a_target_that_never_fails() -> None:
+def test_using_up_the_probes_is_not_reported_as_a_target_that_never_fails() -> None:
     """Seeds at which the last fail, asked again, was unclear: the bracket stands, or its lack is said as it is."""
     for seed in (1026, 1032, 1035):
         trace = simulate(Plant(M, CAPACITY, noise(seed, 0.02, 0.8)), Find(find_spec(LATENCY, 4000), TOLERANCE), 5000)
@@ -276,7 +276,7 @@ def test_probes_that_were_spent_are_not_a_target_that_never_fails() -> None:
         assert found.passed and found.failed and found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
 
 
-def test_what_is_unclear_to_the_end_is_reported() -> None:
+def test_a_probe_that_stays_unclear_is_reported() -> None:
     state = Find(
         find_spec(LATENCY, 4000, probes=3),
         TOLERANCE,
@@ -288,7 +288,7 @@ def test_what_is_unclear_to_the_end_is_reported() -> None:
     assert finding.reason is Reason.SEARCH_UNBOUNDED and "unclear above, and no probe was left" in finding.detail
 
 
-def test_that_a_target_never_fails_was_asked_twice_at_max() -> None:
+def test_target_that_never_fails_is_confirmed_by_a_second_run_at_max() -> None:
     trace, _ = search(linear(10, 0.01), 1000, 1000)
     assert trace.loads[-3:] == [None] * 3 and "confirmed" in trace.decisions[-1].measured[0].findings[0].detail
 
@@ -307,7 +307,7 @@ def test_a_plant_that_is_slow_at_low_loads_has_the_bracket_above_them(seed: int)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sd", "rho"), [(0.1, 0.8), (0.3, 0.0), (0.3, 0.8)])
-def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: float, rho: float) -> None:
+def test_noisy_plant_has_a_bracket_with_the_true_load_or_none(sd: float, rho: float) -> None:
     """However noisy, it ends in its probes, and what it states holds."""
     truth, holds = load_for(M, 4000, CAPACITY), 0
     for seed in range(1000, 1010):
@@ -320,7 +320,7 @@ def test_a_noisy_plant_ends_with_a_bracket_that_holds_the_truth_or_none(sd: floa
     assert holds >= 8
 
 
-def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
+def test_one_disturbed_probe_does_not_slow_the_search() -> None:
     """One stall made a probe unclear with an enormous width; beyond it the bracket is halved."""
     probes = [
         probe(628, "pass", 8454.0), replace(probe(697, "unclear", 60_000.0), half_width=98_000.0),
@@ -330,7 +330,7 @@ def test_a_probe_that_was_disturbed_does_not_make_the_search_creep() -> None:
     assert load == pytest.approx((697 * 829) ** 0.5)
 
 
-def test_noise_that_hides_the_resolution_widens_the_bracket_and_says_so() -> None:
+def test_noise_above_the_resolution_widens_the_bracket_with_a_note() -> None:
     trace, found = search(linear(200, 0.02), 8000, 260, sd=0.05)
     assert found.width is not None and found.width > 0.02
     assert trace.decisions[-1].measured[0].findings[0].reason is Reason.SEARCH_UNRESOLVED
@@ -356,13 +356,13 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
         (find_spec(LATENCY, 1, probes=3), "probes", "probes is 3"),
     ],
 )
-def test_impossible_searches_say_why(spec: FindSpec, key: str, fault: str) -> None:
+def test_impossible_searches_are_refused_with_the_reason(spec: FindSpec, key: str, fault: str) -> None:
     ((found, text),) = find_faults(spec)
     assert found == key and fault in text
     assert not list(find_faults(find_spec(LATENCY, 1)))
 
 
-def test_a_probe_says_its_load_its_present_value_and_its_target() -> None:
+def test_a_probe_reports_its_load_present_value_and_target() -> None:
     trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(find_spec(LATENCY, 2500.0), TOLERANCE), 10)
     says = [decision.say for decision in trace.decisions if "probe 1 " in decision.say]
     assert len(says) >= 3

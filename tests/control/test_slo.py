@@ -47,7 +47,7 @@ def watched(at_most: float = 100, measurement: int = 20, **more: bool | float) -
 
 
 @pytest.mark.parametrize(("value", "missed"), [(99.0, False), (100.0, False), (101.0, True)])
-def test_the_measurements_own_value_decides(value: float, missed: bool) -> None:
+def test_the_value_of_the_whole_measurement_decides(value: float, missed: bool) -> None:
     (measured,) = drive(watched(), lambda number: {"all": value})[-1].measured
     assert [finding.reason for finding in measured.findings] == ([Reason.SLO_MISSED] if missed else [])
 
@@ -83,7 +83,7 @@ def test_a_blank_metric_does_not_meet_its_threshold() -> None:
     assert "blank" in measured.findings[0].detail
 
 
-def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
+def test_a_hopeless_step_is_aborted_early_only_with_abort_early() -> None:
     noise = np.random.default_rng(1).standard_normal(100)
 
     def slow(number: int) -> dict[str, float | None]:
@@ -97,13 +97,13 @@ def test_a_hopeless_step_is_given_up_only_if_asked() -> None:
     assert len(drive(watched(), slow)) == 22
 
 
-def test_a_step_near_its_threshold_is_not_given_up() -> None:
+def test_a_step_near_its_threshold_is_not_aborted() -> None:
     noise = np.random.default_rng(1).standard_normal(100)
     decisions = drive(watched(abort_early=True), lambda number: {"all": 100.0 + 10 * float(noise[number])})
     assert len(decisions) == 22
 
 
-def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() -> None:
+def test_a_step_a_little_above_its_threshold_is_aborted_once_that_is_certain() -> None:
     """5 % above, with noise of 20 %: it takes hundreds of subintervals to be sure of it, put together by then."""
     noise = np.random.default_rng(2).standard_normal(2000)
     decisions = drive(
@@ -116,7 +116,7 @@ def test_a_step_a_little_above_its_threshold_is_given_up_when_that_is_certain() 
     assert " of b, aborted early" in measured.findings[0].detail
 
 
-def test_what_a_threshold_keeps_does_not_grow_with_the_step() -> None:
+def test_memory_of_a_threshold_does_not_grow_with_the_step() -> None:
     state: ControlState = watched(at_most=100, abort_early=True, measurement=10_000)
     phase = opening(state).next_phase
     for number in range(3000):

@@ -38,7 +38,7 @@ def test_the_levels_are_those_of_the_plan(levels: Levels, expected: list[float])
     assert found == pytest.approx(expected)
 
 
-def test_each_level_has_a_warmup_and_a_measurement_behind_its_edit() -> None:
+def test_each_level_has_a_warmup_and_a_measurement_after_its_edit() -> None:
     trace = climbed(Levels(100, 100, end=300))
     assert measured(trace) == [
         (1, 3, ":total_iops=100"),
@@ -70,7 +70,7 @@ def test_a_load_that_piles_up_in_flight_is_not_sustained() -> None:
     assert {one.loads["all"]["all"].backlog for one in trace.seen} == {0}
 
 
-def test_the_backlog_of_a_lost_host_is_not_counted_as_done() -> None:
+def test_backlog_of_a_lost_host_is_not_counted_as_completed() -> None:
     """45,000 owed go with a host; of what falls due for the other 4 % is not done."""
     state: ControlState = Staircase(Levels(1000, 1000), Fixed(1, 3), TOLERANCE)
     decision = opening(state)
@@ -119,6 +119,6 @@ def test_a_level_that_times_out_is_a_row_and_the_next_follows() -> None:
         (Levels(1, 1), ""),
     ],
 )
-def test_impossible_stairs_say_why(levels: Levels, fault: str) -> None:
+def test_impossible_staircases_are_refused_with_the_reason(levels: Levels, fault: str) -> None:
     found = [text for _, text in levels.faults()]
     assert fault in found[0] if fault else not found

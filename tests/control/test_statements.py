@@ -36,30 +36,30 @@ def test_measures_interval_covers_the_truth(rho: float, promised: float, seeds: 
 
 
 @pytest.mark.parametrize(("kind", "rho"), [("level", 0.0), ("level", 0.5), ("warm-up", 0.5), ("brown-out", 0.0)])
-def test_runs_in_step_are_the_runs_one_by_one(kind: str, rho: float) -> None:
+def test_vectorized_measures_equal_single_measures(kind: str, rho: float) -> None:
     assert measured_all(rho, kind, range(12)) == [measured(rho, kind, seed) for seed in range(12)]
 
 
 @pytest.mark.parametrize("rule", [Rule.DEVIATION, Rule.SLOPE])
 @pytest.mark.parametrize("way", ["as fio", "no drift", "and hold"])
 @pytest.mark.parametrize(("shape", "rho"), [(STILL, 0.8), ("drift 1.2", 0.8), ("brown-out 8 to 30", 0.0)])
-def test_steady_runs_in_step_are_the_runs_one_by_one(rule: Rule, way: str, shape: str, rho: float) -> None:
+def test_vectorized_steady_states_equal_single_ones(rule: Rule, way: str, shape: str, rho: float) -> None:
     how = (shape, rule, way, STEADY_LIMIT / 3, rho)
     assert attained_all(*how, range(20)) == [attained(*how, seed) for seed in range(20)]
 
 
-def test_the_shortest_window_is_wrong_where_noise_is_correlated() -> None:
+def test_shortest_window_has_too_narrow_intervals_under_correlated_noise() -> None:
     covers = [measured_by_ivy(0.8, seed)[1] for seed in range(100)]
     assert np.mean(covers) < 0.8
 
 
 @pytest.mark.parametrize("name", [subject.name for subject in SUBJECTS])
-def test_pid_is_there_in_thirty_subintervals(name: str) -> None:
+def test_pid_settles_within_thirty_subintervals(name: str) -> None:
     assert np.median([controlled(name, "ivypy", seed) for seed in range(20)]) <= 30
 
 
 @pytest.mark.parametrize("name", list(BY_NAME))
-def test_a_search_is_right_in_twelve_probes(name: str) -> None:
+def test_a_search_brackets_the_true_load_in_twelve_probes(name: str) -> None:
     got = [one for seed in range(40) if (one := searched(name, 0.02, 0.5, seed))]
     assert len(got) >= 36
     assert max(probes for probes, *_ in got) <= 12

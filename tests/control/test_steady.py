@@ -132,7 +132,7 @@ def test_a_slope_is_per_second_at_any_length(values: list[float], length_s: floa
         ([100, 90, 109, 90, 100], True, "excursion 19.4, no rise"),
     ],
 )
-def test_snia(rounds: list[float], attained: bool, why: str) -> None:
+def test_snia_criterion_is_attained_only_within_its_limits(rounds: list[float], attained: bool, why: str) -> None:
     values = [value for value in rounds for _ in range(3)]
     assert of_seconds(a_criterion(Rule.SNIA, FOCUS, 15), values).attained is attained, why
 
@@ -166,11 +166,11 @@ class TestFinishedData:
     def test_the_first_second_at_which_it_would_have_stopped(self) -> None:
         assert self.first([10.0, 50.0, 90.0, 100.0, 100.0, 100.0, 100.0]) == (3, 5, 6.0)
 
-    def test_never(self) -> None:
+    def test_a_series_that_is_never_steady_has_no_window(self) -> None:
         assert self.first([1.0, 2.0, 4.0, 8.0]) is None
         assert self.first([100.0, 100.0]) is None
 
-    def test_the_ramp_is_not_looked_at(self) -> None:
+    def test_the_ramp_is_in_no_window(self) -> None:
         assert self.first([100.0] * 6, ramp_s=2.5) == (3, 5, 6.0)
 
     def test_no_window_holds_a_blank_value_or_a_break(self) -> None:
@@ -219,13 +219,13 @@ class TestStages:
         (measured,) = decisions[-1].measured
         assert (measured.first, measured.last, measured.findings) == (2, 5, ())
 
-    def test_with_hold_the_window_behind_it_is(self) -> None:
+    def test_with_hold_the_next_window_is_the_measurement(self) -> None:
         decisions = drive(steady(hold=4), one([10, 50] + [100] * 20))
         (measured,) = decisions[-1].measured
         assert (measured.first, measured.last, measured.findings) == (6, 9, ())
         assert stages(decisions).split()[-5:] == ["attained", "holding", "holding", "holding", "holding"]
 
-    def test_lost_while_holding_it_starts_again_and_says_so(self) -> None:
+    def test_leaving_while_holding_starts_again_and_is_reported(self) -> None:
         decisions = drive(steady(hold=4), one([100] * 6 + [50] + [100] * 20))
         assert "lost" in stages(decisions)
         (measured,) = decisions[-1].measured
@@ -244,7 +244,7 @@ class TestStages:
         (measured,) = decisions[-1].measured
         assert [str(finding).split(" ")[0] for finding in measured.findings] == ["steady_lost[invalid]"]
 
-    def test_a_timeout_says_what_stands_and_where(self) -> None:
+    def test_a_timeout_reports_value_and_instance(self) -> None:
         decisions = drive(steady(timeout_s=10), one([float(10 * n + 10) for n in range(30)]))
         assert len(decisions) == 10
         (finding,) = decisions[-1].measured[0].findings
@@ -289,7 +289,7 @@ class TestStages:
             (Rule.T, 30, "in the window"),
         ],
     )
-    def test_a_percentile_that_is_blank_is_never_steady_and_says_why(self, rule: Rule, ios: int, why: str) -> None:
+    def test_a_blank_percentile_is_never_steady_and_is_reported(self, rule: Rule, ios: int, why: str) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)
         current: ControlState = Steady(steady_spec(a_criterion(rule, focus, 4), timeout_s=20))
         said = []
@@ -305,7 +305,7 @@ class TestStages:
         assert (finding.reason, finding.detail) == (Reason.STEADY_NOT_REACHED, blank)
         assert decision.steady is None
 
-    def test_a_metric_that_is_not_there_says_so(self) -> None:
+    def test_a_metric_without_values_is_reported(self) -> None:
         focus = Focus("write_service_us_p99", fraction=0.99)
         current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)))
         for number in range(3):
@@ -313,7 +313,7 @@ class TestStages:
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
         assert decision.say == "seeking: write_service_us_p99 of all is blank: no I/O in a subinterval"
 
-    def test_within_the_limit_and_not_steady_says_what_is_missing(self) -> None:
+    def test_within_the_limit_but_not_steady_reports_what_is_missing(self) -> None:
         correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
         decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24)), correlated)
         (finding,) = decisions[-1].measured[0].findings
@@ -350,6 +350,6 @@ def test_the_json_block_reads_like_fios() -> None:
         (a_criterion(Rule.DEVIATION, FOCUS, 2, 0), ""),
     ],
 )
-def test_impossible_criteria_say_why(criterion: Criterion, fault: str) -> None:
+def test_impossible_criteria_are_refused_with_the_reason(criterion: Criterion, fault: str) -> None:
     found = [text for _, text in criterion.faults()]
     assert fault in found[0] if fault else not found

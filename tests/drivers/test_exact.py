@@ -134,7 +134,7 @@ def at_each_instant(name: str, text: str) -> list[str]:
     [3, 2, 0, 0, 0],
     5.821530863049111,
 )
-def test_one_process_or_many_leave_the_same_folder(
+def test_one_process_or_many_write_the_same_folder(
     faults: dict[str, Faults], process: list[int], press_s: float | None
 ) -> None:
     """Every row, figure, verdict, event and stored byte. 0: the controller drives the host itself."""
@@ -148,7 +148,7 @@ def test_one_process_or_many_leave_the_same_folder(
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_costs_its_hosts_and_no_others() -> None:
+def test_a_driver_process_that_dies_loses_only_its_hosts() -> None:
     """In the middle of the first step: 5 s subintervals, and the lead."""
     left = run({}, {"a": 1, "b": 1, "c": 2}, {1: 23.0})
     assert left.code is ExitCode.PARTIAL
@@ -172,7 +172,7 @@ def told(host: str, k: int) -> HostData:
 
 
 @given(ARRIVALS, st.lists(st.tuples(st.integers(0, 16), st.frozensets(st.sampled_from(HOSTS))), max_size=4))
-def test_a_sum_is_of_exactly_the_hosts_that_are_named(
+def test_a_partial_sum_contains_exactly_the_requested_hosts(
     arrivals: list[tuple[int, str]], asked: list[tuple[int, frozenset[str]]]
 ) -> None:
     """Results come in any order, early and late; subinterval k is asked for after so many more of them."""

@@ -160,7 +160,7 @@ def watched(*paths: str) -> Iterator[list[str]]:
 
 
 @needs_loops
-def test_listing_opens_nothing_and_looking_opens_what_was_chosen(shm: Path) -> None:
+def test_list_luns_opens_nothing_and_inspect_luns_only_the_selected(shm: Path) -> None:
     """On devices that nobody else knows of, beside which others of this machine may come and go."""
     need("losetup")
     (shm / "file").write_bytes(b"x" * 4096)

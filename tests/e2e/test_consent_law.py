@@ -202,7 +202,7 @@ def test_whatever_is_done_to_files_only_those_agreed_to_are_opened_for_writing(
 @pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(names, max_size=3), st.lists(acts, max_size=4), st.booleans())
-def test_what_was_created_is_added_and_nothing_else(standing: list[str], between: list[Act], keep: bool) -> None:
+def test_only_created_files_are_added_to_the_agreed_list(standing: list[str], between: list[Act], keep: bool) -> None:
     """Files that are there stay whose they are; one that took a created one's place is not written."""
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(Path(name))
@@ -244,7 +244,7 @@ targets = st.lists(
 
 
 @given(targets, targets)
-def test_a_run_goes_on_with_the_very_list_that_was_agreed_to(agreed: list[Target], now: list[Target]) -> None:
+def test_a_run_uses_exactly_the_list_that_was_agreed_to(agreed: list[Target], now: list[Target]) -> None:
     """Whatever else may be written is what the plan created."""
     lists = [{(t.host, t.lun.path, t.lun.identity) for t in some if not t.created} for some in (agreed, now)]
     if lists[0] == lists[1]:

@@ -97,7 +97,7 @@ def test_a_run_with_driver_processes_adds_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.realtime
-def test_a_driver_process_that_is_killed_costs_its_hosts_alone(tmp_path: Path) -> None:
+def test_a_killed_driver_process_loses_only_its_hosts(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].kill()
         wait_until_ended(*run.slaves[0])
@@ -130,7 +130,7 @@ def test_no_host_outlives_its_controller(tmp_path: Path, how: signal.Signals) ->
 
 
 @pytest.mark.realtime
-def test_a_frozen_driver_process_costs_its_hosts_alone(tmp_path: Path) -> None:
+def test_a_frozen_driver_process_loses_only_its_hosts(tmp_path: Path) -> None:
     with going(tmp_path, "3s") as run:
         run.drivers[0].suspend()
         done = run.ended()

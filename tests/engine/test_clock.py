@@ -33,7 +33,7 @@ def test_any_rate_is_exact_for_a_hundred_days(pairs: list[tuple[int, int]]) -> N
 
 
 @pytest.mark.parametrize("law", ["day", "forward", "meet"])
-def test_the_line(law: str) -> None:
+def test_clock_map_follows_the_line_between_anchors(law: str) -> None:
     run("clock_map", law)
 
 

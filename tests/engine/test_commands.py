@@ -45,7 +45,9 @@ def test_backends_are_those_that_work() -> None:
         ("null", [-1, 5000], OSError, "core"),
     ],
 )
-def test_engines_that_cannot_be(backend: str, cpus: list[int], error: type[Exception], words: str) -> None:
+def test_invalid_backend_or_cpus_make_no_engine(
+    backend: str, cpus: list[int], error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         Engine(backend, cpus)
 
@@ -54,7 +56,7 @@ def test_engines_that_cannot_be(backend: str, cpus: list[int], error: type[Excep
     ("path", "number"),
     [("/nonexistent", errno.ENOENT), ("/dev", errno.ENOTBLK), ("/dev/null", errno.ENOTBLK)],
 )
-def test_luns_that_cannot_be_driven(null: Drive, path: str, number: int) -> None:
+def test_undriveable_luns_are_refused(null: Drive, path: str, number: int) -> None:
     with pytest.raises(OSError) as error:
         null.lun(path)
     assert error.value.errno in (number, errno.EINVAL)  # O_DIRECT may be what is refused first
@@ -147,7 +149,7 @@ RANGES = [  # (a range, whether it lies in one of AGREED)
 
 @pytest.mark.parametrize(("span", "within"), RANGES)
 @pytest.mark.parametrize("fraction_read", [0.0, 0.5, 0.9999999])
-def test_what_writes_stays_within_what_was_agreed_to(
+def test_writing_instances_and_edits_stay_within_the_agreed_extents(
     null: Drive, span: tuple[int, int], within: bool, fraction_read: float
 ) -> None:
     """The engine asks for itself, of an instance as of an edit, whoever calls it; and reads may go anywhere."""
@@ -185,7 +187,7 @@ def test_an_edit_is_taken_whole_or_not_at_all(null: Drive) -> None:
         (((0, 1 << 64),), OverflowError),
     ],
 )
-def test_extents_that_are_none(null: Drive, extents: Extents, error: type[Exception]) -> None:
+def test_invalid_extents_are_refused(null: Drive, extents: Extents, error: type[Exception]) -> None:
     with pytest.raises(error):
         null.engine.create(1, 1, 0, 8, 4096, fields(fraction_read=0.0, range=(0, 4096)), extents)
 
@@ -209,14 +211,14 @@ def test_a_refused_instance_names_its_lun(null: Drive, image: Path) -> None:
         ([], TypeError, "dict"),
     ],
 )
-def test_parameters_that_are_none(null: Drive, parameters: Fields, error: type[Exception], words: str) -> None:
+def test_invalid_parameters_are_refused(null: Drive, parameters: Fields, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         null.engine.create(1, 0, 0, 8, 4096, parameters)
     with pytest.raises(error, match=words):
         null.engine.edit(1, [(0, parameters)])
 
 
-def test_between_steps_only(null: Drive) -> None:
+def test_create_delete_and_go_are_refused_during_a_step(null: Drive) -> None:
     null.go([0], 50 * MS)
     for command in (create(), go(ONE, ONE), lambda engine: engine.delete(0)):
         with pytest.raises(OSError, match="a step is running") as error:
@@ -227,7 +229,7 @@ def test_between_steps_only(null: Drive) -> None:
     create()(null.engine)
 
 
-def test_another_backend_until_a_step_has_run(null: Drive) -> None:
+def test_backend_may_change_until_a_step_has_run(null: Drive) -> None:
     null.engine.use("libaio")
     with pytest.raises(ValueError, match="no backend nonsense"):
         null.engine.use("nonsense")
@@ -241,7 +243,7 @@ def test_another_backend_until_a_step_has_run(null: Drive) -> None:
 
 @pytest.mark.parametrize("backend", ["null", "libaio"])
 @pytest.mark.parametrize("option", ["polled", "sqpoll"])
-def test_ways_of_io_uring_are_its_own(null: Drive, backend: str, option: str) -> None:
+def test_polled_and_sqpoll_need_io_uring(null: Drive, backend: str, option: str) -> None:
     with pytest.raises(OSError, match="io_uring can") as error:
         null.engine.use(backend, **{option: True})
     assert error.value.errno == errno.EINVAL
@@ -284,7 +286,7 @@ def come_and_go(step: Drive, image: Path) -> None:
 
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 @pytest.mark.parametrize("end", ["delete", "close"])
-def test_what_is_deleted_or_closed_is_let_go_of_at_once(backend: str, end: str, image: Path) -> None:
+def test_deleted_instances_and_closed_luns_release_their_files_at_once(backend: str, end: str, image: Path) -> None:
     """A lease is refused while anyone has the file open for writing."""
     engine = started(backend, [-1])
     step = Drive(engine)

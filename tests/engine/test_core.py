@@ -78,7 +78,7 @@ def test_faults_of_storage_and_kernel(scenario: str, sanitizer: str, image: Path
 
 @pytest.mark.parametrize("scenario", HANGS)
 @pytest.mark.parametrize("sanitizer", ["asan", "tsan"])
-def test_what_hangs_outside_of_io_keeps_nobody_who_steers_or_ends(scenario: str, sanitizer: str, image: Path) -> None:
+def test_a_hang_outside_of_io_delays_neither_commands_nor_the_end(scenario: str, sanitizer: str, image: Path) -> None:
     run("hangs", scenario, image, sanitizer=sanitizer)
 
 

@@ -123,7 +123,9 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     assert aio.finish().uncaught == 0
 
 
-def test_a_lun_hung_at_the_end_is_left_behind_in_bounded_time(faulty_lun: FaultFs, loop_lun: str, aio: Drive) -> None:
+def test_a_lun_that_hangs_at_the_end_delays_it_for_a_bounded_time(
+    faulty_lun: FaultFs, loop_lun: str, aio: Drive
+) -> None:
     aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=4)
     aio.create(1, aio.lun(loop_lun), iops=500.0)
     aio.go([0, 1], 500 * MS)
@@ -159,7 +161,7 @@ def test_errors_are_counted_by_errno_and_enter_no_latency(faulty_lun: FaultFs, a
     assert aio.total(Count.SHORT) == 0
 
 
-def test_a_device_torn_out_fails_at_once_and_does_not_take_the_core(faulty_lun: FaultFs, aio: Drive) -> None:
+def test_a_removed_device_fails_at_once_without_busy_waiting(faulty_lun: FaultFs, aio: Drive) -> None:
     aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=8)
     aio.go([0], 500 * MS)
     aio.until(1)

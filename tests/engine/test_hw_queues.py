@@ -47,22 +47,22 @@ def test_queues_for_polling_that_serve_more_cores_do_not_join_those_of_other_def
     assert _alike(_sets(_made(tmp_path, queues), 4)) == [{0, 1}, {2, 3}]
 
 
-def test_queues_for_reading_part_the_cores_of_one_for_writing(tmp_path: Path) -> None:
+def test_read_queues_separate_cores_that_share_a_write_queue(tmp_path: Path) -> None:
     queues = {"0": "0, 1, 2, 3", "1": "0", "2": "1", "3": "2, 3"}
     assert _alike(_sets(_made(tmp_path, queues), 4)) == [{0}, {1}, {2, 3}]
 
 
 @pytest.mark.parametrize("cores", ["0, 1, 2, 3", ""])
-def test_a_single_queue_tells_nothing_apart(tmp_path: Path, cores: str) -> None:
+def test_a_single_queue_groups_all_cores(tmp_path: Path, cores: str) -> None:
     assert _sets(_made(tmp_path, {"0": cores}), 4) == [0] * 4
 
 
-def test_what_is_not_of_the_kernels_format_is_no_core(tmp_path: Path) -> None:
+def test_malformed_cpu_lists_name_no_core(tmp_path: Path) -> None:
     queues = {"0": "0, 1, 99999999999999999999", "1": "2, x, 3", "2": "", "x": "3"}
     assert _alike(_sets(_made(tmp_path, queues), 4)) == [{0, 1}, {2}, {3}]
 
 
-def test_without_the_folder_nothing_is_known(tmp_path: Path) -> None:
+def test_without_the_mq_folder_no_queue_is_known(tmp_path: Path) -> None:
     assert run("hw_queues", tmp_path / "mq", 0).split() == ["no", "folder", "0", "0"]
 
 

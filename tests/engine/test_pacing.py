@@ -70,7 +70,7 @@ def test_a_backlog_keeps_its_due_times() -> None:
         assert late == in_time
 
 
-def test_an_edit_leaves_what_is_overdue_and_times_anew_what_is_not() -> None:
+def test_an_edit_keeps_overdue_ios_and_reschedules_the_others() -> None:
     edit = 2 * S
     _, (before, *_), _, (after, backlog, since, _), taken = talk(
         "even", f"start 1 1000 {S}", f"due {edit}", f"retime 4000 {edit}", f"due {3 * S}", "take 5000"
@@ -105,7 +105,7 @@ def test_exponential_gaps_stay_exponential_across_edits() -> None:
     assert abs(count - plain) <= 1
 
 
-def test_a_pause_owes_nothing_new_and_ends_with_a_fresh_stagger() -> None:
+def test_nothing_falls_due_in_a_pause_and_its_end_staggers_anew() -> None:
     _, _, _, (paused, backlog, *_), nothing, _, (due, _) = talk(
         "even",
         f"start 1 1000 {S}",
@@ -121,7 +121,7 @@ def test_a_pause_owes_nothing_new_and_ends_with_a_fresh_stagger() -> None:
     assert 9 * S <= due <= 9 * S + 1_000_000
 
 
-def test_a_ring_full_of_edits_gives_up_the_oldest_and_counts_it() -> None:
+def test_a_full_ring_of_edits_drops_the_oldest_and_counts_it() -> None:
     commands = [f"start 1 1000 {S}"]
     for n in range(1, 41):  # the ring has 32 places
         commands += [f"due {S + n * S}", f"retime {1000 + n} {S + n * S}"]
@@ -133,7 +133,7 @@ def test_a_ring_full_of_edits_gives_up_the_oldest_and_counts_it() -> None:
     assert since >= S + 9 * S
 
 
-def test_what_is_given_up_is_counted() -> None:
+def test_dropped_ios_are_counted() -> None:
     assert talk("even", f"start 1 1000 {S}", f"due {2 * S}", "stop", f"due {9 * S}")[2:] == [[1000], [0, 0, 0, 0]]
 
 

@@ -47,7 +47,7 @@ def found_late_ns(step: Drive) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("tags", [1, 8])
 @pytest.mark.parametrize("backend", REAL)
-def test_what_waits_for_a_thread_without_a_core_is_counted(backend: str, tags: int, image: Path) -> None:
+def test_completions_that_wait_for_a_preempted_thread_count_as_reap_delay(backend: str, tags: int, image: Path) -> None:
     """Beside others a thread has a part of its core; by what the I/Os in flight take longer, they are found late."""
     alone, wanted = beside(image, backend, tags, 0), beside(image, backend, tags, 3)
     (alone_ns, _), (each_ns, late_ns) = (
@@ -59,14 +59,14 @@ def test_what_waits_for_a_thread_without_a_core_is_counted(backend: str, tags: i
 
 @pytest.mark.realtime
 @pytest.mark.slow
-def test_so_it_is_of_what_takes_no_time_itself(image: Path) -> None:
+def test_reap_delay_is_seen_on_a_backend_without_service_time(image: Path) -> None:
     assert found_late_ns(beside(image, "null", 32, 3)) > 0
 
 
 @pytest.mark.realtime
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", REAL)
-def test_what_waits_for_a_tag_that_was_found_late_is_late(backend: str, image: Path) -> None:
+def test_ios_that_wait_for_a_late_reaped_tag_are_late(backend: str, image: Path) -> None:
     """At a rate that one tag bears easily, nothing but the generator makes an I/O wait for it."""
     alone = beside(image, backend, 1, 0)
     iops = 0.4 * alone.total(Count.COMPLETED) / sum(result.raw.length_ns for result in alone.results) * S

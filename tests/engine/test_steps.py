@@ -80,7 +80,7 @@ def check_histograms(result: Result) -> None:
             assert low <= m[Moment.SUM] < high
 
 
-def test_as_fast_as_it_goes(step: Drive, image: Path) -> None:
+def test_closed_loop_has_neither_response_times_nor_lateness(step: Drive, image: Path) -> None:
     step.create(0, step.lun(image), iops=-1.0, maxtags=8)
     step.go([0], 100 * MS)
     step.engine.stop(2)
@@ -93,7 +93,7 @@ def test_as_fast_as_it_goes(step: Drive, image: Path) -> None:
     assert all(result.series(LATENESS) == 0 for result in step.results)
 
 
-def test_what_falls_due_is_the_rate_times_the_length(step: Drive, image: Path) -> None:
+def test_ios_due_are_rate_times_length(step: Drive, image: Path) -> None:
     lun = step.lun(image)
     for number, iops in enumerate([1000.0, 333.0, 10.0, 0.0]):
         step.create(number, lun, iops=iops)
@@ -110,7 +110,7 @@ def test_what_falls_due_is_the_rate_times_the_length(step: Drive, image: Path) -
     assert responses > services > 0
 
 
-def test_rows_come_in_the_order_and_classes_of_go(null: Drive, image: Path) -> None:
+def test_rows_have_the_order_and_classes_that_go_gave(null: Drive, image: Path) -> None:
     lun = null.lun(image, writable=True)
     for number, (blocksize, reads, sequencer) in enumerate(
         [
@@ -453,7 +453,7 @@ def test_a_renewed_lease_goes_on(null: Drive, image: Path) -> None:
     assert null.finish().reason == "commanded"
 
 
-def test_what_is_not_collected_overruns_and_is_not_lost(step: Drive, image: Path) -> None:
+def test_uncollected_results_overrun_and_lose_nothing(step: Drive, image: Path) -> None:
     lun = step.lun(image)
     step.create(0, lun)
     step.create(1, lun, iops=-1.0)

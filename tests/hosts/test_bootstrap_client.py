@@ -50,7 +50,7 @@ async def test_a_python_that_is_too_old_says_its_version(tmp_path: Path) -> None
     )
 
 
-async def test_a_python_so_old_that_it_does_not_know_the_options(tmp_path: Path) -> None:
+async def test_python_too_old_for_the_options_is_named(tmp_path: Path) -> None:
     """What Python 2.7.18 prints."""
     python = script(
         tmp_path / "python2",
@@ -64,7 +64,7 @@ async def test_a_python_so_old_that_it_does_not_know_the_options(tmp_path: Path)
     )
 
 
-async def test_a_python_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "C")
     found = await fault(command(tmp_path, python=("no-such-python",)))
     assert found.what.startswith('there is no "no-such-python" there (env: ')
@@ -93,12 +93,12 @@ async def test_however_a_shell_says_that_python_is_missing(tmp_path: Path, words
     )
 
 
-async def test_a_shell_that_says_nothing_but_127(tmp_path: Path) -> None:
+async def test_exit_code_127_without_text_means_a_missing_python(tmp_path: Path) -> None:
     shell = script(tmp_path / "shell", "exit 127")
     assert (await fault(command(tmp_path, shell))).what == f'there is no "{sys.executable}" there (exit status 127)'
 
 
-async def test_a_python_that_may_not_be_run(tmp_path: Path) -> None:
+async def test_python_without_execute_permission_is_named(tmp_path: Path) -> None:
     (tmp_path / "python3").write_text("")
     found = await fault(command(tmp_path, python=(str(tmp_path / "python3"),)))
     assert found.what.startswith(f'"{tmp_path}/python3" may not be run there (env: ')
@@ -113,7 +113,7 @@ async def test_a_python_that_may_not_be_run(tmp_path: Path) -> None:
         " configure an askpass helper",
     ],
 )
-async def test_sudo_that_asks_for_a_password(tmp_path: Path, words: str) -> None:
+async def test_sudo_password_prompt_is_named(tmp_path: Path, words: str) -> None:
     sudo = script(tmp_path / "sudo", f"echo '{words}' >&2; exit 1")
     assert str(await fault(command(tmp_path, python=(sudo, "-n", "python3")))) == (
         f'h1: sudo asks for a password there; allow "{sudo} -n python3" without one (NOPASSWD in sudoers), '
@@ -121,7 +121,7 @@ async def test_sudo_that_asks_for_a_password(tmp_path: Path, words: str) -> None
     )
 
 
-async def test_another_fault_is_reported_in_its_own_words(tmp_path: Path) -> None:
+async def test_other_faults_are_reported_verbatim(tmp_path: Path) -> None:
     python = script(
         tmp_path / "python3",
         "echo '.bashrc: line 3: /opt/env.sh: No such file or directory' >&2; echo 'no memory' >&2; exit 1",
@@ -131,13 +131,13 @@ async def test_another_fault_is_reported_in_its_own_words(tmp_path: Path) -> Non
     )
 
 
-async def test_a_python_that_is_killed(tmp_path: Path) -> None:
+async def test_killed_python_is_named(tmp_path: Path) -> None:
     python = script(tmp_path / "python3", "kill -4 $$")
     found = await fault(command(tmp_path, python=(python,)))
     assert found.what == "its Python did not start: it was killed by SIGILL"
 
 
-async def test_another_processor(tmp_path: Path) -> None:
+async def test_other_processor_is_named(tmp_path: Path) -> None:
     bundle = pack({"__main__.py": STAND_IN}, machine="riscv64")
     machine = os.uname().machine
     assert str(await fault(command(tmp_path), bundle)) == (
@@ -162,7 +162,7 @@ def for_a_newer_libc(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return stand_in(**{"ivypy/slave/engine/_engine.abi3.so": (folder / "_engine.abi3.so").read_bytes()})
 
 
-async def test_an_older_libc(tmp_path: Path, for_a_newer_libc: Bundle) -> None:
+async def test_libc_too_old_is_named(tmp_path: Path, for_a_newer_libc: Bundle) -> None:
     assert str(await fault(command(tmp_path), for_a_newer_libc)) == (
         f"h1: its libc is {os.confstr('CS_GNU_LIBC_VERSION')}, _engine.abi3.so needs glibc 9.99; "
         "build ivypy on a system as old as the oldest host, or install its manylinux wheel on the controller"
@@ -297,7 +297,7 @@ def filtered(how: str, path: str = "") -> tuple[str, ...]:
     return (sys.executable, "-c", FILTER, how, path)
 
 
-async def test_a_transfer_that_is_damaged_twice(tmp_path: Path) -> None:
+async def test_transfer_damaged_twice_is_reported(tmp_path: Path) -> None:
     log: list[str] = []
     assert str(await fault(command(tmp_path, *filtered("damage")), log=log.append)) == (
         "h1: the bundle arrived damaged, 2 times; its pipe changes bytes: give it no terminal "
@@ -307,14 +307,14 @@ async def test_a_transfer_that_is_damaged_twice(tmp_path: Path) -> None:
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-async def test_a_transfer_that_is_damaged_once(tmp_path: Path) -> None:
+async def test_transfer_damaged_once_is_repeated(tmp_path: Path) -> None:
     log: list[str] = []
     async with opened(command(tmp_path, *filtered("damage", str(tmp_path / "done"))), log=log.append) as pipe:
         assert await ask(pipe, "say yes") == "yes"
     assert log.count("<- ivypy-boot damaged") == 1
 
 
-async def test_a_transfer_that_is_cut(tmp_path: Path) -> None:
+async def test_transfer_that_is_cut_is_reported(tmp_path: Path) -> None:
     short = len(stand_in().payload) - 100
     assert str(await fault(command(tmp_path, *filtered("cut")))) == (
         f"h1: the bootstrap failed: it exited with status 1 (the transfer ended {short} bytes short); "
@@ -323,7 +323,7 @@ async def test_a_transfer_that_is_cut(tmp_path: Path) -> None:
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-async def test_a_far_end_that_says_nothing(tmp_path: Path) -> None:
+async def test_silent_far_end_is_a_timeout(tmp_path: Path) -> None:
     spec = command(tmp_path, "sh", "-c", "exec sleep 1000", connect_timeout_s=0.3)
     assert str(await fault(spec)) == (
         f'h1: no answer from its Python for 0.3 s; see why "{sys.executable} -I -c pass" takes so long there, '
@@ -340,12 +340,12 @@ async def test_the_noise_of_login_scripts_is_skipped_and_logged(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("noise", ["yes", "cat /dev/zero"])
-async def test_noise_without_an_end_is_given_up(tmp_path: Path, noise: str) -> None:
+async def test_endless_noise_is_given_up(tmp_path: Path, noise: str) -> None:
     found = await fault(command(tmp_path, "sh", "-c", f"exec {noise}"))
     assert found.what == ("the bootstrap failed: it sent 65536 bytes that are not the bootstrap's")
 
 
-async def test_a_word_that_is_unknown(tmp_path: Path) -> None:
+async def test_unknown_bootstrap_message_is_named(tmp_path: Path) -> None:
     shell = script(tmp_path / "shell", "echo 'ivypy-boot dance\twell'; cat >/dev/null")
     assert (await fault(command(tmp_path, shell))).what == "its bootstrap sent 'dance', which is unknown here"
 
@@ -372,7 +372,7 @@ WAYS = {  # how the words get to Python
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_command_may_hand_its_words_on_as_they_are_or_to_a_shell(tmp_path: Path, way: str) -> None:
+async def test_a_command_may_pass_its_arguments_on_directly_or_to_a_shell(tmp_path: Path, way: str) -> None:
     if missing := [word for word in ("zsh", "fish", "tcsh") if word in way and shutil.which(word) is None]:
         pytest.skip(f"this machine lacks {missing}")
     async with opened(command(tmp_path, *WAYS[way])) as pipe:

@@ -171,7 +171,7 @@ def test_an_old_bundle_in_use_stays(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {*bundles[: bootstrap_script.KEPT], bundles[-1]}
 
 
-def test_leftovers_of_transfers_are_removed_and_what_is_not_ours_is_not(tmp_path: Path) -> None:
+def test_leftovers_of_transfers_are_removed_and_foreign_files_are_kept(tmp_path: Path) -> None:
     layers = [f"{number:064x}" for number in range(bootstrap_script.KEPT + 3)]  # as programs name things by hashes
     theirs = {"mine", ".old-photos", ".new-songs", *layers}
     for name in (".ivypy-new-1", ".ivypy-old-1", ".ivypy-new-today", *theirs):
@@ -198,7 +198,7 @@ async def test_a_new_bundle_sweeps_the_cache(tmp_path: Path) -> None:
         assert (cache / stand_in().hash).is_dir()
 
 
-def test_one_that_waits_for_a_lock_sees_that_the_bundle_went(tmp_path: Path) -> None:
+def test_waiting_for_the_lock_notices_that_the_bundle_was_removed(tmp_path: Path) -> None:
     (bundle,) = aged(tmp_path, 1, 0)
     digest = bootstrap_script.digest_of(bootstrap_script.hashes(str(bundle)))
     remover = os.open(bundle, os.O_RDONLY)
@@ -215,7 +215,7 @@ def test_one_that_waits_for_a_lock_sees_that_the_bundle_went(tmp_path: Path) -> 
     assert found == [None]
 
 
-async def test_an_installed_ivypy_does_not_win_over_the_bundles(tmp_path: Path) -> None:
+async def test_the_bundle_takes_precedence_over_an_installed_ivypy(tmp_path: Path) -> None:
     """A package with __init__ anywhere on the path wins over one without; here one lies where site-packages would."""
     site = tmp_path / "site"
     (site / "ivypy").mkdir(parents=True)

@@ -125,7 +125,7 @@ def test_a_rate_that_has_changed_is_learned_within_two_minutes() -> None:
     assert abs(clock.rate()[0]) < 3e-6
 
 
-def test_one_probe_knows_no_rate_and_says_so() -> None:
+def test_one_probe_has_the_bound_of_an_unknown_rate() -> None:
     clock = OffsetEstimator()
     assert not clock
     with pytest.raises(ValueError, match="no probe"):
@@ -138,11 +138,11 @@ def test_one_probe_knows_no_rate_and_says_so() -> None:
 
 
 @given(st.integers(-(10**15), 10**15), st.integers(0, 1000), st.integers(0, 200 * S))
-def test_there_and_back_is_the_same_instant(offset: int, seed: int, at: int) -> None:
+def test_to_local_and_to_controller_are_inverse(offset: int, seed: int, at: int) -> None:
     clock = after(Wandering(seed, start_ns=float(offset)), 120)
     assert abs(clock.to_controller(clock.to_local(at)) - at) <= 2 * FASTEST * clock.at(at).bound_ns + 10
 
 
-def test_what_is_kept_does_not_grow() -> None:
+def test_memory_of_probes_does_not_grow() -> None:
     clock = after(lambda at: 0.0, 2000)
     assert len(clock._best) == QUARTERS

@@ -52,7 +52,7 @@ async def prepared(driver: Driver) -> None:
     await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10)
 
 
-def test_a_host_is_greeted_and_asked() -> None:
+def test_a_host_sends_hello_and_answers_commands() -> None:
     async def test(driver: PipeDriver) -> None:
         assert driver.hello is not None and driver.hello.hostname == "h1"
         await prepared(driver)
@@ -73,7 +73,7 @@ def test_probes_find_the_offset_while_nothing_else_happens() -> None:
     with_host(test, clock_offset_s=5000.0, drift_ppm=20.0)
 
 
-def test_a_refusal_costs_nothing() -> None:
+def test_a_refused_command_does_not_lose_the_host() -> None:
     async def test(driver: PipeDriver) -> None:
         with pytest.raises(CommandRefused, match="prepare: no such backend"):
             await prepared(driver)
@@ -82,7 +82,7 @@ def test_a_refusal_costs_nothing() -> None:
     with_host(test, faults=Faults(refuse={"prepare": "no such backend"}))
 
 
-def test_a_command_out_of_turn_is_not_even_sent() -> None:
+def test_a_command_that_the_state_does_not_allow_is_not_sent() -> None:
     async def test(driver: PipeDriver) -> None:
         with pytest.raises(CommandRefused, match="stop: the host is idle"):
             await driver.request(m.Stop, last=1)
@@ -134,7 +134,7 @@ def test_a_host_that_falls_silent_is_lost_when_half_its_lease_has_passed() -> No
     with_host(test)
 
 
-def test_a_gap_of_a_third_of_the_lease_costs_nothing() -> None:
+def test_silence_for_a_third_of_the_lease_loses_no_host() -> None:
     async def test(driver: PipeDriver) -> None:
         pipe = driver._pipe
         await driver.request(m.Prepare, backend="null", threads=1, lease_ns=60 * 10**9)
@@ -167,7 +167,7 @@ def test_the_input_of_a_host_that_is_given_up_ends_at_once(said: bytes) -> None:
     simulate(main())
 
 
-def test_a_probe_says_what_was_heard_before_it() -> None:
+def test_a_probe_carries_the_newest_stamp_read_before_it() -> None:
     async def main() -> None:
         slave = SimulatedSlave("h1", clock_offset_s=5000.0)
         async with connected(slave) as driver:
@@ -184,7 +184,7 @@ def test_a_probe_says_what_was_heard_before_it() -> None:
     simulate(main())
 
 
-def test_who_asks_a_host_that_dies_gets_the_reason() -> None:
+def test_a_pending_request_gets_the_reason_of_the_loss() -> None:
     async def test(driver: PipeDriver) -> None:
         question = asyncio.create_task(prepared(driver))
         await asyncio.sleep(0.01)
@@ -209,7 +209,7 @@ def test_an_answer_that_nobody_waits_for_any_more_is_reported() -> None:
     with_host(test, faults=Faults(mute={"prepare"}))
 
 
-def test_what_a_host_says_once_it_was_given_up_counts_no_more() -> None:
+def test_messages_of_a_lost_host_are_ignored() -> None:
     async def test(driver: PipeDriver) -> None:
         driver.lose("it has not stopped")
         driver._pipe.say(encode_line(Notice(NoticeKind.CREATING_FILES, "here I am")))  # type: ignore[attr-defined]
@@ -256,7 +256,7 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
         ([a_result(counts=Array(ArrayType.I64, bytes(1 << 20)))], "result: its arrays announce 1048576 bytes"),
     ],
 )
-def test_a_result_that_no_go_asked_for_so_loses_the_host(results: list[m.Result], said: str) -> None:
+def test_a_result_that_does_not_fit_its_go_loses_the_host(results: list[m.Result], said: str) -> None:
     async def test(driver: PipeDriver) -> None:
         none = Array(ArrayType.U32, b"")
         await driver.request(m.Go, start_ns=10**18, length_ns=10**9, order=none, classes=none)
@@ -311,7 +311,7 @@ def test_a_host_that_lists_luns_at_great_length_is_lost() -> None:
     with_host(test, faults=Faults(mute={"list_luns"}))
 
 
-def test_what_our_own_code_cannot_deal_with_loses_the_host_and_is_reported_to_its_log(
+def test_a_message_that_raises_in_our_code_loses_the_host_with_a_traceback_in_its_log(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log: list[str] = []
@@ -330,7 +330,7 @@ def test_what_our_own_code_cannot_deal_with_loses_the_host_and_is_reported_to_it
     with_host(test)
 
 
-def test_a_barrier_loses_the_host_whose_answer_cannot_be_dealt_with() -> None:
+def test_barrier_loses_the_host_whose_answer_raises() -> None:
     async def main() -> None:
         async with connected(SimulatedSlave("good")) as a, connected(SimulatedSlave("bad")) as b:
 
@@ -346,7 +346,7 @@ def test_a_barrier_loses_the_host_whose_answer_cannot_be_dealt_with() -> None:
     simulate(main())
 
 
-def test_no_reason_steers_a_terminal() -> None:
+def test_no_reason_contains_control_characters() -> None:
     async def test(driver: PipeDriver) -> None:
         driver.lose("\x1b[31mit exited\u202e")
         assert await event(driver) == Lost("\\x1b[31mit exited\\u202e")
@@ -374,7 +374,7 @@ class Busy(SimulatedSlave):
 
 
 @pytest.mark.parametrize(("works_s", "lost"), [(9000, False), (1800, True), (0, True)])
-def test_work_that_goes_on_is_waited_for_and_work_that_hangs_is_not(works_s: float, lost: bool) -> None:
+def test_a_command_with_progress_is_waited_for_and_one_without_is_not(works_s: float, lost: bool) -> None:
     async def main() -> None:
         async with connected(Busy("h1", 8000, works_s)) as driver:
             await prepared(driver)

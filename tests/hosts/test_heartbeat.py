@@ -89,7 +89,7 @@ def test_a_host_that_falls_silent_is_lost_after_half_its_lease_and_little_more(l
 
 
 @given(leases, st.integers(0, 100_000_000))
-def test_the_lease_of_a_host_that_is_there_never_comes_near_its_end(lease: int, trip: int) -> None:
+def test_the_lease_of_an_answering_host_never_nears_its_end(lease: int, trip: int) -> None:
     talk = Talk(lease, lambda sent: sent + trip).run(10 * lease)
     assert talk.least_left_ns >= lease // 2 - 2 * trip
 
@@ -106,7 +106,7 @@ def test_a_stalled_controller_probes_again_before_a_host_is_late() -> None:
 
 
 @pytest.mark.parametrize(("length_s", "most_probes"), [(1.0, 0), (2.4, 0), (5.0, 21), (30.0, 44)])
-def test_a_conversation_that_goes_on_anyway_needs_no_probes(length_s: float, most_probes: int) -> None:
+def test_answered_continues_replace_probes(length_s: float, most_probes: int) -> None:
     others = [round(k * length_s * S) for k in range(1, int(110 / length_s) + 1)]
     talk = Talk(10 * S, lambda sent: sent + 1000, others).run(110 * S)
     assert len([at for at in talk.probes if at > 10 * S]) <= most_probes

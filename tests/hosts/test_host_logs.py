@@ -63,7 +63,7 @@ def test_a_host_can_neither_end_the_line_nor_steer_the_terminal(tmp_path: Path) 
     assert line.endswith("+0.000000 !! a\\nb\\r\\x1b[31mred\\x9b \\u2028 \\udcff é")
 
 
-def test_what_the_disk_does_not_take_in_time_is_dropped_and_counted(
+def test_lines_that_the_disk_does_not_take_in_time_are_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long it takes nothing, no more is held; every line is either there or counted."""

@@ -97,13 +97,13 @@ def judge(tmp_path: Path, seed: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(-len(SAID), 0))
-def test_whatever_a_host_says_costs_at_most_that_host(tmp_path: Path, seed: int) -> None:
+def test_garbled_messages_lose_at_most_their_host(tmp_path: Path, seed: int) -> None:
     judge(tmp_path, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seeds", range(4))
-def test_whatever_a_host_says_costs_at_most_that_host_at_length(tmp_path: Path, seeds: int) -> None:
+def test_garbled_messages_lose_at_most_their_host_in_many_cases(tmp_path: Path, seeds: int) -> None:
     for seed in range(seeds * 30, (seeds + 1) * 30):
         folder = tmp_path / str(seed)
         folder.mkdir()

@@ -29,7 +29,7 @@ async def test_hosts_may_be_addresses_of_loopback(tmp_path: Path) -> None:
                     assert await ask(pipe, "say yes") == "yes"
 
 
-async def test_a_port_that_is_free_again_is_had_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_released_port_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with made(tmp_path, None) as lab:
         port = laboratory.free_port(lab.hosts[0])
         monkeypatch.setattr(laboratory, "free_port", lambda _: port)
@@ -39,7 +39,7 @@ async def test_a_port_that_is_free_again_is_had_again(tmp_path: Path, monkeypatc
                     assert await ask(pipe, "say yes") == "yes"
 
 
-async def test_nothing_of_a_lab_stays(tmp_path: Path) -> None:
+async def test_a_lab_leaves_no_namespace_and_no_process(tmp_path: Path) -> None:
     with made(tmp_path, None) as lab:
         if not lab.namespaces:
             pytest.skip("network namespaces are not allowed here")

@@ -22,10 +22,10 @@ async def most_at_once(throttle: LoginThrottle, addresses: list[str]) -> int:
     return most
 
 
-async def test_eight_at_a_time_to_one_address() -> None:
+async def test_at_most_eight_logins_at_a_time_to_one_address() -> None:
     assert LOGINS_AT_A_TIME == 8  # below sshd's default MaxStartups, 10:30:100
     assert await most_at_once(LoginThrottle(), ["h1"] * 30) == 8
 
 
-async def test_each_address_has_a_door_of_its_own() -> None:
+async def test_each_address_has_a_limit_of_its_own() -> None:
     assert await most_at_once(LoginThrottle(2), ["h1", "h2", "h3"] * 10) == 6

@@ -50,7 +50,7 @@ async def test_slow_names_do_not_hold_up_others() -> None:
 
 
 @pytest.mark.usefixtures("slow_names")
-async def test_a_name_that_is_not_looked_up_in_time() -> None:
+async def test_slow_lookup_is_a_fault_of_its_host() -> None:
     spec = replace(SSH, name="lab01", address="slow.example", known_hosts="/dev/null", connect_timeout_s=0.2)
     assert str(await fault(spec)) == (
         'lab01: the name "slow.example" was not resolved within 0.2 s; '
@@ -80,7 +80,7 @@ def test_the_limit_is_raised_to_what_the_user_may_have() -> None:
     assert limited(256, 1024, ALLOW.format(hosts=400)) == "1024 1024\n"
 
 
-def test_hosts_for_which_it_is_not_enough_are_refused_plainly() -> None:
+def test_too_many_hosts_for_the_file_limit_are_refused() -> None:
     assert limited(256, 1024, ALLOW.format(hosts=600)).startswith(
         "600 hosts need 1328 open files, and this user may have 1024; raise it in /etc/security/limits.conf"
     )

@@ -37,7 +37,7 @@ def reached_by(launcher: Launcher, lab: Lab) -> HostSpec:
 
 
 @pytest.mark.parametrize("launcher", Launcher)
-async def test_the_slave_says_hello(lab: Lab, bundle: Bundle, launcher: Launcher) -> None:
+async def test_the_slave_sends_hello(lab: Lab, bundle: Bundle, launcher: Launcher) -> None:
     async with connected(reached_by(launcher, lab), bundle, print) as pipe:
         hello = lines.decode_line((await line(pipe)).encode())
         assert isinstance(hello, Hello)
@@ -48,7 +48,7 @@ async def test_the_slave_says_hello(lab: Lab, bundle: Bundle, launcher: Launcher
     wait_until_ended(slave)
 
 
-async def test_a_slave_that_is_told_nonsense_says_so_and_ends(lab: Lab, bundle: Bundle) -> None:
+async def test_a_slave_that_receives_rubbish_reports_it_and_ends(lab: Lab, bundle: Bundle) -> None:
     log: list[str] = []
     async with connected(lab.hosts[0].spec(), bundle, log.append) as pipe:
         await line(pipe)

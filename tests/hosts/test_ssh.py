@@ -162,9 +162,7 @@ async def test_jump_hosts_behind_jump_hosts(behind: tuple[Sshd, HostSpec]) -> No
         assert await ask(pipe, "say yes") == "yes"
 
 
-async def test_what_is_wrong_with_a_jump_host_is_reported_of_it(
-    behind: tuple[Sshd, HostSpec], lab: Lab, home: Path
-) -> None:
+async def test_faults_of_a_jump_host_name_the_jump_host(behind: tuple[Sshd, HostSpec], lab: Lab, home: Path) -> None:
     _, spec = behind
     assert str(await fault(replace(spec, address="astray"))).startswith(
         f"lab02: jump host nowhere: {lab.hosts[1].address} port 9 refuses the connection; "
@@ -297,7 +295,7 @@ async def test_the_users_own_known_hosts_serve_where_none_are_named(host: LabHos
 # What does not: before the login.
 
 
-async def test_nobody_listens(host: LabHost) -> None:
+async def test_connection_refused_is_named(host: LabHost) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]  # bound, not listening
@@ -311,7 +309,7 @@ async def test_a_name_that_no_host_can_have(host: LabHost) -> None:
     assert str(found) == 'lab01: the name "no..such" is not a valid host name; correct it, or use an address'
 
 
-async def test_a_name_that_nobody_knows(host: LabHost) -> None:
+async def test_unknown_host_name_is_named(host: LabHost) -> None:
     found = await fault(host.spec(address="no-such-host.invalid"))
     assert found.what.startswith('the name "no-such-host.invalid" is not known (')
     assert found.remedy == "correct it, or use an address"
@@ -357,7 +355,7 @@ async def listening(said: bytes | None) -> AsyncIterator[int]:
         await asyncio.gather(*(task for task in serving if task is not None))
 
 
-async def test_a_port_that_accepts_and_says_nothing(host: LabHost) -> None:
+async def test_port_that_sends_no_banner_is_named(host: LabHost) -> None:
     async with listening(None) as port:
         found = await fault(host.spec(address="127.0.0.1", port=port, connect_timeout_s=0.3))
     assert found.what == f"127.0.0.1 port {port} does not answer within 0.3 s"
@@ -372,7 +370,7 @@ async def test_a_port_that_hangs_up(host: LabHost) -> None:
     )
 
 
-async def test_a_port_that_is_no_sshd(host: LabHost) -> None:
+async def test_port_of_another_service_is_named(host: LabHost) -> None:
     async with listening(b"HTTP/1.1 400 Bad Request\r\n\r\n" * 2000) as port:
         found = await fault(host.spec(address="127.0.0.1", port=port))
     assert found.what.startswith(f"127.0.0.1 port {port} ended the login (")
@@ -387,14 +385,14 @@ async def test_a_key_that_opens_nothing(host: LabHost, key: Path) -> None:
     )
 
 
-async def test_a_user_that_is_not_let_in(host: LabHost) -> None:
+async def test_refused_user_is_named(host: LabHost) -> None:
     found = await fault(host.spec(user="nobody"))
     assert found.what == (
         f'{host.address} port {host.sshds[0].port} does not let user "nobody" in with the key {host.lab.identity}'
     )
 
 
-async def test_no_key_at_hand(host: LabHost, home: Path) -> None:
+async def test_missing_keys_are_named(host: LabHost, home: Path) -> None:
     found = await fault(host.spec(identity=None))
     assert found.what.endswith(f'does not let user "{USER}" in with any available key')
 
@@ -524,7 +522,7 @@ async def test_words_with_spaces_and_quotes_reach_the_host_as_they_are(host: Lab
     assert cache.is_dir()
 
 
-async def test_a_session_that_is_not_given(host: LabHost) -> None:
+async def test_refused_session_is_named(host: LabHost) -> None:
     with host.sshd("MaxSessions 0") as sshd:
         found = await fault(sshd.spec())
     assert found.what.startswith("the login works, but it starts no process (")
@@ -541,7 +539,7 @@ async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, 
 # While it runs.
 
 
-async def test_an_end_that_should_not_be_says_how_and_why(host: LabHost) -> None:
+async def test_an_unexpected_end_reports_how_and_why(host: LabHost) -> None:
     for command, reason in (("exit 3", "it exited with status 3 (why)"), ("kill 9", "it was killed by SIGKILL")):
         async with opened(host.spec()) as pipe:
             await ask(pipe, "cry why")
@@ -551,7 +549,7 @@ async def test_an_end_that_should_not_be_says_how_and_why(host: LabHost) -> None
             assert str(lost.value).startswith(reason)
 
 
-async def test_an_end_in_peace_is_the_end_of_the_stream(host: LabHost) -> None:
+async def test_exit_code_0_is_the_end_of_the_stream(host: LabHost) -> None:
     async with opened(host.spec()) as pipe:
         await pipe.write(b"exit 0\n")
         assert await pipe.read(1) == b""
@@ -560,7 +558,7 @@ async def test_an_end_in_peace_is_the_end_of_the_stream(host: LabHost) -> None:
                 await pipe.write(b"say hello\n")
 
 
-async def test_sshd_is_killed_in_mid_sentence(host: LabHost) -> None:
+async def test_killed_sshd_is_a_lost_pipe(host: LabHost) -> None:
     with host.sshd() as sshd:
         async with opened(sshd.spec()) as pipe:
             reading = asyncio.create_task(pipe.read(1))

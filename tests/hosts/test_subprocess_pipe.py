@@ -23,7 +23,7 @@ from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until_en
 pytestmark = pytest.mark.slow
 
 
-async def test_a_local_slave_says_hello_and_answers(tmp_path: Path) -> None:
+async def test_a_local_slave_sends_hello_and_answers(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         assert await ask(pipe, "say good morning") == "good morning"
 
@@ -77,7 +77,7 @@ async def test_stderr_goes_to_the_log_line_by_line(tmp_path: Path) -> None:
         ("kill 11", "it was killed by SIGSEGV (why)"),
     ],
 )
-async def test_an_end_that_should_not_be_says_how_and_why(tmp_path: Path, command: str, reason: str) -> None:
+async def test_an_unexpected_end_reports_how_and_why(tmp_path: Path, command: str, reason: str) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         await ask(pipe, "cry why")
         await pipe.write(command.encode() + b"\n")
@@ -87,14 +87,14 @@ async def test_an_end_that_should_not_be_says_how_and_why(tmp_path: Path, comman
         assert lost.value.words == ("why",)
 
 
-async def test_an_end_in_peace_is_the_end_of_the_stream_again_and_again(tmp_path: Path) -> None:
+async def test_exit_code_0_is_the_end_of_the_stream_at_every_read(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         await pipe.write(b"exit 0\n")
         assert await pipe.read(1) == b""
         assert await pipe.read(1) == b""
 
 
-async def test_writing_to_one_that_has_gone_is_a_lost_pipe(tmp_path: Path) -> None:
+async def test_writing_to_an_ended_process_is_a_lost_pipe(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         await pipe.write(b"exit 0\n")
         assert await pipe.read(1) == b""
@@ -103,7 +103,7 @@ async def test_writing_to_one_that_has_gone_is_a_lost_pipe(tmp_path: Path) -> No
                 await pipe.write(b"say hello\n")
 
 
-async def test_an_output_that_is_closed_is_not_an_end_in_peace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_closed_output_without_exit_is_a_lost_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
     pipe = await subprocess_pipe.start("here", ["sh", "-c", "exec >&-; exec cat >/dev/null"], lambda text: None)
     with pytest.raises(PipeLost, match="closed its output but is still running"):
@@ -161,7 +161,7 @@ def thaw(cgroup: Path) -> None:
     (cgroup / "freezer.state").write_text("THAWED")
 
 
-async def test_closing_does_not_wait_for_one_that_the_kernel_holds(
+async def test_closing_does_not_wait_for_a_process_that_the_kernel_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, freezer: Path
 ) -> None:
     monkeypatch.setattr(subprocess_pipe, "GRACE_S", 0.2)
@@ -199,7 +199,7 @@ async def test_closing_does_not_wait_for_a_reader_that_has_gone(tmp_path: Path) 
         assert await asyncio.wait_for(pipe.read(1), PATIENCE_S) == b""
 
 
-async def test_closing_twice_is_closing_once(tmp_path: Path) -> None:
+async def test_closing_twice_is_allowed(tmp_path: Path) -> None:
     async with opened(local(tmp_path / "cache")) as pipe:
         await pipe.close()
 
@@ -258,9 +258,7 @@ async def test_attempts_leave_no_file_open(tmp_path: Path, ends: str) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("no such letter"), KeyError(7), AssertionError(), RecursionError()])
-async def test_what_goes_wrong_in_a_library_on_the_way_costs_the_host_alone(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+async def test_an_exception_in_a_library_loses_only_the_host(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     async def connect(**given: object) -> None:
         raise error
 

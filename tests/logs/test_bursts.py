@@ -46,7 +46,7 @@ def test_bursts_are_shown_where_they_were(tmp_path: Path, name: str, options: tu
     assert misplaced(path, ios, period_ms, *words) < 0.03
 
 
-def test_the_example_of_the_documentation(tmp_path: Path) -> None:
+def test_burst_example_of_the_documentation_is_shown_as_documented(tmp_path: Path) -> None:
     """1,001 I/Os at once every 8 s: a row of 1,001, seven empty ones, and so on."""
     ios = bursts(8, 4, 1001, 2000)
     path = write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, 1000)
@@ -73,7 +73,7 @@ def test_the_period_is_found_by_all_logs_together(tmp_path: Path, period_ms: int
         assert int(taken) == pytest.approx(period_ms, rel=0.1)
 
 
-def test_a_regular_log_of_the_same_job_says_the_period(tmp_path: Path) -> None:
+def test_the_period_comes_from_a_regular_log_of_the_same_job(tmp_path: Path) -> None:
     write_histogram_log(tmp_path / "a_clat_hist.1.log", paced(1000, 20, NS), 700)
     ios = bursts(9, 2, 900, 3000)
     path = write_histogram_log(tmp_path / "a_clat_hist.2.log", ios, 700)
@@ -83,7 +83,7 @@ def test_a_regular_log_of_the_same_job_says_the_period(tmp_path: Path) -> None:
     assert [round(count) for count in counts(found)[1:8]] == [0] * 7
 
 
-def test_rows_that_say_nothing_are_named(tmp_path: Path) -> None:
+def test_rows_that_do_not_bound_the_period_are_named(tmp_path: Path) -> None:
     """Two rows, a gap between: any period would do."""
     path = write_histogram_log(tmp_path / "a_clat_hist.1.log", bursts(9, 3, 1, 1000, 0.5), 100)
     assert run(path).code is ExitCode.OK
@@ -106,13 +106,13 @@ def check(tmp_path: Path, ios: list[Io], period_ms: int, *options: object) -> tu
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_check_says_yes_where_intervals_are_right(tmp_path: Path, name: str) -> None:
+def test_check_passes_where_intervals_are_right(tmp_path: Path, name: str) -> None:
     code, out = check(tmp_path, *JOBS[name])
     assert (code, "I/Os in their own interval of 1s: yes" in out) == (ExitCode.OK, True), out
 
 
 @pytest.mark.parametrize("name", ["a-second-every-8", "an-instant-every-8", "uneven-gaps"])
-def test_the_check_says_no_where_a_wrong_period_spreads_bursts(tmp_path: Path, name: str) -> None:
+def test_check_fails_where_a_wrong_period_spreads_bursts(tmp_path: Path, name: str) -> None:
     """The rows' own intervals are right whatever the period; what is shown over time is not."""
     code, out = check(tmp_path, *JOBS[name], "--log-hist-msec", 20_000)
     assert code is ExitCode.INVALID

@@ -75,12 +75,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
-def test_wrong_tables(tmp_path: Path, text: str, says: str) -> None:
+def test_faulty_start_times_are_refused(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(PlanError, match=says):
         read_start_times(starts(tmp_path, text))
 
 
-def test_a_host_that_is_not_in_the_table(tmp_path: Path) -> None:
+def test_a_host_missing_from_the_start_times_is_a_fault(tmp_path: Path) -> None:
     ran = run(*hosts(tmp_path), "--start-times", starts(tmp_path, "host,start\nh1,5\n"))
     assert "host 'h2' is not in the table of start times (h1)" in ran.err
 

@@ -59,7 +59,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("spoil", "says", "line"), BAD, ids=[says for _, says, _ in BAD])
-def test_bad_logs(tmp_path: Path, spoil: Callable[[Path], object], says: str, line: int | None) -> None:
+def test_faulty_logs_are_reported_with_file_and_line(
+    tmp_path: Path, spoil: Callable[[Path], object], says: str, line: int | None
+) -> None:
     good = [log(tmp_path / f"g_clat_hist.{n}.log", GOOD) for n in (1, 2)]
     bad = tmp_path / "b_clat_hist.3.log"
     spoil(bad)
@@ -143,7 +145,7 @@ WRONG_OPTIONS = [
 
 
 @pytest.mark.parametrize(("options", "says"), WRONG_OPTIONS, ids=[" ".join(options) for options, _ in WRONG_OPTIONS])
-def test_wrong_options(tmp_path: Path, options: list[str], says: str) -> None:
+def test_wrong_options_are_reported(tmp_path: Path, options: list[str], says: str) -> None:
     ran = run(log(tmp_path / "a_clat_hist.1.log", GOOD), *options)
     assert ran.code is ExitCode.PLAN and says in ran.err
 

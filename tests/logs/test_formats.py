@@ -28,7 +28,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize(("value", "index", "low", "high"), VECTORS)
-def test_edges_are_fios(value: int, index: int, low: int, high: int) -> None:
+def test_bucket_edges_are_those_of_fio(value: int, index: int, low: int, high: int) -> None:
     assert FIO_3.edges[index : index + 2].tolist() == [low, high]
     assert low <= value < high
     if index < FIO_2.buckets:
@@ -121,7 +121,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize(("name", "expected"), NAMES)
-def test_names(name: str, expected: tuple[str, str, str, bool]) -> None:
+def test_host_job_and_quantity_are_read_from_the_file_name(name: str, expected: tuple[str, str, str, bool]) -> None:
     found = named(Path("x") / name)
     assert (found.host, found.job, found.quantity, found.is_histogram) == expected
 

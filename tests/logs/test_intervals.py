@@ -43,7 +43,9 @@ TOLERANCES = [  # row's end, interval, counts, what it shows
 
 
 @pytest.mark.parametrize(("stamp", "interval", "expected", "says"), TOLERANCES, ids=[t[3] for t in TOLERANCES])
-def test_the_tolerance_of_the_grid(tmp_path: Path, stamp: int, interval: str, expected: list[float], says: str) -> None:
+def test_row_ends_within_the_tolerance_count_as_on_the_grid(
+    tmp_path: Path, stamp: int, interval: str, expected: list[float], says: str
+) -> None:
     path = log(tmp_path / "a_clat_hist.1.log", [row(stamp, 0, {900: 100})])
     found = intervals(run(path, "--interval", interval))
     assert counts(found) == pytest.approx(expected, rel=1e-5)

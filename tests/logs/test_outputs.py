@@ -29,7 +29,7 @@ def stall() -> list[str]:
     return case_logs(STALL, "stall*")
 
 
-def test_csv_and_json_say_the_same(stall: list[str]) -> None:
+def test_csv_and_json_have_the_same_figures(stall: list[str]) -> None:
     found, document = (
         table(run(*stall, "--by", "all,direction")),
         json.loads(run(*stall, "--by", "all,direction", "--format", "json").out),
@@ -65,7 +65,7 @@ def test_empty_intervals_are_rows(stall: list[str]) -> None:
     )
 
 
-def test_the_table_is_for_eyes(stall: list[str]) -> None:
+def test_table_shows_intervals_and_notes(stall: list[str]) -> None:
     ran = run(*stall, "--format", "table")
     assert ran.lines[0] == "all=all   clat of fio-histogram logs"
     assert re.search(r"3 +4 +1/1 +0 +0 +- +- +-", ran.out)
@@ -77,7 +77,7 @@ TEXTS = [(None, "-"), (0.0, "0.00 ns"), (0.0462, "46.2 ns"), (1.0, "1.00 us"), (
 
 
 @pytest.mark.parametrize(("us", "text"), TEXTS)
-def test_latencies_for_eyes(us: float | None, text: str) -> None:
+def test_latencies_are_printed_with_readable_units(us: float | None, text: str) -> None:
     assert latency_text(us) == text
 
 
@@ -94,7 +94,7 @@ def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
     assert broken.code is ExitCode.SLO_MISSED, "a promise must be seen to be kept"
 
 
-def test_noise_is_called_so(tmp_path: Path) -> None:
+def test_percentiles_with_few_samples_beyond_are_noted(tmp_path: Path) -> None:
     path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 500})])
     assert whole(run(path))["notes"] == "few_beyond p99 p99_9"
 
@@ -116,17 +116,17 @@ SLAS = [
 
 
 @pytest.mark.parametrize(("sla", "code", "says"), SLAS, ids=[sla for sla, *_ in SLAS])
-def test_promises(stall: list[str], sla: str, code: ExitCode, says: str) -> None:
+def test_sla_sets_the_exit_code(stall: list[str], sla: str, code: ExitCode, says: str) -> None:
     ran = run(*stall, "--sla", sla)
     assert (ran.code, says in ran.err) == (code, True), ran.err
 
 
-def test_a_promise_on_the_limit_is_kept_unless_strict() -> None:
+def test_a_figure_equal_to_the_sla_meets_it_unless_strict() -> None:
     (kept, strict) = (*parse_sla("p50<=10ms"), *parse_sla("p50<10ms"))
     assert (kept.limit_us, kept.strict, strict.strict) == (10_000, False, True)
 
 
-def test_the_shortest_interval_that_is_sure_enough() -> None:
+def test_auto_interval_is_the_shortest_that_is_accurate_enough() -> None:
     """Of n samples p95 is known to about z sqrt(p (1-p) n) ranks: four times the samples, half the error."""
     rng = np.random.default_rng(1)
     cells = np.zeros((600, FIO_3.buckets))
@@ -150,7 +150,7 @@ def test_auto_prints_what_it_chose() -> None:
 
 
 @pytest.mark.slow
-def test_png(tmp_path: Path, stall: list[str]) -> None:
+def test_png_plot_has_the_documented_size(tmp_path: Path, stall: list[str]) -> None:
     path = tmp_path / "x.png"
     assert run(*stall, "--plot", path).code is ExitCode.OK
     head = path.read_bytes()[:24]
@@ -187,7 +187,7 @@ def test_the_page_draws_itself_in_a_browser(tmp_path: Path, stall: list[str]) ->
     assert shown.stdout.count("<li>") >= 3, "the notes; the script ran to its end"
 
 
-def test_hgrm(tmp_path: Path, stall: list[str]) -> None:
+def test_hgrm_file_ascends_to_all_ios(tmp_path: Path, stall: list[str]) -> None:
     """value, share, count, 1/(1-share): ascending, from the smallest latency to all I/Os."""
     path = tmp_path / "x.hgrm"
     run(*stall, "--hgrm", path)
@@ -227,7 +227,7 @@ def hlog_counts(payload: str) -> dict[int, int]:
     return found
 
 
-def test_hlog(tmp_path: Path, stall: list[str]) -> None:
+def test_hlog_file_has_an_interval_per_row(tmp_path: Path, stall: list[str]) -> None:
     path = tmp_path / "x.hlog"
     run(*stall, "--hgrm", path)
     rows = [line.split(",") for line in path.read_text().splitlines() if line[0].isdigit()]
@@ -239,7 +239,7 @@ def test_hlog(tmp_path: Path, stall: list[str]) -> None:
         assert min(counts) == pytest.approx(float(one["latency_us_min"]) * 1000, abs=3), "half an I/O rounds to none"
 
 
-def test_help_is_quick_and_says_every_option() -> None:
+def test_help_is_quick_and_lists_every_option() -> None:
     import sys
 
     code = (

@@ -18,7 +18,7 @@ TEXT = st.text(st.characters(exclude_characters="\0\r\n"))
 
 
 @given(st.lists(st.lists(TEXT, min_size=1, max_size=4), max_size=5))
-def test_lines_read_back(rows: list[list[str]]) -> None:
+def test_lines_are_read_back_by_the_csv_module(rows: list[list[str]]) -> None:
     assert list(csv.reader(io.StringIO(lines(rows), newline=""))) == rows
 
 
@@ -36,7 +36,7 @@ def test_a_row_is_one_line(broken: str) -> None:
     assert row == [broken.replace("\n", "\\n").replace("\r", "\\r").replace("\0", "\\0"), "1"]
 
 
-def test_numbers() -> None:
+def test_numbers_have_the_digits_of_their_format() -> None:
     columns = [
         ("%.0f", np.array([3.0, 12345678901234.0])),
         ("%.9g", np.array([123456.5, np.nan])),
@@ -67,12 +67,12 @@ def test_times_below_a_second_are_exact_to_half_a_nanosecond(half_ns: int) -> No
     assert abs(float(text) * 2000 - half_ns) < 1.01  # 9 digits: at most half a nanosecond away
 
 
-def test_utc() -> None:
+def test_utc_has_microseconds() -> None:
     assert utc(0) == "1970-01-01T00:00:00.000000Z"
     assert utc(1_763_723_405_250_000_999) == "2025-11-21T11:10:05.250000Z"
 
 
-def test_append(tmp_path: Path) -> None:
+def test_append_adds_to_the_file(tmp_path: Path) -> None:
     for text in ("a,b\n", "1,2\n3,4\n"):
         append(tmp_path / "x.csv", text)
     assert (tmp_path / "x.csv").read_text() == "a,b\n1,2\n3,4\n"

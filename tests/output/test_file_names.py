@@ -28,7 +28,7 @@ from ivypy.master.output.file_names import LONGEST, stem, step_folder
         ("x.histogram", "x%2Ehistogram"),  # else x.histogram.csv would be two files
     ],
 )
-def test_escaping(name: str, file: str) -> None:
+def test_names_are_escaped(name: str, file: str) -> None:
     assert stem(name) == file
 
 

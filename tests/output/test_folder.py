@@ -233,7 +233,7 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
     ]  # fmt: skip
 
 
-def test_tables_of_the_session(run: Path) -> None:
+def test_hosts_luns_workloads_and_events_have_their_tables(run: Path) -> None:
     host = table(run / "hosts.csv")[0]
     assert [host[name] for name in ("host", "hostname", "cores", "backends", "io_uring")] == [
         "h1", "machine, one", "2", "libaio null", "iopoll sqpoll",
@@ -256,7 +256,7 @@ def test_tables_of_the_session(run: Path) -> None:
     assert (window["window"], window["first_subinterval"], window["why"]) == ("measurement", "1", "fixed time")
 
 
-def test_run_json(run: Path) -> None:
+def test_run_json_has_exit_code_hosts_and_steps(run: Path) -> None:
     said = json.loads((run / "run.json").read_text())
     assert said["exit_code"] == 0 and said["socket"] == "/s"
     assert said["start_utc"] == "2025-11-21T11:10:05.250000Z"
@@ -288,7 +288,7 @@ def test_any_prefix_of_a_run_is_readable(tmp_path: Path, monkeypatch: pytest.Mon
     assert appended > 150
 
 
-def test_nothing_is_ever_overwritten(tmp_path: Path) -> None:
+def test_a_second_run_of_the_same_second_gets_a_folder_of_its_own(tmp_path: Path) -> None:
     at = datetime(2025, 11, 21, 11, 10, tzinfo=UTC)
     folders = [RunFolder.create(tmp_path / "new", "x", at) for _ in range(3)]
     assert [folder.path.name for folder in folders] == [f"x-20251121T111000Z{end}" for end in ("", "-2", "-3")]

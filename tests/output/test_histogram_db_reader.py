@@ -53,7 +53,7 @@ def window_of(intervals: list[MergedSubinterval]) -> Window:
     return window
 
 
-def test_what_is_in_it(base: Path) -> None:
+def test_stored_steps_subintervals_and_classes_are_listed(base: Path) -> None:
     with HistogramReader(base) as stored:
         assert stored.steps() == {0: "max", 1: "half"}
         assert [one.number for one in stored.subintervals(1)] == list(range(SUBINTERVALS))
@@ -131,7 +131,7 @@ def test_an_unknown_slice_is_a_key_error(base: Path) -> None:
         stored.window(0, 0, 4, "host", "h3")
 
 
-def test_nothing_to_sum(base: Path) -> None:
+def test_an_empty_window_sums_to_zero(base: Path) -> None:
     with HistogramReader(base) as stored:
         assert stored.window(0, 7, 9).buckets.sum() == 0
         assert not list(stored.series(0, first=7)) and not list(stored.intervals(merger(), 0, 7))

@@ -47,7 +47,7 @@ async def test_an_error_is_raised_at_the_next_call_and_nothing_is_done_after_it(
     writer.close()
 
 
-async def test_an_error_of_do_is_raised_there() -> None:
+async def test_an_error_of_a_synchronous_job_is_raised_in_its_call() -> None:
     writer = Writer("x")
     with pytest.raises(ZeroDivisionError):
         await writer.do(lambda: 1 / 0)
@@ -80,7 +80,7 @@ def on_a_frozen_disk(frozen_s: float, act: Callable[[Writer, SimulatedLoop], obj
 
 
 @pytest.mark.parametrize("frozen_s", [5.0, 25.0, PATIENCE_S - 1])
-def test_nobody_waits_for_a_disk_that_takes_nothing_for_a_while(frozen_s: float) -> None:
+def test_a_disk_that_is_slow_for_a_while_delays_nobody(frozen_s: float) -> None:
     assert on_a_frozen_disk(frozen_s, lambda writer, loop: None) == list(range(90))
 
 
@@ -89,7 +89,7 @@ def test_a_disk_that_takes_nothing_for_too_long_is_an_error() -> None:
         on_a_frozen_disk(1000.0, lambda writer, loop: None)
 
 
-def test_waiting_for_it_is_bounded_too() -> None:
+def test_waiting_for_the_writer_is_bounded() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, SimulatedLoop)

@@ -90,11 +90,11 @@ def test_an_amount_without_its_unit_is_refused(metric: str, text: str, remedy: s
         ("overall_iops", 5000.0, "5000"),
     ],
 )
-def test_an_amount_in_words_says_its_unit(metric: str, amount: float, words: str) -> None:
+def test_an_amount_is_described_with_its_unit(metric: str, amount: float, words: str) -> None:
     assert amount_in_words(metric, amount) == words
 
 
-def test_a_measure_by_accuracy() -> None:
+def test_accuracy_settings_of_measure_are_read() -> None:
     got = asked("measure: { metric: overall_iops, accuracy: 1%, rollup: host, timeout: 10m }").measurement
     assert got == measure_spec(Focus("overall_iops", "host"), accuracy=0.01, timeout_s=600.0)
 
@@ -103,7 +103,7 @@ def test_a_time_is_a_measurement_of_fixed_length() -> None:
     assert asked("measure: 30s").fixed
 
 
-def test_a_steps_own_judge_stands_above_the_defaults() -> None:
+def test_a_steps_own_measurement_overrides_the_defaults() -> None:
     defaults = "defaults: { measure: { metric: overall_iops } }\n"
     made = plan("warmup: 5s", "measure: 20s", "steady: { criterion: iops }", rest=defaults)
     kinds = [type(step.control.measurement) for step in made.steps]
@@ -121,7 +121,7 @@ def test_a_steps_own_judge_stands_above_the_defaults() -> None:
         ("criterion: t, metric: overall_service_us_p99, limit: 1%", "overall_service_us_p99", 1.0, True),
     ],
 )
-def test_a_steady_state(keys: str, metric: str, limit: float, relative: bool) -> None:
+def test_steady_settings_are_read(keys: str, metric: str, limit: float, relative: bool) -> None:
     got = asked(f"steady: {{ {keys}, window: 60s }}").measurement
     assert isinstance(got, SteadySpec)
     assert (got.focus.metric, got.criterion.relative, got.criterion.window) == (metric, relative, 12)
@@ -167,13 +167,13 @@ def test_what_a_step_may_take_is_known_beforehand(keys: str, longest_s: float) -
     assert plan(keys).steps[0].measuring_s == longest_s
 
 
-def test_a_judge_beneath_a_controller_begins_after_the_warmup() -> None:
+def test_timeouts_of_pid_and_measurement_add_up() -> None:
     pid = f"control: {{ pid: {{ metric: {P99}, target: 1ms, auto: true }} }}, warmup: 30s"
     assert plan(f"{pid}, measure: {{ metric: overall_iops, timeout: 2m }}").steps[0].measuring_s == 900 + 120
     assert plan(f"{pid}, steady: {{ criterion: iops, timeout: 30s }}").steps[0].measuring_s == 900 + 30
 
 
-def test_a_description_says_what_is_asked() -> None:
+def test_a_description_lists_measure_slo_and_find() -> None:
     text = describe(
         plan(
             f"measure: {{ metric: {P99}, rollup: host }}, slo: {{ metric: {P99}, at_most: 2ms, abort_early: true }}",
@@ -408,7 +408,7 @@ def test_a_kind_of_io_that_a_step_cannot_have_is_refused(workloads: str, steps: 
     assert line[: fault.place.column - 1].endswith("metric: ")
 
 
-def test_where_live_edits_are_meant_a_kind_may_come_with_one() -> None:
+def test_a_kind_of_io_that_a_live_edit_may_add_is_allowed() -> None:
     """Reads with any edit, writes where some step of the plan writes; what is sequential stays so."""
     some = "live: { maxtags: 4 }\nworkloads: { w: { fraction_read: 0%, iops: 50 } }\n"
     assert plan("measure: { metric: read_iops }", rest=some)

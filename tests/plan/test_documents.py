@@ -119,11 +119,11 @@ def test_words_of_other_tools_lead_to_keys_that_there_are() -> None:
         ("x", [], None),
     ],
 )
-def test_the_nearest_word(word: str, known: list[str], near: str | None) -> None:
+def test_a_misspelt_key_suggests_the_nearest_one(word: str, known: list[str], near: str | None) -> None:
     assert nearest(word, known) == near
 
 
-def test_a_description_says_what_would_run() -> None:
+def test_a_description_lists_what_would_run() -> None:
     text = completed("""\
 name: oltp
 hosts: [ "lab[01-10]", { name: pod, command: kubectl exec -i pod -- }, local ]

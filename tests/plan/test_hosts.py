@@ -30,12 +30,12 @@ def hosts(fragment: str) -> tuple[HostSpec, ...]:
         ("fe80::1", ["fe80::1"]),
     ],
 )
-def test_ranges(text: str, names: list[str]) -> None:
+def test_host_ranges_are_expanded(text: str, names: list[str]) -> None:
     assert expand(text) == names
 
 
 @pytest.mark.parametrize("text", ["lab[]", "lab[1-]", "lab[-1]", "lab[a]", "lab]", "lab[[1]]", "lab[1-2-3]", "l[1]]"])
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_malformed_host_ranges_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"write for example lab\[01-16\]"):
         expand(text)
 
@@ -60,7 +60,7 @@ def test_a_plan_without_hosts_runs_here() -> None:
     assert hosts("name: x") == (HostSpec("local", Launcher.LOCAL, "local"),)
 
 
-def test_hosts_take_what_they_do_not_say_from_ssh_but_this_machine_takes_nothing() -> None:
+def test_hosts_inherit_ssh_settings_but_this_machine_does_not() -> None:
     made = hosts("""\
 ssh: { user: perf, port: 2222, identity: /k, known_hosts: /h, connect_timeout: 3s, python: sudo -n python3.11 }
 hosts:
@@ -89,7 +89,7 @@ def test_a_command_reaches_any_host() -> None:
     )
 
 
-def test_names_and_addresses_may_run_in_step() -> None:
+def test_name_and_address_ranges_are_paired() -> None:
     made = hosts('hosts: [ { name: "a[1-3]", address: "10.0.0.[11-13]" } ]')
     assert [(h.name, h.address) for h in made] == [("a1", "10.0.0.11"), ("a2", "10.0.0.12"), ("a3", "10.0.0.13")]
 

@@ -77,7 +77,7 @@ def select(text: str) -> Select:
         ("{ pool: '> 5' }", False),
     ],
 )
-def test_conditions(text: str, matches: bool) -> None:
+def test_conditions_match_as_documented(text: str, matches: bool) -> None:
     text = text.replace('not "*960"', '"not *960"')
     assert select(text).matches(DISK) is matches
 
@@ -104,7 +104,7 @@ def test_conditions_that_cannot_be_read(text: str, fault: str) -> None:
     assert fault in str(caught.value)
 
 
-def test_a_select_says_what_it_names_and_is_reported_in_words() -> None:
+def test_a_select_is_described_in_words() -> None:
     made = select('[ { vendor: [ A, B, not C ], size: ">= 1GiB" }, { kind: file } ]')
     assert made.attributes_named == {"vendor", "size", "kind"}
     assert str(made) == "vendor: A or B and not C, size: >= 1GiB; or kind: file"

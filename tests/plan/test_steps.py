@@ -79,7 +79,7 @@ def applied(sequence: tuple[Edit, ...]) -> dict[str, dict[str, object]]:
 
 
 @given(st.lists(EDITS, max_size=8))
-def test_leaving_out_what_was_overridden_changes_nothing(sequence: list[Edit]) -> None:
+def test_leaving_out_overridden_edits_changes_nothing(sequence: list[Edit]) -> None:
     in_force: tuple[Edit, ...] = ()
     for edit in sequence:
         in_force = with_edit(in_force, edit)
@@ -192,12 +192,12 @@ def test_times_are_whole_subintervals(subinterval: str, asked: str, whole: float
         ("by_id=a=b", ("by_id", ("a=b",))),
     ],
 )
-def test_clauses(text: str, meaning: tuple[str, tuple[str, ...]]) -> None:
+def test_rollup_clauses_are_read(text: str, meaning: tuple[str, tuple[str, ...]]) -> None:
     assert clause(text) == meaning
 
 
 @pytest.mark.parametrize("text", ["", "=", "=h1", "host=", "host={", "host={a", "host={a,}", "host={}"])
-def test_clauses_that_name_nothing(text: str) -> None:
+def test_malformed_rollup_clauses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write for example all=all, host=h1 or host"):
         clause(text)
 
@@ -354,7 +354,7 @@ def test_a_plan_of_ten_thousand_lines_is_whole() -> None:
     assert made.steps[-1].place.line == 10_003
 
 
-def test_what_live_edits_may_ask_for_is_declared_for_the_whole_plan() -> None:
+def test_limits_of_live_edits_hold_for_the_whole_plan() -> None:
     made = plan("live: { maxtags: 64, blocksize: 1MiB, range: 50%..100% }\nsteps: [ go: one ]\n")
     assert made.live == Live(64, 1 << 20, (Position(fraction=0.5), Position(fraction=1.0)))
     assert "live edits may ask for\n  maxtags 64, blocksize 1MiB, range 50%..100%\n" in describe(made)

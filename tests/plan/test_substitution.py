@@ -12,7 +12,7 @@ def plan(fragment: str, **defines: str) -> Plan:
     return read(completed(fragment), "p.yaml", defines)
 
 
-def test_a_parameter_is_its_default_or_what_the_command_line_says() -> None:
+def test_a_parameter_is_its_default_or_the_command_lines_value() -> None:
     text = 'parameters: { bs: 8KiB, tags: 4 }\nworkloads: { a: { blocksize: "${bs}", maxtags: "${tags}" } }'
     made = plan(text)
     assert (made.workloads[0].parameters.blocksize, made.workloads[0].parameters.maxtags) == (8192, 4)
@@ -92,7 +92,7 @@ def test_what_the_command_line_alone_says_is_no_parameter_to_suggest() -> None:
         ("[ a ]", "parameters: needs a mapping of names to defaults: parameters: { size: 1GiB }"),
     ],
 )
-def test_what_cannot_be_a_parameter(section: str, fault: str) -> None:
+def test_invalid_parameters_are_refused(section: str, fault: str) -> None:
     with pytest.raises(PlanFaults) as caught:
         plan(f"parameters: {section}")
     assert caught.value.faults[0].text == fault

@@ -112,7 +112,7 @@ def test_a_short_form_means_its_long_form(long: str, brief: str) -> None:
         ("[ 7 ]", (7,)),
     ],
 )
-def test_cores(written: str, cores: tuple[int, ...]) -> None:
+def test_cpus_and_spin_are_read(written: str, cores: tuple[int, ...]) -> None:
     made = plan(f"cpus: {written}\nspin: true")
     assert (made.cpus, made.spin) == (cores, True)
     assert (plan("threads: 1").cpus, plan("threads: 1").spin) == ((), False)

@@ -190,7 +190,7 @@ BEYOND = [  # of the right shape, and no number or text that anyone means
 
 
 @pytest.mark.parametrize("inside, fault", BEYOND, ids=[str(i) for i in range(len(BEYOND))])
-def test_what_no_field_can_need_is_refused_in_a_short_sentence(inside: str, fault: str) -> None:
+def test_values_out_of_bounds_are_refused_in_a_short_sentence(inside: str, fault: str) -> None:
     with pytest.raises(ProtocolError, match=fault) as refused:
         decode_line(b"{" + inside.encode() + b"}")
     assert len(str(refused.value)) < 300
@@ -218,7 +218,7 @@ def a_result(**changes: Any) -> bytes:
         ({"last": 1}, "result.last: 1 is not bool"),
     ],
 )
-def test_a_result_says_only_what_can_be(changes: dict[str, Any], fault: str) -> None:
+def test_results_out_of_bounds_are_refused(changes: dict[str, Any], fault: str) -> None:
     with pytest.raises(ProtocolError, match=fault):
         decode_line(a_result(**changes))
 
@@ -228,7 +228,7 @@ def test_no_float_is_infinite_however_it_is_written() -> None:
         decode_line(a_result().replace(b"1.5", b"1e999"))
 
 
-def test_arrays_of_a_message_share_its_room() -> None:
+def test_arrays_of_a_message_share_its_size_limit() -> None:
     array = {"t": "u8", "n": 100, "z": deflated(bytes(800))}
     said = a_result(counts=array, moments=array)
     assert decode_line(said, room=1600)
@@ -239,11 +239,11 @@ def test_arrays_of_a_message_share_its_room() -> None:
 
 
 @given(st.text())
-def test_whatever_is_to_be_said_is_reported_in_printable_text(text: str) -> None:
+def test_any_text_is_sent_as_printable_text(text: str) -> None:
     assert decode_line(encode_line(Notice(KIND, text))) == Notice(KIND, printable(text))
 
 
-def test_what_is_too_long_to_be_said_is_cut() -> None:
+def test_texts_beyond_the_limit_are_cut() -> None:
     said = decode_line(encode_line(Notice(KIND, "x" * (LONGEST_TEXT + 1))))
     assert said == Notice(KIND, "x" * (LONGEST_TEXT - 3) + "...")
 

@@ -62,7 +62,7 @@ def test_a_connector_reports() -> None:
         (State.GONE, Ok(1, 0)),
     ],
 )
-def test_what_is_out_of_turn_names_saying_and_state(state: State, saying: HostMessage) -> None:
+def test_a_message_out_of_turn_names_message_and_state(state: State, saying: HostMessage) -> None:
     with pytest.raises(ProtocolError, match=f"was sent in state {state}"):
         state_after(state, saying)
 
@@ -74,7 +74,7 @@ def test_the_tables_know_every_state_and_message() -> None:
     assert ANSWERS.keys() == set(COMMANDS)
 
 
-def test_every_answer_can_be_said_where_its_command_is_allowed() -> None:
+def test_every_answer_may_be_sent_where_its_command_is_allowed() -> None:
     for state, commands in MAY_COMMAND.items():
         for command in commands:
             for answer in ANSWERS[command]:

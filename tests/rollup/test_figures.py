@@ -64,7 +64,7 @@ def test_small_latencies_are_exact() -> None:
     assert value(figures_of({SERVICE: [100] * 30}), "overall_service_us_p50") == 0.1
 
 
-def test_what_is_longer_than_the_layout_is_clamped_to_what_was_seen() -> None:
+def test_percentiles_beyond_the_buckets_are_clamped_to_the_maximum() -> None:
     figures = figures_of({SERVICE: [2**47] * 30})
     assert value(figures, "overall_service_us_max") == 2**47 / 1e3
     assert value(figures, "overall_service_us_p50") == 2**47 / 1e3

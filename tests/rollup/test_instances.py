@@ -40,7 +40,7 @@ def test_all_is_always_there_and_first() -> None:
         assert rollups.rows[0].members == tuple(TWO_HOSTS)
 
 
-def test_a_plan_may_say_more_about_all() -> None:
+def test_a_plan_may_set_quantity_and_droop_of_all() -> None:
     (kind,) = Rollups.build(TWO_HOSTS, [rollup_spec("all", quantity=1, csv=False)]).types
     assert (kind.quantity, kind.csv) == (1, False)
 
@@ -50,7 +50,7 @@ def test_an_empty_attribute_is_absent() -> None:
     assert instance(0, "h", rotational=0).attribute("rotational") == "0"
 
 
-def test_id() -> None:
+def test_id_is_host_lun_and_workload() -> None:
     assert WorkloadInstance(3, "h1", "/dev/sdb", "oltp").id == "h1+/dev/sdb+oltp"
 
 
@@ -68,7 +68,7 @@ def test_rows_are_numbered_through() -> None:
     assert rollups.rows_of("h1", 1) == (0, 1, 4)
 
 
-def test_classes_are_what_no_type_tells_apart() -> None:
+def test_instances_in_the_same_rows_form_one_merge_class() -> None:
     many = [instance(n, "h", port=f"{n % 2}A", tier=n // 4) for n in range(8)]
     assert rollups_by(many, "host").classes("h").of == (0,) * 8
     assert rollups_by(many, "port").classes("h").of == (0, 1) * 4
@@ -78,7 +78,7 @@ def test_classes_are_what_no_type_tells_apart() -> None:
     assert both.rows == ((0, 1, 3), (0, 2, 3), (0, 1, 4), (0, 2, 4))
 
 
-def test_classes_follow_the_order_that_is_asked_for() -> None:
+def test_merge_classes_follow_the_given_order() -> None:
     rollups = rollups_by(TWO_HOSTS, "port")
     assert rollups.classes("h1", [1, 0]).of == (0, 1)
     assert rollups.classes("h1", [1]).rows == ((0, 2),)

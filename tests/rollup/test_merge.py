@@ -171,7 +171,7 @@ def test_a_windows_rates_use_each_hosts_own_length_too() -> None:
     assert window.measurement().merged.rates[:3, 0, 0].tolist() == pytest.approx([20, 10, 10])
 
 
-def test_rows_say_whose_results_are_in() -> None:
+def test_rows_list_the_hosts_whose_results_they_contain() -> None:
     found = merged(merger_of(ROLLUPS), {"h1": HostData(4, CLASSES, {(0, 0): [5]})}, cpu=(20.0, 90.0)).merged.presence
     names = [str(row) for row in ROLLUPS.rows]
     everywhere, here, there = names.index("all=all"), names.index("host=h1"), names.index("host=h2")
@@ -184,7 +184,7 @@ def test_rows_say_whose_results_are_in() -> None:
     assert np.isnan(found.length_s[there])
 
 
-def test_instances_that_sit_out_are_in_no_row() -> None:
+def test_instances_without_part_in_the_step_are_in_no_row() -> None:
     rollups = rollups_by(INSTANCES, "port")
     merger = Merger(rollups, {"h1": [1, 3]})
     found = merged(merger, {"h1": HostData(2, 1, {(0, 0): [7]}, {(1, Count.DUE): 3})}).merged
@@ -240,7 +240,7 @@ def test_a_result_that_does_not_fit_is_named_and_changes_nothing(changes: dict[s
     check_against_samples(ROLLUPS, merger.close().merged, {"h1": GOOD})
 
 
-def test_a_span_behind_the_last_bucket_does_not_fit() -> None:
+def test_a_span_after_the_last_bucket_is_refused() -> None:
     good = result(GOOD)
     spans = np.frombuffer(good.spans.data, "<u4").copy()
     spans[0] = BUCKETS - 1
@@ -281,7 +281,7 @@ def test_sums_of_128_bits_are_exact_for_ever(windows: list[list[int]]) -> None:
     assert integers(total, Moment.SUM) == sum(value & (2**64 - 1) for value in everything)
 
 
-def test_carrying_keeps_room_for_more() -> None:
+def test_carried_sums_do_not_overflow() -> None:
     full = np.full(10, 2**64 - 1, np.uint64)
     before = [integers(full, moment) for moment in (Moment.COUNT, Moment.BYTES, Moment.SUM)]
     after = carried(np.full(10, 2**63, np.uint64))
@@ -327,7 +327,7 @@ def test_what_is_in_flight_in_a_window_is_the_mean_of_its_ends() -> None:
     assert window.measurement().merged.counts[:3, Count.IN_FLIGHT].tolist() == [28, 14, 14]
 
 
-def test_a_measurement_stays_as_it_was_when_the_window_goes_on() -> None:
+def test_a_measurement_does_not_change_when_the_window_grows() -> None:
     merger = merger_of(ROLLUPS)
     window = Window(merger.layout)
     window.add(interval(merger, 0, "h1"))
@@ -379,7 +379,7 @@ def test_samples_stay_few_and_keep_their_mean(n: int) -> None:
     assert kept.mean() == (len(kept) * batch - 1) / 2  # every whole batch, nothing else
 
 
-def test_an_interval_knows_the_last_one() -> None:
+def test_an_interval_knows_whether_it_is_the_last() -> None:
     assert interval(merger_of(ROLLUPS), 0, "h1", last=True).last
     assert not interval(merger_of(ROLLUPS), 0, "h1").last
 
@@ -391,7 +391,7 @@ def test_results_stay_with_the_interval() -> None:
 
 @settings(max_examples=30)
 @given(st.lists(HOST, min_size=4, max_size=4), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.data())
-def test_whoever_adds_up_which_hosts_the_sum_is_the_same_bit_by_bit(
+def test_partial_sums_of_any_hosts_equal_the_whole_sum_exactly(
     drawn: list[HostData], adder_of: list[int], more: st.DataObject
 ) -> None:
     """Some hosts are merged here, others by adders of their own, and some are not in."""

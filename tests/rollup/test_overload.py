@@ -62,7 +62,7 @@ def waiting_for_the_host(random: np.random.Generator, due: Ints) -> Ints:
 
 
 @pytest.mark.parametrize("plant", [in_service, queueing, waiting_for_the_host])
-def test_a_fleet_that_keeps_up_is_not_said_to_fall_behind(plant: Plant) -> None:
+def test_a_sustained_fleet_is_found_sustained(plant: Plant) -> None:
     random = rng(1)
     for _ in range(3):
         due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
@@ -71,7 +71,7 @@ def test_a_fleet_that_keeps_up_is_not_said_to_fall_behind(plant: Plant) -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.97])
 @pytest.mark.parametrize("plant", [in_service, waiting_for_the_host])
-def test_one_of_a_fleet_that_falls_behind_is_found(plant: Plant, share: float) -> None:
+def test_one_unsustained_instance_among_many_is_found(plant: Plant, share: float) -> None:
     random = rng(2)
     due = random.choice([300, 3000, 30_000], FLEET)
     due[77] = 1000
@@ -100,7 +100,7 @@ def fleets(draw: st.DrawFn) -> tuple[int, int, list[str], int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plant", [in_service, queueing, waiting_for_the_host])
-def test_a_fleet_that_keeps_up_is_not_said_to_do_more_than_fell_due(plant: Plant) -> None:
+def test_a_sustained_fleet_has_no_earlier_backlog(plant: Plant) -> None:
     random = rng(2)
     for _ in range(3):
         due = random.choice([3, 30, 300, 3000, 30_000], FLEET)
@@ -110,7 +110,7 @@ def test_a_fleet_that_keeps_up_is_not_said_to_do_more_than_fell_due(plant: Plant
 
 @settings(max_examples=60, deadline=None)
 @given(fleets(), st.floats(0.05, 0.9), st.sampled_from((200, 1000, 20_000)))
-def test_exactly_the_rows_that_hold_one_that_does_what_was_owed_before_say_so(
+def test_exactly_the_rows_of_an_instance_with_earlier_backlog_have_the_reason(
     fleet: tuple[int, int, list[str], int], share: float, rate: int
 ) -> None:
     instances, hosts, kinds, seed = fleet
@@ -128,7 +128,7 @@ def test_exactly_the_rows_that_hold_one_that_does_what_was_owed_before_say_so(
 
 @settings(max_examples=150, deadline=None)
 @given(fleets(), st.floats(0.1, 0.9), st.sampled_from((200, 1000, 20_000)))
-def test_exactly_the_rows_that_hold_one_that_falls_behind_say_so(
+def test_exactly_the_rows_of_an_unsustained_instance_have_the_reason(
     fleet: tuple[int, int, list[str], int], share: float, rate: int
 ) -> None:
     instances, hosts, kinds, seed = fleet
@@ -160,7 +160,7 @@ def a_little_behind(instances: int, of_them: int, hosts: int) -> dict[str, str]:
     return {str(layout.rollups.rows[row]): text for row, text in found.items()}
 
 
-def test_many_that_each_fall_behind_a_little_fall_behind_together() -> None:
+def test_many_instances_slightly_behind_are_not_sustained_together() -> None:
     """0.8 % each, which chance might be; together it is none."""
     found = a_little_behind(2000, 1000, hosts=2)
     assert found == {
@@ -169,7 +169,7 @@ def test_many_that_each_fall_behind_a_little_fall_behind_together() -> None:
     }  # fmt: skip
 
 
-def test_a_row_that_holds_all_of_one_that_falls_behind_falls_behind() -> None:
+def test_a_row_that_contains_an_unsustained_instance_is_not_sustained() -> None:
     """The sum of a host's two instances is short; of the fleet's it is 0.01 %."""
     found = a_little_behind(200, 2, hosts=100)
     assert found == {
@@ -180,7 +180,7 @@ def test_a_row_that_holds_all_of_one_that_falls_behind_falls_behind() -> None:
 @pytest.mark.parametrize("subintervals", [8, 15, 60, 300])
 @pytest.mark.parametrize("broken", [0.1, 0.2, 0.4, 0.6, 0.8])  # the last part of the window
 @pytest.mark.parametrize("behind", [0.02, 0.04])  # of all that fell due
-def test_what_breaks_within_the_window_does_not_excuse_itself(subintervals: int, broken: float, behind: float) -> None:
+def test_a_load_that_fails_within_the_window_is_not_sustained(subintervals: int, broken: float, behind: float) -> None:
     """A device that slows down is no queue that comes and goes, though it, too, is far from a straight line."""
     last = max(1, round(subintervals * broken))
     ends = rng(3).poisson(4.0, (subintervals + 1, 1))
@@ -189,7 +189,7 @@ def test_what_breaks_within_the_window_does_not_excuse_itself(subintervals: int,
 
 
 @pytest.mark.parametrize(("share", "a_second"), [(0.5, 100), (0.8, 300), (0.9, 1000), (0.95, 3000)])
-def test_a_queue_near_saturation_is_kept_up_with(share: float, a_second: int) -> None:
+def test_a_queue_near_saturation_is_sustained(share: float, a_second: int) -> None:
     """M/M/1 by its I/Os, so that what waits at one end of a subinterval is not independent of the end before."""
     random = rng(4)
     behind = 0
@@ -226,11 +226,11 @@ def test_the_first_part_of_a_window_is_between_a_quarter_and_half_of_it(levels: 
     assert found.ends.after(found.first).variance() == pytest.approx(rest.ends.variance(), abs=1e-6)
 
 
-def test_accounts_of_no_subintervals_say_nothing() -> None:
+def test_no_subintervals_give_no_finding() -> None:
     assert why_not_sustained(Account.none(0), TOLERANCE) == ""
 
 
-def test_a_surge_of_one_instance_is_seen_at_once() -> None:
+def test_a_sudden_backlog_of_one_instance_is_detected() -> None:
     layout = layout_of(100, hosts=2)
     due, ends = np.full(100, 1000), np.full((2, 100), 10)
     ends[1, 60] = 500

@@ -22,7 +22,7 @@ def test_one_value_is_plain() -> None:
     }  # fmt: skip
 
 
-def test_several_values_say_how_many_have_each() -> None:
+def test_several_values_are_listed_with_their_numbers() -> None:
     found = settings_of(Parameters(range=(0, 4096)), Parameters(), Parameters()).columns["range"]
     assert found == ("all(2/3) 0-4096(1/3)", "0-4096(1/2) all(1/2)", "all")
 
@@ -43,11 +43,13 @@ def test_many_values_are_cut_short() -> None:
         ((1 / 3, 1 / 3, 1 / 3), "1", True, False),
     ],
 )
-def test_the_total_that_is_asked_for(iops: tuple[Iops, Iops, Iops], total: str, paced: bool, some_max: bool) -> None:
+def test_a_row_shows_the_total_of_its_iops_settings(
+    iops: tuple[Iops, Iops, Iops], total: str, paced: bool, some_max: bool
+) -> None:
     found = settings_of(*(Parameters(iops=one) for one in iops))
     assert (found.iops[0], bool(found.paced[0]), bool(found.some_max[0])) == (total, paced, some_max)
 
 
-def test_rows_without_instances_in_the_step_say_nothing() -> None:
+def test_rows_without_instances_in_the_step_are_blank() -> None:
     found = settings_of(Parameters(iosequencer=Iosequencer.SEQUENTIAL))
     assert (found.columns["iosequencer"][2], found.iops[2], bool(found.paced[2])) == ("", "", False)

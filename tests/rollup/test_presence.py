@@ -102,7 +102,7 @@ LATE = ScopedFinding(Finding(Reason.HOST_LATE, "b: no result of subinterval 6 by
 CUT_SHORT = ScopedFinding(Finding(Reason.SHORTENED, "4 of 6 subintervals"))
 
 
-def test_what_came_after_the_measurement_costs_it_nothing() -> None:
+def test_a_loss_after_the_measurement_does_not_affect_it() -> None:
     validity, _, _ = check([(WHOLE,) * 4] * 20, (LOST, LATE))
     assert validity.worst() is Verdict.VALID and not any(validity.findings)
 
@@ -112,7 +112,7 @@ def test_what_cut_the_measurement_short_is_reported() -> None:
     assert validity.findings[0] == (LOST.finding, LATE.finding, CUT_SHORT.finding)
 
 
-def test_an_event_says_why_a_host_is_missing() -> None:
+def test_an_event_explains_why_a_host_is_missing() -> None:
     validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (LOST,))
     by_name = {row.name: validity.findings[row.row] for row in ROLLUPS.rows}
     assert by_name == {
@@ -120,11 +120,11 @@ def test_an_event_says_why_a_host_is_missing() -> None:
     }  # fmt: skip
 
 
-def test_rollups_are_as_meant() -> None:
+def test_rollups_of_this_file_are_as_intended() -> None:
     assert isinstance(ROLLUPS, Rollups) and [row.name for row in ROLLUPS.rows] == ["all", *HOSTS, "x", "y"]
 
 
-def test_an_event_of_another_time_says_nothing_of_a_missing_host() -> None:
+def test_an_event_of_another_time_does_not_explain_a_missing_host() -> None:
     for when in ({"since": 21}, {"until": -1}):
         validity, _, _ = check([(None, WHOLE, WHOLE, WHOLE)] * 20, (replace(LOST, **when),))  # type: ignore[arg-type]
         assert [str(one) for one in validity.findings[0]] == ["host_missing[partial] (a: no subinterval includes it)"]

@@ -42,7 +42,7 @@ def p99(values: Floats) -> float:
     whom=st.sampled_from(("any", "longest", "shortest")),
     always=st.floats(0.0, 0.5),
 )
-def test_no_less_is_reported_than_lateness_did(
+def test_the_effect_of_lateness_is_never_underestimated(
     seed: int, late_share: float, late_by: float, spread: float, whom: str, always: float
 ) -> None:
     random = np.random.default_rng(seed)
@@ -58,7 +58,7 @@ def test_no_less_is_reported_than_lateness_did(
         assert said <= max(did + A_BUCKET, 0.10 + A_BUCKET)
 
 
-def test_lateness_that_changes_nothing_is_no_alarm() -> None:
+def test_lateness_without_effect_is_no_reason() -> None:
     """Late by as much as the p99, but so few; or as many as you like, by so little."""
     random = np.random.default_rng(1)
     honest = random.exponential(1.0 * MS, 100_000)

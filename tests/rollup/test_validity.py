@@ -103,7 +103,7 @@ def _grown(at_end: tuple[int, ...], k: int) -> int:
     return at_end[k] - (at_end[k - 1] if k else 0)
 
 
-def test_nothing_speaks_against_a_good_measurement() -> None:
+def test_a_good_measurement_has_no_reason() -> None:
     _, validity = rollups_and_validity(GOOD, GOOD, (), (rollup_spec("host"),))
     assert check() == {"all=all": [], "host=h1": [], "host=h2": []}
     assert validity.worst() is Verdict.VALID
@@ -201,7 +201,7 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (MAX, None),
     ],
 )
-def test_findings_of_a_host(h1: Plant, says: str | None) -> None:
+def test_findings_of_a_host_are_on_its_row_alone(h1: Plant, says: str | None) -> None:
     assert check(h1)["host=h1"] == ([says] if says else [])
     assert check(h1)["host=h2"] == []
 
@@ -229,12 +229,12 @@ def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
     assert busy(100.0, MS) == {"all": ["host_limit[note] (busiest core 100 %)"]}
 
 
-def test_nothing_done() -> None:
+def test_a_host_without_samples_is_invalid() -> None:
     assert check(Plant(done=0))["host=h1"] == ["no_samples[invalid]"]
     assert check(Plant(done=0))["all=all"] == []
 
 
-def test_a_stall_of_everything() -> None:
+def test_a_complete_stall_has_all_three_reasons() -> None:
     """Nothing completed, everything waits: both are said."""
     frozen = Plant(done=0, counts={Count.OLDEST_OUTSTANDING_NS: 9 * MS}, backlog=(0, 50, 100, 150, 200, 250))
     assert [one.split("[")[0] for one in check(frozen)["host=h1"]] == [
@@ -264,7 +264,7 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
         (rollup_spec("host", max_droop=0.0), GOOD, None),
     ],
 )
-def test_checks_of_a_type_stand_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
+def test_quantity_and_droop_of_a_type_are_on_all_its_rows(spec: RollupSpec, h2: Plant | None, says: str | None) -> None:
     found = check(GOOD, h2, specs=(spec,))
     rows = ["host=h1", "host=h2"] if h2 else ["host=h1"]
     assert [says in found[row] for row in rows] == [bool(says)] * len(rows)
@@ -301,7 +301,7 @@ LATE = Finding(Reason.SLOW_CONTROLLER, "2.6 s")
         (ScopedFinding(LATE, "gone"), []),
     ],
 )
-def test_what_the_session_knows_stands_where_it_concerns(outside: ScopedFinding, rows: list[str]) -> None:
+def test_findings_from_outside_are_on_the_rows_that_they_concern(outside: ScopedFinding, rows: list[str]) -> None:
     found = check(outside=(outside, outside))
     assert [row for row, findings in found.items() if "slow_controller[note] (2.6 s)" in findings] == rows
     assert all(len(findings) <= 1 for findings in found.values())  # each once

@@ -128,7 +128,7 @@ def test_what_is_changed_by_others_is_refused_before_the_next_step(
     assert any(said in reason for _, reason in refused), refused
 
 
-def test_what_is_only_read_is_looked_at_no_more(slave: Client, file: Path) -> None:
+def test_luns_that_are_only_read_are_not_inspected_again(slave: Client, file: Path) -> None:
     slave.create(file, Parameters(fraction_read=1.0))
     with loop_over(file):
         slave.do(m.ReinspectLuns)

@@ -24,7 +24,7 @@ steps = st.lists(st.tuples(st.floats(-0.01, 0.01), st.booleans()), min_size=1, m
 
 
 @given(steps, st.integers(0, 10**15))
-def test_a_host_whose_boundaries_are_where_it_was_told_is_believed(steps: list[tuple[float, bool]], at: int) -> None:
+def test_boundaries_where_they_were_placed_are_accepted(steps: list[tuple[float, bool]], at: int) -> None:
     """Whatever clock they follow, and whether or not each `continue` came in time."""
     boundaries = Boundaries(LENGTH)
     boundaries.begin(HOST, at)
@@ -41,7 +41,7 @@ def test_a_host_whose_boundaries_are_where_it_was_told_is_believed(steps: list[t
 
 
 @given(st.integers(0, 20), st.one_of(st.floats(0.1, 0.997), st.floats(1.003, 3.0)))
-def test_a_length_that_is_not_what_was_placed_is_no_length(k: int, factor: float) -> None:
+def test_a_length_other_than_placed_is_refused(k: int, factor: float) -> None:
     """A fifth less makes the rates of a fifth more."""
     boundaries = Boundaries(LENGTH)
     boundaries.begin(HOST, 7)

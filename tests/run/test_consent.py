@@ -84,7 +84,7 @@ def test_the_token_does_not_depend_on_the_order() -> None:
     assert len({token(order) for order in itertools.permutations(three)}) == 1
 
 
-def test_what_is_held_is_refused_whatever_was_agreed() -> None:
+def test_a_lun_in_use_is_refused_whatever_was_agreed() -> None:
     mounted = target("/dev/sdb", refusals=("it is mounted at /srv; unmount it",))
     signed = target("/dev/sdc", refusals=("it carries an ext4 signature; `wipefs -a` removes it",))
     with pytest.raises(RefusedError) as error:
@@ -190,21 +190,21 @@ def test_of_files_that_are_there_only_those_agreed_to_are_used_once_they_were_ch
     assert slave.used == (("/t/1.dat", known(KEPT[1]).identity),)
 
 
-def test_a_lun_that_is_another_in_a_later_answer_is_still_the_one_that_was_agreed_to(tmp_path: Path) -> None:
+def test_a_changed_identity_in_a_later_answer_does_not_change_the_consent(tmp_path: Path) -> None:
     """It is not written then, since the host compares."""
     slave = Growing("create_files", [lun_of("/dev/sda", kind="block", serial="OTHER")])
     run_on(slave, tmp_path, CREATE)
     assert writes(slave)["/dev/sda"] == known(AGREED[0]).identity
 
 
-def test_what_is_there_when_it_is_listed_needs_the_token(tmp_path: Path) -> None:
+def test_a_file_that_exists_when_it_is_listed_needs_the_token(tmp_path: Path) -> None:
     slave = Growing("list_luns", LATER)
     with pytest.raises(RefusedError, match="is not the token of the LUNs that would be overwritten now"):
         run_on(slave, tmp_path, CREATE)
     assert writes(slave) == {} and not any(isinstance(heard, CreateFiles) for heard in slave.received)
 
 
-def test_a_lun_that_does_not_answer_is_named_before_anything_is_asked_of_it(tmp_path: Path) -> None:
+def test_a_lun_that_does_not_answer_is_named_before_workloads_are_created(tmp_path: Path) -> None:
     slave = SimulatedSlave("a", luns=AGREED)
     silent = Lun("/dev/sda", "", 0, 1, {}, (SILENT,), (Notice(NoticeKind.NO_ANSWER, SILENT),), silent=True)
     slave._say_luns = lambda re, luns: SimulatedSlave._say_luns(  # type: ignore[method-assign]

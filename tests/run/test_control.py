@@ -94,14 +94,14 @@ def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert {row["breached"] for row in table(outcome, "slo.csv")} == {"true", "false"}
 
 
-def test_a_hopeless_step_is_given_up(tmp_path: Path) -> None:
+def test_a_hopeless_step_is_aborted_early(tmp_path: Path) -> None:
     go = f"measure: 30m, slo: {{ metric: {P99}, at_most: 400us, abort_early: true }}"
     outcome = controlled(tmp_path, go, noisy(steady(), 0.05, seed=4), iops="500")
     assert outcome.code is ExitCode.SLO_MISSED
     assert len(table(outcome, "all/all.csv")) < 20
 
 
-def test_a_broken_threshold_runs_a_command(tmp_path: Path) -> None:
+def test_a_breached_threshold_runs_its_command(tmp_path: Path) -> None:
     said = tmp_path / "said"
     script = f"'echo $IVYPY_STEP $IVYPY_INSTANCE $IVYPY_SUBINTERVAL $IVYPY_THRESHOLD, $IVYPY_VALUE >> {said}; exit 3'"
     go = f"slo: {{ metric: {P99}, at_most: 400us, on_break: {{ command: [sh, -c, {script}], every: 20s }} }}"
@@ -162,7 +162,7 @@ def test_a_steady_state_leaves_a_block_like_fios(tmp_path: Path) -> None:
     assert block["data"]["overall_iops_mean"] == pytest.approx(float(last["mean"]))
 
 
-def test_a_plant_that_never_stands_still_times_out(tmp_path: Path) -> None:
+def test_a_plant_that_is_never_steady_times_out(tmp_path: Path) -> None:
     plant = over_time(lambda k: steady(2000.0 - 20 * k))
     outcome = controlled(tmp_path, "steady: { criterion: iops, limit: 1%, window: 20s, timeout: 2m }", plant)
     assert outcome.code is ExitCode.NOT_REACHED
@@ -234,7 +234,7 @@ def test_a_staircase_has_a_row_for_each_level(tmp_path: Path) -> None:
     assert windows == [("1", "2"), ("5", "6"), ("9", "10")]  # a subinterval of two loads, a warmup, two that count
 
 
-def test_a_staircase_without_end_stops_where_the_plant_does(tmp_path: Path) -> None:
+def test_a_staircase_without_end_stops_at_saturation(tmp_path: Path) -> None:
     more = "  - go: { name: climb, measure: 10s, staircase: { start: 400, step: 100% } }\n"
     more += "  - edit: { rollup: all=all, set: { total_iops: 50% of step climb } }\n"
     outcome = controlled(tmp_path, "measure: 10s", steady(1000.0), more)
@@ -307,7 +307,7 @@ def test_nobody_waits_for_a_host_that_is_lost(tmp_path: Path, go: str) -> None:
     assert len(table(outcome, "all/all.csv")) < 60, "minutes, not the timeout"
 
 
-def test_a_search_offers_the_load_that_it_reports(tmp_path: Path) -> None:
+def test_a_probe_is_reported_with_the_load_that_it_had(tmp_path: Path) -> None:
     """Of three hosts one is lost: a total is that of the two that are left."""
     plant = noisy(queue(2000.0, 500_000), 0.005, seed=9)
     go = f"find: {{ metric: {P99}, target: 1ms, resolution: 5% }}"
@@ -333,7 +333,7 @@ def test_a_level_after_a_loss_is_of_the_load_in_its_name(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_what_goes_wrong_in_a_level_is_not_held_against_those_before(tmp_path: Path) -> None:
+def test_a_finding_in_a_level_does_not_affect_earlier_levels(tmp_path: Path) -> None:
     go = "measure: 10s, staircase: { start: 200, end: 600, step: 200 }"
     stepped = controlled(tmp_path / "stepped", go, steady(), hosts="a, b", faults={"b": Faults(clock_step={9: 0.2})})
     verdicts = [row["verdict"] for row in stepped.rows("summary.all.csv")]

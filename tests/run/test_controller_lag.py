@@ -68,7 +68,9 @@ def interlock(staged: SimulatedRun, name: str) -> list[float]:
     [(0.1, []), (1.6, [Reason.SLOW_CONTROLLER]), (2.2, [Reason.LATE_DECISION, Reason.SLOW_CONTROLLER])],
     ids=["0.3 s of 5 s", "4.8 s of 5 s", "6.6 s of 5 s"],
 )
-def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s: float, reasons: list[Reason]) -> None:
+def test_merging_counts_as_controller_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s: float, reasons: list[Reason]
+) -> None:
     add = Merger.add
 
     def slow(merger: Merger, host: str, result: Result) -> None:
@@ -85,7 +87,7 @@ def test_merging_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each_s:
 
 
 @pytest.mark.parametrize(("rows_s", "noted"), [(0.5, False), (4.5, True)])
-def test_what_comes_after_the_decision_counts(
+def test_work_after_the_decision_counts_as_controller_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_s: float, noted: bool
 ) -> None:
     write = StepRecorder.closed
@@ -101,7 +103,7 @@ def test_what_comes_after_the_decision_counts(
     assert min(interlock(staged, "controller_stall_ms")) == pytest.approx(rows_s * 1e3, abs=TICK_NS / 1e6)
 
 
-def test_cpu_time_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpu_time_counts_as_controller_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a thread beside the loop: 2.6 s of each 5 s, on a staged clock."""
     monkeypatch.setattr(
         ControllerLag.__init__, "__defaults__", (lambda: int(asyncio.get_running_loop().time() * 0.52 * S),)
@@ -117,7 +119,7 @@ ONE_SECOND = ONE_STEP.replace("subinterval: 5s, warmup: 5s, measure: 30s", "subi
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(at_s=st.floats(2.0, 18.0), still_s=st.floats(0.0, 8.0), again_s=st.floats(0.1, 3.0))
-def test_a_stalled_controller_calls_no_host_late(
+def test_a_controller_stall_makes_no_host_late(
     tmp_path_factory: pytest.TempPathFactory, at_s: float, still_s: float, again_s: float
 ) -> None:
     """Twice in a step; what came meanwhile is merged, and the measurement is complete."""
@@ -141,7 +143,7 @@ def test_a_stalled_controller_calls_no_host_late(
 
 
 @pytest.mark.parametrize("still_s", [0.5, 1.5])
-def test_a_controller_that_stands_still_in_barrier_2_calls_no_host_late(
+def test_a_controller_stall_in_barrier_2_makes_no_host_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_s: float
 ) -> None:
     """The answers to `continue` are on their way when it stops, and in the pipes when it is back."""
@@ -200,7 +202,7 @@ def test_a_host_is_late_after_an_earlier_controller_stall(tmp_path: Path) -> Non
 
 
 @given(lates=st.lists(st.floats(0.0, 3.0), min_size=1, max_size=8))
-def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
+def test_lag_is_the_lateness_of_a_tick(lates: list[float]) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         lag = ControllerLag(lambda: int(loop.time() * S), lambda: 0)
@@ -219,7 +221,7 @@ def test_lag_is_what_a_tick_was_late(lates: list[float]) -> None:
 
 
 @pytest.mark.realtime
-def test_a_real_controller_that_was_stopped_for_3_s_calls_no_host_late(tmp_path: Path) -> None:
+def test_a_real_controller_stopped_for_3_s_makes_no_host_late(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [COMMAND, "run", "-o", str(tmp_path / "runs"), "--ui", "none", str(paced_plan(tmp_path, "8s"))],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,

@@ -67,7 +67,7 @@ def test_a_measurement_that_is_not_yet_accurate_has_its_numbers_and_is_invalid(t
 
 
 @pytest.mark.parametrize("unpaused", [False, True])
-def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_nothing_follows(
+def test_a_pause_restarts_the_measurement_and_the_earlier_one_is_kept_if_none_follows(
     tmp_path: Path, unpaused: bool
 ) -> None:
     """As an edit does."""
@@ -95,9 +95,7 @@ def test_a_pause_begins_the_measurement_again_and_what_was_before_it_stands_if_n
 
 
 @pytest.mark.parametrize(("pressed_s", "measured"), [(12.0, "1"), (33.0, "5")])
-def test_hosts_that_are_given_up_cost_nothing_that_was_measured(
-    tmp_path: Path, pressed_s: float, measured: str
-) -> None:
+def test_giving_hosts_up_keeps_what_was_measured(tmp_path: Path, pressed_s: float, measured: str) -> None:
     """A device hangs, and the user presses again a little later."""
     slaves = hosts()
     slaves["b"].faults = Faults(catch_s=1000.0)

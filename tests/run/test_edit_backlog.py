@@ -70,7 +70,7 @@ def test_a_backlog_that_never_shrinks_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_is_edited_a_valid_row_did_what_was_asked_for(tmp_path: Path, seed: int) -> None:
+def test_a_valid_row_had_its_load_whatever_was_edited(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     where = ["all=all", "host=a", "host=b", "lun=a:/x/0"]
 
@@ -94,7 +94,7 @@ def test_whatever_is_edited_a_valid_row_did_what_was_asked_for(tmp_path: Path, s
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_a_load_that_somebody_edited_says_so_unless_it_was_edited_back(tmp_path: Path, again: bool) -> None:
+def test_an_edited_load_has_a_note_unless_it_was_edited_back(tmp_path: Path, again: bool) -> None:
     edits = [(5.0, "host=a iops=170"), *([(1.5, "host=a iops=100")] if again else [])]
     staged = edited(tmp_path, *edits)
     reasons = {row["host"]: row["reasons"] for row in staged.rows("summary.host.csv")}
@@ -118,7 +118,7 @@ STEERED = PLAN.replace(
 
 
 @pytest.mark.parametrize("mute", [False, True])
-def test_a_host_that_does_not_answer_edits_slows_nobody(tmp_path: Path, mute: bool) -> None:
+def test_a_host_that_does_not_answer_edits_delays_no_other(tmp_path: Path, mute: bool) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         pass
 

@@ -32,7 +32,7 @@ def fill(path: Path) -> None:
             file.write(bytes(4096))
 
 
-def test_a_run_that_a_full_disk_ends_says_when_and_how(small: Path) -> None:
+def test_a_run_ended_by_a_full_disk_reports_when_and_why(small: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         fill(small / "others")
 

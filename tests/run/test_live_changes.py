@@ -35,7 +35,7 @@ def edited(tmp_path: Path, seconds: float, *words: str, text: str = ONE_STEP) ->
     return stage(tmp_path, after(seconds, *words), text)  # type: ignore[arg-type]
 
 
-def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_behind_it(tmp_path: Path) -> None:
+def test_an_edit_acts_in_its_subinterval_and_the_measurement_begins_after_it(tmp_path: Path) -> None:
     staged = edited(tmp_path, 22.0, "host={a,b}", "workload=scan", "iops=500", "fraction_read=100%")
     assert staged.code is ExitCode.OK
     assert staged.iops("a") == [500.0] * 4 and staged.iops("c") == [1000.0, 1000.0, 500.0, 500.0]
@@ -149,7 +149,7 @@ BAD = [
 ]  # fmt: skip
 
 
-def test_what_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_refused_edit_has_a_reason_and_changes_nothing(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         for words, reasons in BAD:
@@ -261,7 +261,7 @@ def test_a_declared_range_may_be_written(tmp_path: Path) -> None:
     stage(tmp_path, visit, LIVE_PLAN.replace("live: {", "live: { range: 50%..100%,"))
 
 
-def test_what_is_larger_than_the_buffers_is_made_anew_between_steps(tmp_path: Path) -> None:
+def test_an_edit_beyond_the_buffers_allocates_new_ones_between_steps(tmp_path: Path) -> None:
     """Live edits are of their step alone; the next begins with the plan's settings, in buffers of its own size."""
     text = LIVE_PLAN.replace(
         "steps: [ go: one ]",
@@ -443,7 +443,7 @@ def test_a_mark_stands_among_the_events(tmp_path: Path) -> None:
     assert (event["text"], event["step"], event["subinterval"]) == (f"fan pulled; by {ME}", "0", "2")
 
 
-def test_a_stop_is_the_first_press(tmp_path: Path) -> None:
+def test_a_stop_interrupts_like_the_first_ctrl_c(tmp_path: Path) -> None:
     from ivypy.master.live.socket_messages import Done, Rejection, StopRequest
 
     async def visit(run: Run, staged: SimulatedRun) -> None:
@@ -462,7 +462,7 @@ STAIRS = ONE_STEP.replace(
 )
 
 
-def test_what_a_host_may_or_may_not_have_is_told_again(tmp_path: Path) -> None:
+def test_settings_that_a_host_did_not_acknowledge_are_sent_again(tmp_path: Path) -> None:
     """One that does not answer may have paused all the same: what ends the pause is sent to it too."""
     slaves = hosts()
 
@@ -500,7 +500,7 @@ def test_what_control_steers_is_edited_by_force_only(tmp_path: Path) -> None:
     assert "transient" in staged.eyes.phases()
 
 
-def test_a_level_whose_iops_a_user_changed_by_force_says_so(tmp_path: Path) -> None:
+def test_a_level_whose_iops_a_user_forced_has_a_note(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(32.0)  # in the second level
         await run.api.edit(["host=a", "iops=5"], True, ME)
@@ -510,7 +510,7 @@ def test_a_level_whose_iops_a_user_changed_by_force_says_so(tmp_path: Path) -> N
     assert ["edited" in one for one in reasons] == [False, True, False], "control sets the IOPS of the third level"
 
 
-def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
+def test_control_continues_after_a_pause(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
         await run.api.pause(ME)
@@ -525,7 +525,7 @@ def test_control_goes_on_behind_a_pause(tmp_path: Path) -> None:
     assert {row["verdict"] for row in rows} == {"valid"}
 
 
-def test_the_status_tells_how_a_criterion_stands(tmp_path: Path) -> None:
+def test_the_status_shows_the_value_of_a_criterion(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(42.0)
         last = run.api.standing().last

@@ -58,12 +58,12 @@ def test_a_host_that_was_lost_takes_part_in_the_next_step(tmp_path: Path) -> Non
     assert after[0].workloads == before[0].workloads
 
 
-def test_it_is_tried_again_and_again(tmp_path: Path) -> None:
+def test_reconnecting_is_tried_repeatedly(tmp_path: Path) -> None:
     outcome = lost_and_back(tmp_path, None, None, None, SimulatedSlave("b"))
     assert who(outcome)["three"] == "3/3" and len(events(outcome, "rejoined")) == 1
 
 
-def test_what_comes_back_may_go_again(tmp_path: Path) -> None:
+def test_a_host_that_rejoined_may_be_lost_and_rejoin_again(tmp_path: Path) -> None:
     outcome = lost_and_back(tmp_path, SimulatedSlave("b", faults=Faults(die_at=1)), SimulatedSlave("b"))
     assert who(outcome) == {"one": "2/3", "two": "2/3", "three": "3/3"}
     assert len(events(outcome, "rejoined")) == 2
@@ -81,7 +81,7 @@ def test_another_machine_under_the_same_name_stays_out(tmp_path: Path) -> None:
     assert who(outcome)["three"] == "2/3" and events(outcome, "rejoined") == []
 
 
-def test_a_host_that_says_rubbish_whenever_it_comes_back_costs_itself(tmp_path: Path) -> None:
+def test_a_host_that_sends_rubbish_after_each_reconnect_is_lost_alone(tmp_path: Path) -> None:
     outcome = lost_and_back(tmp_path, *(SimulatedSlave("b", faults=Faults(hello=b"rubbish\n")) for _ in range(9)))
     assert who(outcome)["three"] == "2/3"
     rows = [row for row in outcome.rows("summary.host.csv") if row["host"] in "ac"]
@@ -146,7 +146,7 @@ def test_not_all_hosts_may_be_missed() -> None:
 
 
 @pytest.mark.parametrize("never", ["prepare", "list_luns", "inspect_luns", "create_files", "create_workloads"])
-def test_a_host_that_lives_and_does_not_answer_costs_itself_in_minutes(tmp_path: Path, never: str) -> None:
+def test_a_host_that_answers_probes_but_no_commands_is_lost_alone_within_minutes(tmp_path: Path, never: str) -> None:
     outcome = run(tmp_path, MAY_MISS, SimulatedHosts(**slaves(c=Faults(mute={never}))))
     assert outcome.code is ExitCode.PARTIAL
     told = json.loads((outcome.folder / "run.json").read_text())

@@ -181,12 +181,12 @@ def test_a_share_of_a_step_is_offered_by_those_that_took_part_in_it_and_by_nobod
 WHAT = ["iops", "total_iops"]
 
 
-def test_the_latest_edit_holds() -> None:
+def test_the_latest_edit_wins() -> None:
     edits = (edit(iops=100.0), edit("port", "1A", iops=MAX), edit("host", "h2", iops=7.0))
     assert iops_of(*edits) == {"h1/x/a": MAX, "h1/x/b": 100.0, "h2/x/a": 7.0}
 
 
-def test_a_step_that_is_not_valid_has_no_share() -> None:
+def test_a_share_of_an_invalid_step_is_refused() -> None:
     with pytest.raises(NotMeasured, match="step max is invalid"):
         iops_of(edit(total_iops=OfStep(0.5, "max")))
 
@@ -207,7 +207,7 @@ def test_a_range_is_in_whole_blocks_of_its_lun() -> None:
     assert parameters.range == (0, blocks // 2 * 3 * 4096)
 
 
-def test_the_extremes_are_over_all_steps() -> None:
+def test_ceilings_are_the_largest_of_all_steps() -> None:
     a_plan = plan(
         a_step(edit(maxtags=2)), a_step(edit("host", "h1", maxtags=64, total_iops=OfStep(0.5, "s"))),
         a_step(edit("port", "2A", fraction_read=0.9)),

@@ -39,7 +39,7 @@ def test_a_run_leaves_a_folder_that_adds_up(tmp_path: Path) -> None:
     assert {row["port"] for row in outcome.rows("summary.port.csv")} == {"1A", "2A"}
 
 
-def test_what_a_host_says_at_its_end_and_what_may_be_left_on_one_that_says_nothing_is_reported(tmp_path: Path) -> None:
+def test_dying_words_and_files_that_may_be_left_are_reported(tmp_path: Path) -> None:
     lab = SimulatedHosts(**slaves(b=Faults(mute={"die"})))
     lab.slaves["a"].last_words = "whatever a clean one says"
     lab.slaves["c"].last_words, lab.slaves["c"].clean = "goodbye; files that it created may be left", False
@@ -84,7 +84,7 @@ def test_a_clock_that_was_stepped_makes_its_rows_partial(tmp_path: Path, by_s: f
     assert [value != 0 for value in stepped][:2] == [False] * 2 and stepped[3] == pytest.approx(by_s * 1e6, rel=0.01)
 
 
-def test_the_run_says_what_it_ran_with(tmp_path: Path) -> None:
+def test_the_folder_records_what_the_run_used(tmp_path: Path) -> None:
     outcome = run(tmp_path)
     said = json.loads((outcome.folder / "run.json").read_text())
     assert said["exit_code"] == 0 and said["end_utc"] and set(said["hosts"]) == {"a", "b", "c"}
@@ -116,7 +116,7 @@ def test_a_host_whose_thread_died_while_it_warmed_up_is_a_loss(tmp_path: Path, c
 
 
 @pytest.mark.parametrize("fault", [Faults(late={2: 4.5}), Faults(die_at=2)])
-def test_half_of_what_some_hosts_did_is_asked_of_these(tmp_path: Path, fault: Faults) -> None:
+def test_a_share_of_a_partial_step_is_shared_over_its_hosts(tmp_path: Path, fault: Faults) -> None:
     """A host that was late in the step that is referred to is back in the next, and one that was lost is not."""
     outcome = run(tmp_path, b=fault)
     first, second = outcome.rows("summary.all.csv")
@@ -212,7 +212,7 @@ def test_ios_that_fail_after_the_last_boundary_are_an_event(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("at", "measured"), [(0, True), (3, True), (4, False)])
-def test_what_a_hung_device_holds_is_reported_of_its_lun_and_of_the_step_that_drives_it_next(
+def test_ios_held_by_a_hung_device_are_reported_for_its_lun_and_the_next_step(
     tmp_path: Path, at: int, measured: bool
 ) -> None:
     """Subintervals 1 to 3 are measured; what hangs in the tail is in none of them."""
@@ -241,7 +241,7 @@ def test_a_host_whose_end_was_seen_is_not_waited_for(tmp_path: Path) -> None:
     assert "lost_host_active" not in outcome.rows("summary.host.csv")[3]["reasons"]
 
 
-def test_a_host_that_does_not_do_what_a_later_step_needs_is_lost_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_host_that_refuses_a_later_steps_commands_is_lost_alone(tmp_path: Path) -> None:
     outcome = run(tmp_path, THREE, b=Faults(refuse=GONE))
     assert outcome.code is ExitCode.PARTIAL
     summary = outcome.rows("summary.all.csv")
@@ -267,7 +267,7 @@ def test_a_host_whose_luns_came_into_use_between_steps_is_lost_with_the_reason(t
     assert (lost["host"], lost["step"], lost["text"]) == ("b", "1", "reinspect_luns: it is mounted at /data")
 
 
-def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -> None:
+def test_a_run_without_hosts_left_ends_with_its_results(tmp_path: Path) -> None:
     gone = Faults(refuse=GONE)
     outcome = run(tmp_path, THREE, a=gone, b=gone, c=gone)
     assert outcome.code is ExitCode.PARTIAL
@@ -283,7 +283,7 @@ def test_where_no_host_is_left_the_run_ends_with_what_there_is(tmp_path: Path) -
     assert (ends.folder, ends.exit_code) == (str(outcome.folder), ExitCode.PARTIAL)
 
 
-def test_what_fits_no_lun_in_a_later_step_is_told_before_anything_is_created(tmp_path: Path) -> None:
+def test_settings_that_fit_no_lun_in_a_later_step_are_reported_before_files_are_created(tmp_path: Path) -> None:
     text = THREE.replace("blocksize: 64KiB", "blocksize: 1KiB").replace("75%", "100%")
     lab = SimulatedHosts(**slaves())
     lab.slaves["b"].luns = (replace(lun_of("/x/0"), block=4096),)
@@ -346,7 +346,7 @@ def test_a_device_may_be_named_by_any_path_that_leads_to_it(tmp_path: Path) -> N
     assert {row["path"] for row in outcome.rows("luns.csv")} == {"/dev/dm-3", "/dev/sdb"}
 
 
-def test_a_host_that_does_not_do_what_the_first_step_needs_is_a_reason_not_to_begin(tmp_path: Path) -> None:
+def test_a_host_that_refuses_the_first_steps_commands_prevents_the_run(tmp_path: Path) -> None:
     with pytest.raises(HostsError, match=r"b: create_workloads: no"):
         run(tmp_path, b=Faults(refuse={"create_workloads": "no"}))
 
@@ -449,7 +449,7 @@ def test_run_json_says_what_the_command_exits_with(tmp_path: Path) -> None:
     assert json.loads((folder / "run.json").read_text())["exit_code"] == ExitCode.HOSTS
 
 
-def test_all_hosts_faults_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_all_hosts_are_reported_together(tmp_path: Path) -> None:
     lab = SimulatedHosts(
         a=SimulatedSlave("a", faults=Faults(hello=b"")),
         b=SimulatedSlave("b", faults=Faults(hello=b"bash: python3: not found\n")),
@@ -487,7 +487,7 @@ def test_nothing_is_created_before_consent(tmp_path: Path) -> None:
     assert not any(isinstance(c, m.CreateWorkloads) for slave in lab.slaves.values() for c in slave.received)
 
 
-def test_a_host_is_told_which_lun_was_looked_at(tmp_path: Path) -> None:
+def test_a_host_receives_the_identity_of_the_inspected_lun(tmp_path: Path) -> None:
     """Not its path alone, which may be another disk's by then."""
     disk = Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "wwn": "0x5", "serial": "1A"}, (), ())
     lab = SimulatedHosts(a=SimulatedSlave("a", luns=(disk,), plant=steady()))
@@ -540,7 +540,7 @@ steps: [ go: both ]
 """
 
 
-def test_an_instance_that_falls_behind_hides_in_no_sum(tmp_path: Path) -> None:
+def test_an_unsustained_instance_is_reported_in_every_row(tmp_path: Path) -> None:
     """The third of three at 80 % of its rate, beside others at max."""
     asked = iter(range(1 << 30))
 

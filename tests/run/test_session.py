@@ -67,7 +67,7 @@ def test_a_program_measures_and_decides(tmp_path: Path) -> None:
     assert (session.folder / "summary.all.csv").read_text().count("\n") == 4
 
 
-def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path) -> None:
+def test_settings_that_fit_no_lun_are_refused_before_any_host_receives_them(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("one")
         with pytest.raises(PlanError, match="range is 1,024 to 2,048, which holds no whole block"):
@@ -77,7 +77,7 @@ def test_what_fits_no_lun_is_refused_before_any_host_hears_of_it(tmp_path: Path)
     program(tmp_path, work)
 
 
-def test_a_program_hears_of_it_where_no_host_is_left(tmp_path: Path) -> None:
+def test_go_raises_when_no_host_is_left(tmp_path: Path) -> None:
     async def work(session: ivypy.Session) -> None:
         await session.go("one")
         for slave in session._stepped()._fleet.drivers.values():
@@ -168,7 +168,7 @@ def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) 
     assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
 
 
-async def test_a_session_that_is_not_open_is_told_so(tmp_path: Path) -> None:
+async def test_a_session_that_is_not_open_raises(tmp_path: Path) -> None:
     session = ivypy.Session(PLAN, root=tmp_path, opening=SimulatedHosts(**hosts()).open)
     with pytest.raises(PlanError, match="the session is not open"):
         session.folder  # noqa: B018
@@ -176,7 +176,7 @@ async def test_a_session_that_is_not_open_is_told_so(tmp_path: Path) -> None:
         await session.go("max")
 
 
-def test_who_else_cancels_a_session_that_opens_is_not_kept_from_it(tmp_path: Path) -> None:
+def test_cancelling_a_session_that_opens_is_not_suppressed(tmp_path: Path) -> None:
     async def main() -> None:
         async def never(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
             await asyncio.sleep(3600.0)
@@ -218,7 +218,7 @@ def test_bad_input_is_reported_as_of_a_plan_and_changes_nothing(tmp_path: Path) 
     assert len(json.loads((session.folder / "run.json").read_text())["steps"]) == 2
 
 
-def test_a_plans_own_steps_say_what_the_program_may_do(tmp_path: Path) -> None:
+def test_steps_of_the_plan_declare_what_the_program_may_do(tmp_path: Path) -> None:
     text = PLAN + "steps:\n  - edit: { rollup: workload=scan, set: { fraction_read: 0%, maxtags: 8 } }\n  - go: most\n"
     path = tmp_path / "p.yaml"
     path.write_text(text)

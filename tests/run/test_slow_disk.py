@@ -110,7 +110,7 @@ def disk() -> Iterator[Path]:
 
 
 @pytest.mark.realtime
-def test_a_real_filesystem_that_is_frozen_for_5_s_costs_nothing(tmp_path: Path, disk: Path) -> None:
+def test_a_real_filesystem_frozen_for_5_s_loses_no_subinterval(tmp_path: Path, disk: Path) -> None:
     """As the snapshot of a virtual machine freezes it. Hosts whose results are late would be left out after 0.9 s."""
     plan = paced_plan(tmp_path, "8s")
     process = subprocess.Popen(

@@ -148,7 +148,7 @@ def test_a_step_is_warmup_measurement_and_a_tail() -> None:
         assert closed.interval.merged.counts[0, Count.COMPLETED] == pytest.approx(3 * 5000, abs=3)
 
 
-def test_cooldown_runs_at_zero_iops_behind_the_tail() -> None:
+def test_cooldown_runs_at_zero_iops_after_the_tail() -> None:
     outcome = step(*hosts(2), cooldown=2)
     assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown", "cooldown"]
     completed = [int(closed.interval.merged.counts[0, Count.COMPLETED]) for closed in outcome.book.kept]
@@ -198,7 +198,7 @@ def test_a_host_takes_part_however_far_it_is(delay_s: float) -> None:
         (Faults(silent_from=2), "it did not answer for 5 s"),
     ],
 )
-def test_a_lost_host_costs_itself_and_not_the_run(faults: Faults, says: str) -> None:
+def test_a_lost_host_does_not_end_the_run(faults: Faults, says: str) -> None:
     outcome = step(*hosts(3, h1=faults))
     assert outcome.book.hosts() == [{"h0", "h1", "h2"}] * 2 + [{"h0", "h2"}] * 5
     lost = [text for host, kind, text in outcome.book.events if (host, kind) == ("h1", "lost")]
@@ -212,7 +212,7 @@ ENDS = {m.StopReason.DIED: "a workload thread died", m.StopReason.LEASE: "its le
 @pytest.mark.parametrize("reason", ENDS)
 @pytest.mark.parametrize("caught_after_s", [0.0, 3.0, 6.0, 9.9])
 @pytest.mark.parametrize("at", range(7))
-def test_a_host_that_ends_the_step_by_itself_is_a_loss_whenever_it_says_so(
+def test_a_host_that_ends_the_step_by_itself_is_lost_whenever_it_reports_it(
     at: int, caught_after_s: float, reason: m.StopReason
 ) -> None:
     """Its cut result comes at once, `stopped` when what was in flight is caught: after barrier 1, or after the step."""
@@ -228,7 +228,7 @@ def test_a_host_that_ends_the_step_by_itself_is_a_loss_whenever_it_says_so(
     assert outcome.seconds < 5 * count + 5 + 10.5
 
 
-def test_a_host_that_says_it_ended_and_goes_on_is_stopped_with_the_others() -> None:
+def test_a_host_that_reports_its_end_and_continues_is_stopped_with_the_others() -> None:
     outcome = step(*hosts(2, h1=Faults(says_last_at=2)))
     assert outcome.book.hosts() == [{"h0", "h1"}] * 2 + [{"h0"}] * 5
     assert outcome.ended.stopped.keys() == {"h0", "h1"}
@@ -237,7 +237,7 @@ def test_a_host_that_says_it_ended_and_goes_on_is_stopped_with_the_others() -> N
 
 
 @pytest.mark.parametrize("share", [0.8, 0.99, 1.01, 1.25])
-def test_a_host_that_says_another_length_than_was_placed_is_lost(share: float) -> None:
+def test_a_host_that_reports_another_length_than_was_placed_is_lost(share: float) -> None:
     """Its rates would be of that length."""
     outcome = step(*hosts(2, h1=Faults(length=share)))
     assert outcome.book.hosts() == [{"h0"}] * 6 and outcome.lost == {"h1"}
@@ -275,13 +275,13 @@ def test_a_late_host_that_is_left_alone_is_halted_too() -> None:
     assert outcome.ended.stopped.keys() == {"h0"} and outcome.seconds < 7
 
 
-def test_hosts_that_began_to_drive_without_saying_so_in_time_are_halted() -> None:
+def test_hosts_that_drive_but_sent_ready_late_are_halted() -> None:
     outcome = step(*hosts(2, h0=Faults(ready_late_s=0.6), h1=Faults(ready_late_s=0.7)))
     assert outcome.book.hosts() == [] and set(outcome.reasons()) == {Reason.HOST_LATE, Reason.INTERRUPTED}
     assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.seconds < 1.5
 
 
-def test_a_host_that_did_not_hear_the_end_coming_does_not_hold_the_step_up() -> None:
+def test_a_host_that_missed_the_stop_does_not_delay_the_step() -> None:
     outcome = step(*hosts(2, h1=Faults(mute={"cooldown"})), cooldown=1)
     assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail", "cooldown"]
     assert outcome.ended.stopped.keys() == {"h0", "h1"} and outcome.ended.findings == ()
@@ -326,7 +326,7 @@ def test_an_interrupt_leaves_the_complete_subintervals_as_the_measurement() -> N
 
 
 @pytest.mark.parametrize("after", [27.0, 32.0, 36.0])
-def test_an_interrupt_after_the_measurement_takes_nothing_from_it(after: float) -> None:
+def test_an_interrupt_after_the_measurement_keeps_it_valid(after: float) -> None:
     """In the tail, and in the cooldown."""
     outcome = step(*hosts(2), cooldown=2, interrupt_after=after)
     assert [(one.first, one.last) for one in outcome.ended.measured] == [(1, 4)]

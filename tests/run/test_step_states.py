@@ -35,7 +35,7 @@ def test_a_halt_before_control_is_done_cuts_the_measurement_and_one_after_it_doe
 
 @pytest.mark.parametrize("first", [Change.HALT, Change.DONE, Change.NO_HOST])
 @pytest.mark.parametrize("second", [Change.DONE, Change.NO_HOST])
-def test_control_is_not_asked_again_once_the_step_is_ending(first: Change, second: Change) -> None:
+def test_control_decides_nothing_once_the_step_is_ending(first: Change, second: Change) -> None:
     progress = StepProgress()
     progress.move(first)
     with pytest.raises(KeyError):

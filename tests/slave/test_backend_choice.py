@@ -109,7 +109,7 @@ def test_auto_is_io_uring_where_it_is_not_slower(
     assert choose(on(*map(str, range(len(speeds))))).backend == backend
 
 
-def test_a_driver_that_may_wait_is_found_out(zram_lun: str, loop_lun: str) -> None:
+def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: str) -> None:
     """zram does not take RWF_NOWAIT: io_uring has threads of the kernel do each I/O, whose CPU time nobody counts."""
     assert [handed_on(lun) for lun in (zram_lun, loop_lun, "/nonexistent")] == [True, False, False]
 
@@ -144,7 +144,7 @@ def test_a_step_with_submissions_taken_by_a_thread_of_the_kernel(tmp_path: Path)
         ({"backend": "auto", "polled": True}, "name it as the backend"),
     ],
 )
-def test_ways_of_io_uring_are_its_own(asked: dict[str, object], words: str) -> None:
+def test_polled_and_sqpoll_need_io_uring(asked: dict[str, object], words: str) -> None:
     with Client() as slave:
         ((_, why),) = slave.refused(m.Prepare, **{"threads": 1, "lease_ns": 10**10} | asked)
         assert words in why

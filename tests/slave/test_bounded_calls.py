@@ -11,7 +11,7 @@ PATIENCE_S = 1.0
 
 
 @pytest.mark.slow
-def test_thousands_of_looks_may_together_take_longer_than_one_may() -> None:
+def test_many_calls_together_may_take_longer_than_the_timeout_of_one() -> None:
     looks = 40 * AT_ONCE
 
     def look() -> int:
@@ -24,7 +24,7 @@ def test_thousands_of_looks_may_together_take_longer_than_one_may() -> None:
 
 
 @pytest.mark.parametrize("hung", [{0}, {3, 30}, set(range(2 * AT_ONCE)), set(range(90))])
-def test_what_hangs_is_found_out_and_keeps_nothing_else_from_being_answered(hung: set[int]) -> None:
+def test_a_call_that_hangs_has_no_result_and_delays_no_other(hung: set[int]) -> None:
     released = threading.Event()
 
     def look(i: int) -> int:
@@ -41,7 +41,7 @@ def test_what_hangs_is_found_out_and_keeps_nothing_else_from_being_answered(hung
     assert time.monotonic() - began < 30, "not one after the other"
 
 
-def test_errors_of_a_look_are_its_answer_and_bugs_are_raised() -> None:
+def test_os_errors_of_a_call_are_returned_and_bugs_are_raised() -> None:
     def fails() -> int:
         raise FileNotFoundError(2, "gone")
 

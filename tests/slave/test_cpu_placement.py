@@ -47,7 +47,7 @@ def test_threads_are_placed(
         ((0, 2, 3, 9), (1, 4), "cores 0,2-3,9 are not there, or not for this process, which may use 1,4: mend"),
     ],
 )
-def test_cores_that_are_not_there(chosen: tuple[int, ...], cores: tuple[int, ...], says: str | None) -> None:
+def test_missing_cores_are_refused(chosen: tuple[int, ...], cores: tuple[int, ...], says: str | None) -> None:
     said = unusable_cores(chosen, cores)
     assert said is says if says is None else said is not None and said.startswith(says)
 
@@ -112,7 +112,7 @@ A, B = 0, 1  # nodes
         ),
     ],
 )
-def test_instances_are_dealt(
+def test_instances_are_assigned_to_threads_evenly(
     loads: list[ThreadLoad], wanted: list[InstanceToAssign], threads: list[tuple[int, ...]]
 ) -> None:
     assert assign_threads(loads, wanted) == threads

@@ -67,7 +67,7 @@ def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
     assert sorted(p.name for p in marked.iterdir()) == ["b"]
 
 
-def test_what_was_kept_is_used_as_it_is_the_next_time(marked: Path) -> None:
+def test_a_kept_file_is_used_again_unchanged(marked: Path) -> None:
     first = CreatedFiles()
     first.create([PlannedFile(f"{marked}/a", MIB, True)], quiet)
     ended(first)
@@ -105,7 +105,7 @@ def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marke
     ended(second)
 
 
-def test_a_file_that_went_while_it_was_locked_is_not_had(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_removed_while_it_was_locked_is_not_used(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run that made it ended between the two looks."""
     first = CreatedFiles()
     first.create([PlannedFile(f"{marked}/a", MIB, False)], quiet)
@@ -227,7 +227,7 @@ def test_an_end_in_the_middle_leaves_nothing_even_to_be_kept(tmp_path: Path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
+def test_another_file_in_a_created_files_place_is_not_removed(tmp_path: Path) -> None:
     made = CreatedFiles()
     made.create([PlannedFile(f"{tmp_path}/a", 100, False)], quiet)
     (tmp_path / "thesis").write_bytes(b"thesis")
@@ -237,7 +237,7 @@ def test_what_somebody_put_in_its_place_is_not_removed(tmp_path: Path) -> None:
 
 
 @needs_loops
-def test_nor_where_the_filesystem_gives_the_new_file_the_old_ones_number(shm: Path) -> None:
+def test_a_file_with_the_removed_ones_inode_number_is_not_removed(shm: Path) -> None:
     """As ext4 does at once, unless the old one is still open."""
     need("mkfs.ext4")
     with loop_device(shm) as loop:

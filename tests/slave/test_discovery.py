@@ -113,7 +113,7 @@ def test_a_san_lun_by_sysfs_alone(tree: SysfsTree) -> None:
     }
 
 
-def test_udev_knows_better_than_sysfs(tree: SysfsTree) -> None:
+def test_udev_attributes_take_precedence_over_sysfs(tree: SysfsTree) -> None:
     tree.disk("pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0", "sda", "8:0", **QUEUE)
     device = tree.root / "sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0"
     tree.write(device, vendor="ATA", model="Samsung SSD 860 ")
@@ -316,7 +316,7 @@ def test_a_device_is_named_by_any_path_that_leads_to_it_and_what_is_none_is_refu
         }
 
 
-def test_a_file_whose_name_cannot_be_said_is_refused(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_printable_utf8_is_refused(tmp_path: Path) -> None:
     for name in (b"good", b"bad\xff", b"line\nbreak"):
         with open(os.path.join(os.fsencode(tmp_path), name), "wb") as file:
             file.write(bytes(4096))

@@ -96,7 +96,7 @@ def ended(reason: str) -> Ended:
     return Ended(reason, 1, 2, 3, 4, 5, 6)
 
 
-async def test_a_thread_that_dies_in_a_step_leaves_its_words_and_then_the_step_ends(
+async def test_a_thread_that_dies_in_a_step_leaves_dying_words_and_ends_the_step(
     talk: Conversation, file: Path
 ) -> None:
     await talk.run(file)
@@ -217,7 +217,7 @@ async def test_a_thread_that_the_kernel_holds_is_named_and_does_not_keep_the_pro
     assert await talk.code == Exit.COMMANDED
 
 
-async def test_a_delete_that_hangs_keeps_nobody_from_being_heard(
+async def test_a_delete_that_hangs_blocks_no_other_command(
     talk: Conversation, file: Path, over: threading.Event
 ) -> None:
     await talk.run(file)
@@ -243,7 +243,7 @@ async def test_a_delete_that_hangs_keeps_nobody_from_being_heard(
         ("close", "close_lun", "; its LUNs are still being closed"),
     ],
 )
-async def test_an_end_comes_whatever_hangs(
+async def test_the_slave_ends_whatever_hangs(
     what: str, reached: str, words: str, talk: Conversation, file: Path, over: threading.Event
 ) -> None:
     talk.engine.hangs[what] = over
@@ -328,7 +328,7 @@ async def test_a_step_that_does_not_start_is_reported_and_may_be_tried_again(tal
 
 
 @pytest.mark.parametrize("where", ["edit", "continue"])
-async def test_a_bug_of_ours_becomes_last_words(
+async def test_an_exception_becomes_dying_words(
     where: str, talk: Conversation, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await talk.run(file)

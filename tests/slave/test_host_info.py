@@ -25,7 +25,9 @@ def test_lists_of_cores(text: str, cores: tuple[int, ...]) -> None:
         ((2.0, 10.0), (1.99, 11.0), 0.0),  # the kernel's idle time may run backwards by a tick
     ],
 )
-def test_busy_percent_between_two_looks(before: tuple[float, float], after: tuple[float, float], busy: float) -> None:
+def test_busy_percent_is_between_two_readings(
+    before: tuple[float, float], after: tuple[float, float], busy: float
+) -> None:
     assert percent(before, after, otherwise=42.0) == busy
 
 

@@ -174,11 +174,11 @@ def judge(folder: Path, seed: int, conversations: int, commands: int) -> None:
 
 
 @pytest.mark.slow
-def test_whatever_is_commanded_is_obeyed_or_refused(tmp_path: Path) -> None:
+def test_any_command_is_obeyed_or_refused(tmp_path: Path) -> None:
     judge(tmp_path, seed=0, conversations=1, commands=40)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 3))
-def test_whatever_is_commanded_is_obeyed_or_refused_at_length(tmp_path: Path, seed: int) -> None:
+def test_any_command_is_obeyed_or_refused_in_many_cases(tmp_path: Path, seed: int) -> None:
     judge(tmp_path, seed, conversations=3, commands=60)

@@ -115,7 +115,7 @@ async def test_commands_arrive_however_they_are_cut(wire: Wire, step: int) -> No
         (b'{"type":"die"}\n', "die: missing ['id']"),
     ],
 )
-async def test_rubbish_is_named_and_ends_listening(wire: Wire, data: bytes, said: str) -> None:
+async def test_rubbish_is_named_and_ends_reading(wire: Wire, data: bytes, said: str) -> None:
     wire.tell(encode_line(COMMANDS[0]) + data)
     os.close(wire.to_link)
     await wire.ear.ended.wait()
@@ -123,7 +123,7 @@ async def test_rubbish_is_named_and_ends_listening(wire: Wire, data: bytes, said
     assert wire.ear.commands == COMMANDS[:1]
 
 
-async def test_what_was_said_decides_the_state(wire: Wire) -> None:
+async def test_sent_messages_decide_the_state(wire: Wire) -> None:
     with pytest.raises(ProtocolError, match="'ready' was sent in state connecting"):
         wire.link.send(m.Ready(1))
     running(wire.link)
@@ -138,7 +138,7 @@ def running(link: ControllerLink) -> None:
     assert link.state is State.RUNNING
 
 
-async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> None:
+async def test_unread_messages_wait_in_order_and_then_drain(wire: Wire) -> None:
     running(wire.link)
     for i in range(4):
         wire.link.send(RESULT)
@@ -151,7 +151,7 @@ async def test_what_is_not_taken_waits_in_order_and_then_drains(wire: Wire) -> N
     assert wire.link.results_waiting == 0
 
 
-async def test_a_late_saying_is_made_when_its_turn_comes(wire: Wire) -> None:
+async def test_a_stamped_message_is_encoded_when_its_turn_comes(wire: Wire) -> None:
     running(wire.link)
     made: list[bool] = []
 
@@ -166,9 +166,7 @@ async def test_a_late_saying_is_made_when_its_turn_comes(wire: Wire) -> None:
     assert made == [True]
 
 
-async def test_against_one_who_asks_and_never_listens_reading_pauses(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_reading_pauses_while_the_controller_does_not_read(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "MOST_HELD", 200_000)
     running(wire.link)
     wire.link.send(RESULT)
@@ -192,7 +190,7 @@ async def test_a_far_end_that_is_gone_ends_it(wire: Wire) -> None:
     assert wire.ear.error is None
 
 
-async def test_last_words_are_written_without_the_loop_and_without_end(wire: Wire) -> None:
+async def test_dying_words_are_written_without_the_loop_for_a_bounded_time(wire: Wire) -> None:
     running(wire.link)
     fcntl.fcntl(wire.from_link, fcntl.F_SETPIPE_SZ, 1 << 16)
     wire.link.send(RESULT)
@@ -229,7 +227,7 @@ def test_what_is_no_pipe_is_refused_with_a_sentence(opened: Callable[[], int], w
         os.close(fd)
 
 
-def test_a_pipe_fits() -> None:
+def test_a_pipe_is_accepted() -> None:
     one, other = os.pipe()
     try:
         assert why_not_a_pipe(one, "standard input") is None

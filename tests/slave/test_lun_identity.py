@@ -120,7 +120,7 @@ def test_a_file_without_a_birth_is_known_by_its_contents_too(tmp_path: Path, mon
     assert agreed(str(path)).identity != first and FINGERPRINT in dict(first.facts)
 
 
-def test_what_moved_away_during_the_look_is_not_known(tmp_path: Path) -> None:
+def test_a_device_replaced_during_inspection_has_no_identity(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 512)
     lun = find_target(str(tmp_path / "f"), Surroundings.read())
     (tmp_path / "g").write_bytes(b"y" * 512)
@@ -131,7 +131,7 @@ def test_what_moved_away_during_the_look_is_not_known(tmp_path: Path) -> None:
 
 @needs_loops
 class TestLoops:
-    def test_one_is_known_by_what_is_behind_it(self, shm: Path) -> None:
+    def test_a_loop_device_is_identified_by_its_backing_file(self, shm: Path) -> None:
         images = [shm / "image", shm / "other"]
         for image in images:
             image.write_bytes(bytes(2 << 20))
@@ -161,7 +161,7 @@ class TestLoops:
             (shm / "link").rename(backing)
             assert "born" not in found and {"attachment", START, "backing file"} <= found.keys()
 
-    def test_over_another_device_it_is_known_by_what_is_behind_that(self, shm: Path) -> None:
+    def test_over_another_device_it_is_identified_by_that_device(self, shm: Path) -> None:
         """The node below stays the same, whatever it leads to."""
         images = [shm / "image", shm / "other"]
         for image in images:
@@ -210,7 +210,7 @@ class TestKnownByItsContentsAlone:
             yield path
 
     @needs_loops
-    def test_what_we_wrote_ourselves_does_not_make_it_another_and_what_others_do(self, loop: str) -> None:
+    def test_our_own_writes_keep_the_identity_and_those_of_others_change_it(self, loop: str) -> None:
         workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
         asked = workloads_on(loop, WRITE, consent=True)
         assert facts(loop).keys() == {FINGERPRINT}
@@ -230,7 +230,7 @@ def scribble(path: str, at: int, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def test_consent_to_nothing_known_is_none(tmp_path: Path) -> None:
+def test_consent_without_identity_is_none(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(os.urandom(1 << 20))
     workloads = Workloads(FakeEngine(), "null", [None])  # type: ignore[arg-type]
     (asked,) = workloads_on(str(tmp_path / "f"), Parameters(), consent=True)

@@ -54,7 +54,7 @@ def running(slave: Client, loop: str) -> None:
     wait_until(lambda: reads(loop) > before, "the step reads")
 
 
-def test_a_slave_that_was_frozen_beyond_its_lease(loop: str) -> None:
+def test_no_io_of_a_slave_that_thaws_after_its_lease(loop: str) -> None:
     with Client(lease_s=1.0) as slave:
         running(slave, loop)
         heard = slave.ask(m.ClockProbe)
@@ -69,7 +69,7 @@ def test_a_slave_that_was_frozen_beyond_its_lease(loop: str) -> None:
         assert reads(loop) == before, "not one, even in the first instant after the thaw"
 
 
-def test_a_link_that_is_silent(loop: str) -> None:
+def test_no_io_after_the_lease_of_a_silent_link(loop: str) -> None:
     with Client(lease_s=1.0) as slave:
         running(slave, loop)
         assert slave.until(m.Stopped).reason is m.StopReason.LEASE
@@ -88,7 +88,7 @@ with Client() as slave:
 """
 
 
-def test_a_controller_that_was_killed(loop: str) -> None:
+def test_no_io_after_the_controller_was_killed(loop: str) -> None:
     root = Path(__file__).parents[2]
     controller = subprocess.Popen([sys.executable, "-c", CONTROLLER, loop], stdout=subprocess.PIPE, cwd=root, text=True)
     assert controller.stdout is not None
@@ -105,7 +105,7 @@ def test_a_controller_that_was_killed(loop: str) -> None:
 
 
 @pytest.mark.parametrize("how", ["its input ends", "a signal"])
-def test_a_lun_that_hangs_while_it_is_opened(how: str, faulty_lun: FaultFs) -> None:
+def test_a_lun_that_hangs_while_it_is_opened_does_not_delay_the_end(how: str, faulty_lun: FaultFs) -> None:
     """The process is the kernel's until the device answers; what it has to say and do is over before."""
     with Client() as slave:
         slave.prepare("libaio")

@@ -35,7 +35,7 @@ def counts(result: m.Result) -> list[dict[Count, int]]:
     return [dict(zip(Count, row, strict=True)) for row in rows]
 
 
-def test_it_speaks_first_and_says_what_it_is() -> None:
+def test_it_sends_hello_first() -> None:
     with Client() as slave:
         hello = slave.hear()
         assert isinstance(hello, m.Hello)
@@ -150,7 +150,7 @@ def counts_of(result: m.Result) -> list[int]:
     return counts
 
 
-def test_an_edit_says_when_every_thread_had_taken_it(tmp_path: Path) -> None:
+def test_an_edit_is_acknowledged_with_the_time_at_which_all_threads_had_it(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare(threads=2)
         slave.make_file(tmp_path / "lun")
@@ -177,7 +177,7 @@ def test_an_edit_says_when_every_thread_had_taken_it(tmp_path: Path) -> None:
         slave.until(m.Stopped)
 
 
-def test_steering_is_answered_in_every_state_that_allows_it(tmp_path: Path) -> None:
+def test_commands_are_answered_in_every_state_that_allows_them(tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
         slave.make_file(tmp_path / "lun")
@@ -261,7 +261,7 @@ def test_it_may_open_as_many_files_as_its_user(tmp_path: Path) -> None:
         ({"lease_ns": 0}, "a lease of 0 ns has run out before it began: choose a longer one"),
     ],
 )
-def test_what_cannot_be_prepared(fields: dict[str, object], reason: str) -> None:
+def test_invalid_prepare_is_refused(fields: dict[str, object], reason: str) -> None:
     with Client() as slave:
         slave.hear()
         ((what, why),) = slave.refused(m.Prepare, **{"backend": "null", "threads": 1, "lease_ns": 10**9} | fields)
@@ -302,7 +302,7 @@ def test_the_end_of_input_halts_removes_and_exits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_halts_removes_says_so_and_exits(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_halts_removes_files_reports_and_exits(number: signal.Signals, tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
         slave.make_file(tmp_path / "lun")
@@ -431,7 +431,7 @@ def test_more_luns_than_a_message_holds_come_in_several(tmp_path: Path) -> None:
         (b'{"type":"go","id":1}\n', "missing"),
     ],
 )
-def test_rubbish_ends_it_and_says_why(rubbish: bytes, said: str, tmp_path: Path) -> None:
+def test_rubbish_ends_it_with_the_reason(rubbish: bytes, said: str, tmp_path: Path) -> None:
     with Client() as slave:
         slave.prepare()
         slave.make_file(tmp_path / "lun")
@@ -507,7 +507,7 @@ def test_a_controller_that_does_not_read_gets_overruns_and_loses_nothing(tmp_pat
         assert due == pytest.approx(60 * 200 * (ends[-1] - start) / 1e9, abs=60)
 
 
-def test_it_ends_even_if_nobody_hears_its_complaints() -> None:
+def test_it_ends_even_if_stderr_is_closed() -> None:
     complaints, its = os.pipe()
     command = [sys.executable, "-m", "ivypy.slave"]
     slave = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=its)
@@ -528,7 +528,7 @@ def test_what_is_no_pipe_is_refused_with_a_sentence(stream: str) -> None:
     assert done.stderr.decode().startswith(f"ivypy: {name} is a device, not a pipe: a slave is started by a controller")
 
 
-def test_it_speaks_over_a_socket_pair_as_well() -> None:
+def test_it_also_works_over_a_socket_pair() -> None:
     ours, its = socket.socketpair()
     with ours, its:
         process = subprocess.Popen([sys.executable, "-m", "ivypy.slave"], stdin=its.fileno(), stdout=its.fileno())
@@ -551,7 +551,9 @@ def test_a_reader_that_goes_away_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prepared", [True, False])
-def test_a_slave_that_hears_nothing_for_some_leases_ends_and_removes_its_files(tmp_path: Path, prepared: bool) -> None:
+def test_a_slave_that_receives_nothing_for_three_leases_ends_and_removes_its_files(
+    tmp_path: Path, prepared: bool
+) -> None:
     """A controller that is gone with its network closes no pipe."""
     script = "import ivypy.slave.command_server as o, ivypy.slave.__main__ as s; o.SILENT_S = 1.0; s.main()"
     with Client("-c", script, lease_s=0.5) as slave:
@@ -565,7 +567,7 @@ def test_a_slave_that_hears_nothing_for_some_leases_ends_and_removes_its_files(t
         assert not (tmp_path / "lun").exists()
 
 
-def test_it_says_that_its_work_gets_on(tmp_path: Path) -> None:
+def test_clock_readings_report_the_progress_of_commands(tmp_path: Path) -> None:
     def done(slave: Client) -> int:
         reading = slave.ask(m.ClockProbe)
         assert isinstance(reading, m.ClockReading)

@@ -34,7 +34,7 @@ def test_every_row_is_found_in_random_data(row: Signature) -> None:
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_random_data_is_nothing(seed: int) -> None:
+def test_random_data_has_no_signature(seed: int) -> None:
     assert found(ends(random.Random(seed).randbytes(2 * READ))) == ()
 
 
@@ -59,7 +59,7 @@ def test_a_sun_label_is_one_only_with_its_checksum() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 511, 512, 4096, READ - 1, READ + 1])
-def test_small_and_empty_devices_are_nothing(size: int) -> None:
+def test_small_and_empty_devices_have_no_signature(size: int) -> None:
     assert found(ends(bytes(size))) == ()
 
 
@@ -80,7 +80,7 @@ def test_zfs_is_found_by_an_uberblock_in_either_byte_order() -> None:
         ("DRBD", SIZE - 4096 + 60, b"\x83\x74\x02\x6d"),
     ],
 )
-def test_members_that_keep_their_superblock_at_the_end(name: str, at: int, magic: bytes) -> None:
+def test_superblocks_at_the_end_of_a_device_are_found(name: str, at: int, magic: bytes) -> None:
     data = bytearray(SIZE)
     data[at : at + len(magic)] = magic
     assert found(ends(data)) == (name,)
@@ -143,6 +143,6 @@ def test_what_real_makers_write_is_found_and_wipefs_removes_it(maker: list[str],
     assert found(seen) == ()
 
 
-def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
+def test_unreadable_devices_are_reported_with_the_reason(tmp_path: Path) -> None:
     assert read_ends(str(tmp_path / "nothing")) == (None, "No such file or directory")
     assert read_ends(os.fspath(tmp_path)) == (None, "Is a directory")

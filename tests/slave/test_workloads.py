@@ -67,7 +67,7 @@ def test_a_lun_is_opened_once_per_consent_and_closed_with_its_last_instance(
     assert engine.did[-2:] == ["close_lun 0", "close_lun 1"]
 
 
-def test_instances_are_dealt_evenly_over_threads_and_messages(
+def test_instances_are_assigned_evenly_to_threads_over_several_messages(
     engine: FakeEngine, workloads: Workloads, file: str
 ) -> None:
     workloads.create(workloads_on(file, Parameters(), Parameters(), Parameters()))
@@ -206,7 +206,7 @@ def test_what_does_not_exist_or_is_held_is_not_deleted(engine: FakeEngine, workl
     assert workloads.check_go(m.Go(1, 0, 1, u32(1), u32(0))) == "there are no instances 1: create them first"
 
 
-def test_too_many_open_files_are_told_once(engine: FakeEngine, workloads: Workloads, tmp_path: Path) -> None:
+def test_too_many_open_files_are_reported_once(engine: FakeEngine, workloads: Workloads, tmp_path: Path) -> None:
     for name in "abc":
         (tmp_path / name).write_bytes(bytes(1 << 20))
     engine.faults[f"open_lun {tmp_path}/b"] = OSError(errno.EMFILE, "Too many open files")
@@ -294,7 +294,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert real.delete([0]) == []
         assert opened(file + ".old") == []
 
-    def test_a_file_whose_path_becomes_anothers_before_it_is_looked_at(
+    def test_a_file_whose_path_becomes_anothers_before_it_is_checked(
         self, real: Workloads, file: str, another: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         asked = workloads_on(file, WRITE, consent=True)
@@ -308,7 +308,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         ]
         assert opened(file) == []
 
-    def test_a_file_that_is_signed_behind_the_look(
+    def test_a_file_that_is_signed_after_the_check(
         self, real: Workloads, file: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def sign() -> None:
@@ -324,7 +324,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert opened(file) == []
 
     @pytest.mark.parametrize("kind", ["file", "block"])
-    def test_what_another_program_opens_behind_the_look(
+    def test_a_file_that_another_program_opens_after_the_check(
         self, kind: str, real: Workloads, file: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         lun = file if kind == "file" else request.getfixturevalue("loop")
@@ -341,7 +341,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert opened(lun) == []
 
     @needs_loops
-    def test_a_loop_device_that_is_made_behind_the_look(
+    def test_a_loop_device_that_is_made_after_the_check(
         self, real: Workloads, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         made: list[str] = []
@@ -356,7 +356,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
             losetup("-d", made[0])
 
     @needs_loops
-    def test_nobody_makes_a_filesystem_on_a_device_behind_the_look(
+    def test_nobody_makes_a_filesystem_on_a_device_after_the_check(
         self, real: Workloads, loop: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         need("mkfs.ext4")
@@ -437,7 +437,7 @@ class TestWhatIsWrittenIsWhatWasJudged:
         assert real.delete([0, 1]) == []
 
 
-def test_a_lun_that_hangs_when_it_is_to_be_written_is_named_and_holds_up_no_other(
+def test_a_lun_that_hangs_when_it_is_opened_for_writing_is_named_and_delays_no_other(
     tmp_path: Path, workloads: Workloads, engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It answered when it was looked at."""
@@ -590,7 +590,7 @@ class TestConsent:
             for loop in filter(lambda loop: is_over(loop, shm), loops):
                 losetup("-d", loop)
 
-    def test_a_device_without_room_behind_block_0(self, real: Workloads, shm: Path) -> None:
+    def test_a_device_without_room_after_block_0(self, real: Workloads, shm: Path) -> None:
         with loop_device(shm, 1 << 20) as small:
             assert real.create(workloads_on(small, Parameters(blocksize=1 << 20))) == [
                 Refusal(
@@ -601,5 +601,5 @@ class TestConsent:
             ]
 
 
-def test_an_order_of_no_instances_is_one() -> None:
+def test_an_empty_order_is_valid() -> None:
     assert Workloads(FakeEngine(), "null", [None]).check_go(m.Go(1, 0, 1, u32(), u32())) is None  # type: ignore[arg-type]

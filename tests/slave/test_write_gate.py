@@ -81,7 +81,7 @@ from tests.support.loop_devices import loop_device, machine, mounted, need, need
         ),
     ],
 )
-def test_what_is_seen_is_checked_with_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
+def test_each_refusal_has_its_remedy(seen: Evidence, sentences: tuple[str, ...]) -> None:
     assert reasons_against(seen) == sentences
 
 
@@ -211,7 +211,7 @@ def test_a_later_mount_on_the_same_point_hides_the_earlier() -> None:
     assert mount.filesystem == "xfs"
 
 
-def test_swaps() -> None:
+def test_proc_swaps_is_read_with_its_escapes() -> None:
     text = b"Filename\t\tType\tSize\tUsed\tPriority\n/dev/sda2\tpartition\t1\t0\t-2\n/swap\\040file file\t1\t0\t-3\n"
     assert parse_swaps(text) == ("/dev/sda2", "/swap file")
 
@@ -311,7 +311,7 @@ def as_nobody(look: Callable[[], str]) -> str:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
+def test_unreadable_processes_of_other_users_are_reported(shm: Path) -> None:
     said = as_nobody(lambda: Surroundings.read().unseen)
     assert re.fullmatch(r"\d+ process(es)? could not be inspected: run the slave as root", said)
     device = Evidence("/dev/sdb", unseen=said)
@@ -321,7 +321,7 @@ def test_who_may_not_look_at_other_users_processes_says_so(shm: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_of_his_own_file_everyone_knows_whether_it_is_written(shm: Path) -> None:
+def test_writers_of_an_own_file_are_always_known(shm: Path) -> None:
     shm.chmod(0o755)
     file = shm / "f"
     file.write_bytes(b"x" * 4096)
@@ -337,7 +337,7 @@ def test_of_his_own_file_everyone_knows_whether_it_is_written(shm: Path) -> None
         )
 
 
-def test_whoever_opens_a_file_while_it_is_asked_about_ends_nobody(tmp_path: Path) -> None:
+def test_opening_a_file_during_the_lease_check_kills_nobody(tmp_path: Path) -> None:
     """A lease that another breaks is told by a signal, which would end this process if it were SIGIO."""
     (tmp_path / "f").write_bytes(b"x")
     words = ["bash", "-c", 'echo done; while :; do exec 3<>"$1"; exec 3>&-; done', "bash", str(tmp_path / "f")]

@@ -792,7 +792,7 @@ def attempt(slave: Client, lun: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_prepared_device_is_refused_for_its_reason_or_taken(name: str, slave: Client, shm: Path) -> None:
+def test_a_prepared_device_is_refused_for_its_reason_or_accepted(name: str, slave: Client, shm: Path) -> None:
     prepare, reason = ROWS[name]
     need("mkfs.ext4", "mount", "unshare", "bash", "flock")
     with contextlib.ExitStack() as undo:
@@ -809,7 +809,7 @@ def test_a_prepared_device_is_refused_for_its_reason_or_taken(name: str, slave: 
             assert refused == []
 
 
-def test_the_table_is_wide() -> None:
+def test_the_table_has_at_least_50_rows() -> None:
     assert len(ROWS) >= 50
 
 
@@ -843,7 +843,7 @@ def test_a_device_with_a_signature_is_refused(row: Signature, slave: Client, sig
     assert attempt(slave, signed) == []
 
 
-def test_one_that_is_taken_is_written(slave: Client, shm: Path) -> None:
+def test_the_slave_writes_an_accepted_device(slave: Client, shm: Path) -> None:
     """So that a digest that stays the same says something."""
     with loop_device(shm, SIZE) as loop:
         before = digest(loop)

@@ -116,7 +116,7 @@ def below(upper: Node, lower: Node) -> bool:
         ((0, 6), 97, (8, 1), ("block", os.makedev(8, 1), 0)),
     ],
 )
-def test_what_a_loop_device_is_over_as_the_kernel_tells(
+def test_backing_of_a_loop_device_is_as_the_kernel_reports(
     device: tuple[int, int], inode: int, number: tuple[int, int], what: tuple[str, int, int]
 ) -> None:
     info = struct.pack("=3Q", os.makedev(*device), inode, os.makedev(*number)).ljust(LOOP_INFO64, b"\0")

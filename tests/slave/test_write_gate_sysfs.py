@@ -378,14 +378,14 @@ def an_nbd_device_that_another_has_open(t: Made) -> str:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_made_device_is_refused_for_its_reason_or_taken(name: str, tmp_path: Path) -> None:
+def test_a_made_device_is_refused_for_its_reason_or_accepted(name: str, tmp_path: Path) -> None:
     make, reason = ROWS[name]
     made = Made(tmp_path)
     refused = made.judged(make(made))
     assert any(said.startswith(reason) for said in refused) if reason else refused == (), refused
 
 
-def test_processes_that_may_not_be_looked_at_are_reported(tmp_path: Path) -> None:
+def test_processes_that_may_not_be_inspected_are_reported(tmp_path: Path) -> None:
     made = Made(tmp_path)
     made.device("sdb", "8:16")
     made.judged("/dev/sdb")

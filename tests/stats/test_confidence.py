@@ -45,7 +45,7 @@ def test_tail_and_density_are_scipys(t: float, df: float) -> None:
 
 
 @pytest.mark.parametrize(("probability", "df"), [(0.0, 5), (1.0, 5), (0.9, 0.0), (0.9, -1.0), (float("nan"), 5)])
-def test_no_such_quantile(probability: float, df: float) -> None:
+def test_invalid_quantiles_are_refused(probability: float, df: float) -> None:
     with pytest.raises(ValueError, match="no t quantile"):
         t_quantile(probability, df)
 
@@ -89,7 +89,7 @@ def test_too_few_samples_state_nothing(n: int) -> None:
     assert np.isnan(ratio_half_width(np.ones((n, 3)), np.ones((n, 3)))).all()
 
 
-def test_two_levels_are_one_sample() -> None:
+def test_two_levels_count_as_few_effective_samples() -> None:
     """Fifty of one value, then fifty of another, are not a hundred samples."""
     samples = np.repeat([1.0, 2.0], 50)[:, None]
     assert effective_samples(samples) < 6

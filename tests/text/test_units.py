@@ -72,7 +72,7 @@ VALUES: list[tuple[Callable[[str], object], str, object]] = [
 
 
 @pytest.mark.parametrize("parse, text, value", VALUES)
-def test_what_is_written_means(parse: Callable[[str], object], text: str, value: object) -> None:
+def test_units_are_read_as_documented(parse: Callable[[str], object], text: str, value: object) -> None:
     assert parse(text) == value
     assert type(parse(text)) is type(value)
 
@@ -120,7 +120,7 @@ REFUSED: list[tuple[Callable[[str], object], str, str]] = [
 
 
 @pytest.mark.parametrize("parse, text, fault", REFUSED)
-def test_what_is_refused_names_its_remedy(parse: Callable[[str], object], text: str, fault: str) -> None:
+def test_refused_text_names_the_remedy(parse: Callable[[str], object], text: str, fault: str) -> None:
     with pytest.raises(ValueError) as caught:
         parse(text)
     assert str(caught.value) == fault
@@ -130,7 +130,7 @@ def test_what_is_refused_names_its_remedy(parse: Callable[[str], object], text: 
     "seconds, text",
     [(0.0, "0s"), (0.25, "250ms"), (0.0001, "100us"), (5.0, "5s"), (90.0, "1m30s"), (3600.0, "1h"), (3605.5, "1h5.5s")],
 )
-def test_durations_are_told_shortly(seconds: float, text: str) -> None:
+def test_durations_are_printed_in_short_form(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
