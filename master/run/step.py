@@ -5,6 +5,8 @@
     decide          continue or stop, and edits                                  control/decide.py
     barrier 2       every host acknowledges what follows                         step_commands.py
     record          rows on disk, reports to watchers                            step_recorder.py
+    measure         windows, their sums, the checks of a measurement             step_measurements.py
+    check           timing: of the controller, and of the hosts' clocks          interlock.py
 
 Rule: the controller never waits for one host beyond barrier 1's deadline, and never merges what came after it. When the
 step ends, every host is halted; a host that does not stop is lost.
@@ -13,7 +15,7 @@ Time: boundaries are `start + (k + 1) x length` on the controller's clock. The d
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -32,13 +34,14 @@ from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
 from .host_settings import HostSettings
-from .interlock import Moments, timing_of
+from .interlock import InterlockChecks, Moments, timing_of
 from .io_faults import IoFaults
 from .live_changes import Disturbance, LiveChanges
 from .resolve_settings import steered
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, send_halt
 from .step_hosts import StepHosts
+from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
 from .step_states import Change, StepProgress
 from .step_types import ClosedSubinterval, Recorder, StepOutcome
@@ -50,7 +53,7 @@ NO_HOST: Final = "every host was late or lost"
 
 
 class StepCycle:
-    """Holds one running step. `run` it once."""
+    """Holds one running step. `run` it once; `outcome` says how it ended."""
 
     def __init__(
         self,
@@ -72,8 +75,7 @@ class StepCycle:
         self._length_ns = length_ns = round(length_s * 1e9)
         self._recorder = recorder
         self._findings: list[ScopedFinding] = []
-        self._measured: list[Measured] = []
-        self._outcome: StepOutcome | None = None  # None until the step is over
+        self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
         self._settings = SettingsInForce(rollups)
         self._progress = progress = StepProgress()
         self.changes = LiveChanges(host_settings, length_ns)
@@ -82,6 +84,8 @@ class StepCycle:
         find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
         self._hosts = StepHosts(drivers, progress, fleet.lag, report, find)
         self._faults = IoFaults(rollups, length_ns, report, find)
+        self._measurements = StepMeasurements(length_ns, recorder.measured)
+        self._interlock = InterlockChecks(length_ns, report)
         self._results = ResultBarrier(
             fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
             stop_on_error,
@@ -90,7 +94,7 @@ class StepCycle:
             fleet, self._hosts, rollups, boundaries, self.changes, recorder, progress, length_ns, cooldown
         )
 
-    async def run(self) -> StepOutcome:
+    async def run(self) -> None:
         progress, hosts = self._progress, self._hosts
         start_ns = await self._commands.go(self._findings.append)
         self.changes.begin(start_ns)
@@ -129,28 +133,13 @@ class StepCycle:
         if no_host:
             progress.move(Change.NO_HOST)
         await self._wait_until_stopped(hosts.live | hosts.late)
-        return self.so_far(no_host)
+        self._end(no_host)
 
-    def so_far(self, no_host: bool = False) -> StepOutcome:
-        """How the step ended; where it is given up, with what was measured until then.
-
-        `no_host`: it was cut short because none was left. Nothing of the step is recorded after it.
-        """
-        if self._outcome is not None:
-            return self._outcome
-        progress = self._progress
-        if not progress.is_complete:
-            cut = self.control.cut_short(progress.decided)
-            cut = _because(NO_HOST, cut) if no_host else cut
-            self._take_measured([cut])
-            self._recorder.cut_short(cut)
-        findings = [*self._findings, *self.changes.found(), *self._hosts.losses()]
-        if no_host:  # the lost hosts are the reason for the early end
-            findings = [replace(one, since=min(one.since, max(self._measured[-1].last, 0))) for one in findings]
-        self._outcome = StepOutcome(
-            tuple(self._measured), tuple(findings), self._hosts.stopped, progress.is_halted, tuple(self._faults.hung)
-        )
-        return self._outcome
+    async def outcome(self) -> StepOutcome:
+        """How the step ended; where it is given up, with what was measured until then. Raises OutputError."""
+        findings = self._end()
+        await self._measurements.sum_up(self._recorder.stored)
+        return StepOutcome(tuple(self._measurements.closed), tuple(findings), tuple(self._faults.hung))
 
     def retarget(self, targets: Mapping[str, float], words: str) -> None:
         """Other targets for instances that control holds at one; `words`: which, and by whom."""
@@ -178,17 +167,34 @@ class StepCycle:
             decision = replace(
                 decision, say=f"{self.changes.catching_up:,} I/Os of the earlier load are still outstanding"
             )
-        self._take_measured(decision.measured)
+        self._note_measured(decision.measured)
         self._progress.decided = k
         if decision.done:
             self._progress.move(Change.DONE)
         return decision
 
-    def _take_measured(self, measured: Iterable[Measured]) -> None:
+    def _note_measured(self, measured: Iterable[Measured]) -> None:
         for one in measured:
-            self._measured.append(one)
             self._progress.unmeasured = one.last + 1
             self._findings += self.changes.edited(one.first, one.last)
+
+    def _end(self, no_host: bool = False) -> Sequence[ScopedFinding]:
+        """Close the measurement that the end cuts short, and return the findings of the step. The first call counts.
+
+        `no_host`: it was cut short because none was left.
+        """
+        if self._ended is not None:
+            return self._ended
+        if not self._progress.is_complete:
+            cut = self.control.cut_short(self._progress.decided)
+            cut = _because(NO_HOST, cut) if no_host else cut
+            self._note_measured([cut])
+            self._measurements.close(cut)
+        found = [*self._findings, *self.changes.found(), *self._hosts.losses()]
+        if no_host:  # the lost hosts are the reason for the early end
+            found = [replace(one, since=min(one.since, max(cut.last, 0))) for one in found]
+        self._ended = [*found, *self._interlock.findings]
+        return self._ended
 
     def _record(
         self, collected: Collected, announced: Phase, disturbed: Disturbance, decision: Decision, at: Moments,
@@ -205,6 +211,8 @@ class StepCycle:
         k, phase = progress.running, self._phase(announced, disturbed)
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
         self._recorder.closed(closed)
+        self._measurements.add(closed)
+        self._interlock.check(closed)
 
     def _phase(self, announced: Phase, disturbed: Disturbance) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""

@@ -45,7 +45,6 @@ class StepHosts:
         self.late: set[Driver] = set()  # missed a barrier: commanded, not merged
         self.awaited: set[Driver] = set()  # of the live: those whose result is not in yet
         self.newest: dict[Driver, Result] = {}  # the last result of each, merged or not
-        self.stopped: dict[str, Stopped] = {}  # by host
         self.names = frozenset(driver.name for driver in self.part)
         self._losses: dict[Driver, _Loss] = {}
 
@@ -77,7 +76,6 @@ class StepHosts:
 
     def has_stopped(self, driver: Driver, stopped: Stopped, k: int, arrived: Container[Driver]) -> None:
         """It sent `stopped` in subinterval `k`, of which the results of `arrived` are in."""
-        self.stopped[driver.name] = stopped
         if stopped.reason is not StopReason.COMMANDED:
             self.lose(driver, self._why_stopped(stopped.reason), k, arrived, "ended")
         elif driver not in arrived:

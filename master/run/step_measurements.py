@@ -1,56 +1,45 @@
-"""A step's measurements: which subintervals each is of, and their sum.
+"""A step's measurements: which subintervals each is of, their sum, and the findings of its checks.
 
 Rule: a measurement is summed while the step runs, from the subintervals that were announced as `run`. Where control
-chose another window afterwards, it is summed again from histograms.sqlite when the step has ended: the same sum either
-way, and while the step runs nothing here waits for the disk.
+chose another window afterwards, it is summed again from the stored subintervals when the step has ended: the same sum
+either way, and while the step runs nothing here waits for the disk.
 """
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..control.decision import Measured
 from ..control.observation import Phase
 from ..control.observe import observe_measurement
-from ..output.record_types import WindowRecord
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
-from ..rollup.window import Measurement, Window
+from ..rollup.window import Window
 from .step_reports import ALL_ROW
-from .step_types import ClosedSubinterval
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ClosedMeasurement:
-    """A measurement that closed."""
-
-    measured: Measured
-    measurement: Measurement | None  # None: it has no subinterval
-    settings: Settings | None  # in force at its end; None where it has no subinterval
-    start_utc_ns: int | None
-    end_utc_ns: int | None
+from .step_types import ClosedMeasurement, ClosedSubinterval
 
 
 class StepMeasurements:
     """Holds one step's open window, the settings that its measurements may end with, and those that closed."""
 
-    def __init__(self, length_ns: int, record: Callable[[WindowRecord], None]) -> None:
-        """`record` gets a row of windows.csv for each measurement that is summed."""
+    def __init__(self, length_ns: int, summed: Callable[[ClosedMeasurement], None]) -> None:
+        """`summed` gets each measurement as soon as it has its sum."""
         self._length_ns = length_ns
-        self._record = record
+        self._summed = summed
         self._settings: list[tuple[int, Settings]] = []  # each with its first subinterval
         self._window: Window | None = None  # None: no subinterval announced as `run` since the last warmup
         self._window_first = 0
-        self._first_utc_ns = 0  # the start of subinterval 0
+        self._first_ns = 0  # the start of subinterval 0, on the controller's clock
         self._newest = -1  # the last subinterval that closed
-        self._end_utc_ns = 0  # of that one, which a halt may have cut short
-        self._unsummed: list[tuple[int, Measured, str]] = []  # place in `taken`, and why it was closed
-        self.taken: list[ClosedMeasurement] = []
+        self._end_ns = 0  # of that one, which a halt may have cut short
+        self._unsummed: list[int] = []  # places in `closed`
+        self.closed: list[ClosedMeasurement] = []
 
-    def add(self, closed: ClosedSubinterval, start_utc_ns: int, end_utc_ns: int) -> None:
+    def add(self, closed: ClosedSubinterval) -> None:
         """One more subinterval, with the measurements that control closed with it."""
         self._newest = closed.number
-        self._first_utc_ns, self._end_utc_ns = start_utc_ns - closed.number * self._length_ns, end_utc_ns
+        self._first_ns = closed.start_ns - closed.number * self._length_ns
+        self._end_ns = closed.start_ns + real_length_ns(closed.interval)
         if not self._settings or self._settings[-1][1] is not closed.settings:
             self._settings.append((closed.number, closed.settings))
         for measured in closed.decision.measured:
@@ -65,33 +54,31 @@ class StepMeasurements:
     def close(self, measured: Measured, say: str = "") -> None:
         """Close a measurement; `say`: what control said of its end."""
         if measured.last < measured.first:
-            self.taken.append(ClosedMeasurement(measured, None, None, None, None))
+            self.closed.append(ClosedMeasurement(measured))
             return
         settings = self._settings[self._place(measured.last)][1]
-        taken = ClosedMeasurement(measured, None, settings, *self._utc_of(measured.first, measured.last))
+        self.closed.append(ClosedMeasurement(measured, say, settings, *self._span_ns(measured.first, measured.last)))
         window, whole = self._window, (measured.first, measured.last - measured.first + 1)
         if window is not None and (self._window_first, window.subintervals) == whole:
-            taken = self._summed(taken, window, say)
+            self._sum(len(self.closed) - 1, window)
         else:
-            self._unsummed.append((len(self.taken), measured, say))  # once the step has ended: the disk may be slow
-        self.taken.append(taken)
+            self._unsummed.append(len(self.closed) - 1)  # once the step has ended: the disk may be slow
 
     async def sum_up(self, stored: Callable[[int, int], Awaitable[Window]]) -> None:
         """Sum every measurement that has no sum yet; `stored` reads subintervals back, both ends included."""
-        for place, measured, say in self._unsummed:
-            self.taken[place] = self._summed(self.taken[place], await stored(measured.first, measured.last), say)
-        self._unsummed.clear()
+        while self._unsummed:
+            measured = self.closed[self._unsummed[0]].measured
+            window = await stored(measured.first, measured.last)
+            self._sum(self._unsummed.pop(0), window)
 
-    def _summed(self, taken: ClosedMeasurement, window: Window, say: str) -> ClosedMeasurement:
-        """The measurement with its sum, and its row of windows.csv."""
-        measurement = window.measurement()
-        measured = taken.measured
-        measured = measured.checked(observe_measurement(measurement, [check.focus for check in measured.checks]))
-        why = "; ".join(str(finding) for finding in measured.findings) or say or "as planned"
-        assert taken.start_utc_ns is not None and taken.end_utc_ns is not None
-        span = (measured.first, measured.last, taken.start_utc_ns, taken.end_utc_ns)
-        self._record(WindowRecord("measurement", *span, len(measurement.hosts), why))
-        return replace(taken, measured=measured, measurement=measurement)
+    def _sum(self, place: int, window: Window) -> None:
+        """Give a measurement its sum, and the findings of its checks."""
+        one, measurement = self.closed[place], window.measurement()
+        values = observe_measurement(measurement, [check.focus for check in one.measured.checks])
+        measured = one.measured.checked(values)
+        why = "; ".join(str(finding) for finding in measured.findings) or one.why or "as planned"
+        self.closed[place] = replace(one, measured=measured, why=why, measurement=measurement)
+        self._summed(self.closed[place])
 
     def _add_to_window(self, interval: MergedSubinterval, phase: Phase) -> None:
         if phase is not Phase.RUN:
@@ -113,11 +100,11 @@ class StepMeasurements:
         if len(needed) < len(self._settings):
             self._settings = [self._settings[place] for place in needed]
 
-    def _utc_of(self, first: int, last: int) -> tuple[int, int]:
+    def _span_ns(self, first: int, last: int) -> tuple[int, int]:
         """When the subintervals `first` to `last` began and ended."""
-        start = self._first_utc_ns + first * self._length_ns
+        start_ns = self._first_ns + first * self._length_ns
         newest = last == self._newest
-        return start, self._end_utc_ns if newest else self._first_utc_ns + (last + 1) * self._length_ns
+        return start_ns, self._end_ns if newest else self._first_ns + (last + 1) * self._length_ns
 
 
 def real_length_ns(closed: MergedSubinterval) -> int:

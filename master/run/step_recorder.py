@@ -1,7 +1,7 @@
 """Records one step while it runs: rows, events and measurements to its folder, and lines for whoever watches.
 
-Rule: nothing here keeps the step waiting: the writer thread writes, and what has to be read back is read when the step
-has ended.
+Rule: it writes what it is given, and keeps no step waiting: the writer thread writes. Only what reads the folder back
+waits for the disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ...protocol.messages import Result
-from ..control.decision import Cell, ControlRow, Measured
+from ..control.decision import Cell, ControlRow
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
@@ -19,19 +19,17 @@ from ..plan.model import Step
 from ..rollup.figures import Figures
 from ..rollup.instances import Rollups
 from ..rollup.merge import Merger
-from ..rollup.validity import ScopedFinding
 from ..rollup.window import Window
-from .interlock import InterlockChecks
 from .run_recorder import RunRecorder
 from .slo_alerts import SloAlerts
-from .step_measurements import ClosedMeasurement, StepMeasurements, real_length_ns
+from .step_measurements import real_length_ns
 from .step_reports import subinterval_report
 from .step_result import StepResult
-from .step_types import ClosedSubinterval
+from .step_types import ClosedMeasurement, ClosedSubinterval
 
 
 class StepRecorder:
-    """Holds one step's folder, its measurements, and the findings about timing. `begin` makes one."""
+    """Holds one step's folder, and the commands of its alerts. `begin` makes one."""
 
     def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
         self._run = run
@@ -39,11 +37,8 @@ class StepRecorder:
         self._rollups = rollups
         self._folder = folder
         self.begun_utc_ns = begun_utc_ns
-        self._length_ns = round(step.subinterval_s * 1e9)
         self._later_steps_s = 0.0
         self._slo_alerts = SloAlerts(step, self.event)
-        self._measurements = StepMeasurements(self._length_ns, self._window)
-        self._interlock = InterlockChecks(self._length_ns, self.event)
         self._running = 0  # the subinterval that runs
 
     @classmethod
@@ -51,16 +46,6 @@ class StepRecorder:
         """Make the step's folder. Raises OutputError."""
         utc_ns = run.clock.utc_ns()
         return cls(run, step, rollups, await run.begin_step(step, utc_ns, rollups), utc_ns)
-
-    @property
-    def taken(self) -> Sequence[ClosedMeasurement]:
-        """The measurements that closed."""
-        return self._measurements.taken
-
-    @property
-    def findings(self) -> Sequence[ScopedFinding]:
-        """The findings about timing: of the controller, and of the hosts' clocks."""
-        return self._interlock.findings
 
     def shown(self, of_steps: int, later_steps_s: float) -> None:
         """Tell watchers that the step begins; the steps after it are planned to take `later_steps_s`."""
@@ -77,17 +62,22 @@ class StepRecorder:
         figures = Figures(closed.interval.merged, closed.settings.response_rows())
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
-        self._measurements.add(closed, start_utc_ns, end_utc_ns)
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
         for alert in decision.alerts:
             self._slo_alerts.raise_alert(alert)
-        self._interlock.check(closed)
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 
-    def cut_short(self, measured: Measured) -> None:
-        self._measurements.close(measured)
+    def measured(self, measurement: ClosedMeasurement) -> None:
+        """A row of windows.csv."""
+        measured, summed = measurement.measured, measurement.measurement
+        assert summed is not None and measurement.start_ns is not None and measurement.end_ns is not None
+        start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
+        row = WindowRecord(
+            "measurement", measured.first, measured.last, start_utc_ns, end_utc_ns, len(summed.hosts), measurement.why
+        )
+        self._run.writer.post(partial(self._folder.window, row))
 
     def late(self, host: str, result: Result) -> None:
         self._run.writer.post(partial(self._folder.late, host, result))
@@ -95,14 +85,13 @@ class StepRecorder:
     def event(self, host: str, kind: str, text: str) -> None:
         self._run.event(kind, text, host, self._step.number, self._running)
 
-    async def finish(self) -> None:
-        """The step has ended: end its commands, and sum every measurement. Raises OutputError."""
-        await self._slo_alerts.close()
-        await self.sum_up()
+    async def stored(self, first: int, last: int) -> Window:
+        """Subintervals summed from histograms.sqlite. Raises OutputError."""
+        return await self._run.writer.do(partial(self._sum, first, last))
 
-    async def sum_up(self) -> None:
-        """Sum every measurement. Raises OutputError."""
-        await self._measurements.sum_up(self._stored)
+    async def finish(self) -> None:
+        """The step has ended: end its commands."""
+        await self._slo_alerts.close()
 
     def end(self, result: StepResult) -> None:
         """Write the step's rows of the summaries, the measurement's histograms, and its line in run.json."""
@@ -116,9 +105,6 @@ class StepRecorder:
 
     def _put(self, record: SubintervalRecord) -> None:
         self._run.writer.put(partial(self._folder.subinterval, record))
-
-    def _window(self, record: WindowRecord) -> None:
-        self._run.writer.post(partial(self._folder.window, record))
 
     def _tables(self, rows: Sequence[ControlRow]) -> None:
         """What explains control's decisions: each row to the end of its file."""
@@ -135,10 +121,6 @@ class StepRecorder:
         if record.measurement is not None:
             shown = record.settings.response_rows(record.validity.reached)
             self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
-
-    async def _stored(self, first: int, last: int) -> Window:
-        """Subintervals summed from histograms.sqlite."""
-        return await self._run.writer.do(partial(self._sum, first, last))
 
     def _sum(self, first: int, last: int) -> Window:
         """In the writer's thread."""

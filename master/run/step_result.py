@@ -1,6 +1,6 @@
 """What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +18,8 @@ from ..text.suggestions import listed
 from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
-from .step_measurements import ClosedMeasurement
 from .step_reports import ALL_ROW, figures_of, measurement_report
+from .step_types import ClosedMeasurement, StepOutcome
 
 MOST_NAMED = 3  # other ways to a LUN that are spelled out
 
@@ -46,25 +46,25 @@ class StepResult:
 def result_of(
     step: Step,
     begun_utc_ns: int,
-    found: Iterable[ScopedFinding],
-    taken: Sequence[ClosedMeasurement],
+    ended: StepOutcome,
     discovered: PlacedPlan,
     tolerance: float,
     parameters: Mapping[Key, Parameters],
+    utc_ns: Callable[[int], int],
 ) -> StepResult:
-    """Check a step's measurements, a summary row each.
+    """Check a step's measurements, a summary row each. `utc_ns`: an instant of the controller's clock as UTC.
 
     Later steps refer to the last one that counts: not to the level at which a staircase saturated,
     which is invalid as it should be.
     """
-    outside = [*found, *_unwritten(discovered), *_shared(discovered)]
+    taken, outside = ended.measurements, [*ended.findings, *_unwritten(discovered), *_shared(discovered)]
     settings = Settings.of(discovered.rollups, parameters)
     checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in taken]
     if not any(one.measurement for one in taken):
         findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
     pairs = list(zip(taken, checked, strict=True))
-    records = tuple(_record(begun_utc_ns, one, validity, settings) for one, validity in pairs)
+    records = tuple(_record(begun_utc_ns, one, validity, settings, utc_ns) for one, validity in pairs)
     counting = [record for record, one in zip(records, taken, strict=True) if not _saturated(one)] or [*records]
     referred = next(record for record in [*counting[::-1], *records[::-1]] if record.measurement)
     return _result(step, discovered.rollups, records, referred, counting)
@@ -97,9 +97,12 @@ def _saturated(one: ClosedMeasurement) -> bool:
     return any(finding.reason is Reason.LOAD_NOT_SUSTAINED for finding in one.measured.findings)
 
 
-def _record(begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings) -> SummaryRecord:
+def _record(
+    begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings, utc_ns: Callable[[int], int]
+) -> SummaryRecord:
+    start_utc_ns, end_utc_ns = (None if at_ns is None else utc_ns(at_ns) for at_ns in (one.start_ns, one.end_ns))
     return SummaryRecord(
-        begun_utc_ns, one.start_utc_ns, one.end_utc_ns, one.measurement, validity, one.settings or settings,
+        begun_utc_ns, start_utc_ns, end_utc_ns, one.measurement, validity, one.settings or settings,
         one.measured.suffix,
     )  # fmt: skip
 

@@ -31,6 +31,7 @@ from .step import StepCycle
 from .step_control import control_for, opening_parameters
 from .step_recorder import StepRecorder
 from .step_result import StepResult, exit_code_of, result_of, without_measurement
+from .step_types import StepOutcome
 
 REJOIN_S: Final = 60.0  # between steps, for a host that is connected again: its files are created anew
 QUIET_S: Final = 15.0  # at most: with a longer lease, the steps that follow say that a host may drive beside them
@@ -167,22 +168,21 @@ class StepRunner:
         )  # fmt: skip
         cycle.found(beforehand)
 
-        def result() -> StepResult:
-            found = [*cycle.so_far().findings, *recorder.findings]
-            tolerance = self._plan.achieved_iops_tolerance
-            return result_of(step, recorder.begun_utc_ns, found, recorder.taken, discovered, tolerance, parameters)
+        def result(ended: StepOutcome) -> StepResult:
+            tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns
+            return result_of(step, recorder.begun_utc_ns, ended, discovered, tolerance, parameters, utc_ns)
 
         with self._api.editing(RunningStep(step.number, cycle, discovered, self._measured)):
             try:
-                ended = await cycle.run()
-                luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
-                self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
+                await cycle.run()
                 await recorder.finish()
+                ended = await cycle.outcome()
             except asyncio.CancelledError:  # the hosts are given up, what was measured is not
-                await recorder.sum_up()
-                self._end(recorder, result())
+                self._end(recorder, result(await cycle.outcome()))
                 raise
-        return self._end(recorder, result())
+        luns = {(one.host, one.number): one.lun for one in discovered.rollups.instances} if ended.hung else {}
+        self._orphans = {(host, luns[host, number]): step.name for host, number in ended.hung}
+        return self._end(recorder, result(ended))
 
     async def _skip(self, step: Step, why: Finding) -> StepResult:
         """A step that cannot be run: a row that says why."""

@@ -1,16 +1,16 @@
-"""What a running step hands over: each subinterval when it is closed, and how the step ended."""
+"""What a running step hands over: each subinterval and each measurement that closed, and how the step ended."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...protocol.messages import Result, Stopped
+from ...protocol.messages import Result
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
 from ..output.record_types import Timing
 from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding
+from ..rollup.window import Measurement, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +28,38 @@ class ClosedSubinterval:
     overdue_ns: int = 0  # how long after the next subinterval's end control decided
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ClosedMeasurement:
+    """A measurement that closed. One without a subinterval has only its findings."""
+
+    measured: Measured
+    why: str = ""  # why it ended there
+    settings: Settings | None = None  # in force at its end
+    start_ns: int | None = None  # controller's clock
+    end_ns: int | None = None
+    measurement: Measurement | None = None  # None: it is not summed yet, or has no subinterval
+
+
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
     """How a step ended."""
 
-    measured: tuple[Measured, ...]
+    measurements: tuple[ClosedMeasurement, ...]
     findings: tuple[ScopedFinding, ...]  # of the whole step
-    stopped: Mapping[str, Stopped]
-    interrupted: bool
     hung: tuple[tuple[str, int], ...] = ()  # (host, number): workload instances whose I/Os had not come back
 
 
 class Recorder(Protocol):
-    """Takes what a step yields, and never keeps the step waiting. `step_recorder` has the real one."""
+    """Takes what a step yields. `step_recorder` has the real one. Only `stored` waits for the disk."""
 
     def closed(self, closed: ClosedSubinterval) -> None: ...
 
-    def cut_short(self, measured: Measured) -> None:
-        """The step ended before its control was done: what was measured until then."""
+    def measured(self, measurement: ClosedMeasurement) -> None:
+        """A measurement that was summed."""
+        ...
+
+    async def stored(self, first: int, last: int) -> Window:
+        """The sum of subintervals that were handed over, both ends included. It reads the disk."""
         ...
 
     def late(self, host: str, result: Result) -> None:
