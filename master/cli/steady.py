@@ -5,9 +5,10 @@ Rule: this module only parses words; heavy modules are imported when the command
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..logs.readers.fio_json import SteadySettings
     from ..logs.readers.metric_series import NamedSeries
 
+_T = TypeVar("_T")  # what an option is parsed to
 _PATH = click.Path(path_type=Path)
 _LIMIT = f"{LIMIT_PERCENT:g}%"
 
@@ -57,10 +59,13 @@ def steady(
     from ..text.units import parse_duration
 
     try:
-        ramp_s, interval_s = parse_duration(ramp), parse_duration(interval)
+        ramp_s, interval_s = (
+            _read(name, parse_duration, text) for name, text in (("ramp", ramp), ("interval", interval))
+        )
         if interval_s <= 0:
             raise ValueError(f"--interval {interval}: between two rows there is some time, for example 1s")
-        question = _Question(criterion, limit, parse_duration(window) if window else None, latency, metric, rollup)
+        window_s = None if window is None else _read("window", parse_duration, window)
+        question = _Question(criterion, limit, window_s, latency, metric, rollup)
         question.criterion_for(None)
         never = False
         for path in paths:
@@ -105,8 +110,16 @@ class _Question:
         if self.limit is None and settings and name == settings.criterion:
             limit, relative = settings.limit, settings.relative
         else:
-            limit, relative = parse_limit(metric, self.limit or _LIMIT)
+            limit, relative = _read("limit", lambda text: parse_limit(metric, text), self.limit or _LIMIT)
         return Criterion(rule, Focus(metric, self.rollup), 2, limit, relative, no_drift=False)
+
+
+def _read(option: str, parse: Callable[[str], _T], text: str) -> _T:
+    """Raises ValueError, which names the option."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"--{option}: {error}") from None
 
 
 def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", float]:
@@ -115,7 +128,9 @@ def _fitted(question: _Question, named: "NamedSeries") -> tuple["Criterion", flo
     from statistics import median
 
     length_s = median(named.series.lengths_s)
-    window_s = question.window_s or (named.settings.window_s if named.settings else WINDOW_S)
+    window_s = question.window_s
+    if window_s is None:
+        window_s = named.settings.window_s if named.settings else WINDOW_S
     fitted = replace(question.criterion_for(named.settings), window=math.ceil(round(window_s / length_s, 3)))
     if found := "; ".join(text for _, text in fitted.faults()):
         raise PlanError(f"{named.name}, a value every {length_s:g} s: {found}")
@@ -143,9 +158,13 @@ def _block(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow | 
     from ..control.criteria import fio_block
 
     if found is None:
-        return json.dumps({"series": named.name, "attained": 0, "criterion": None, "mean": None, "window": None})
+        return json.dumps(
+            {"series": named.name, "attained": 0, "criterion": None, "time_weighted_mean": None, "window": None}
+        )
     values = [value for value in named.series.values[found.first : found.last + 1] if value is not None]
     block = fio_block(criterion, found.score, window_s, {criterion.focus.metric: values})
     window = {"begin_s": named.series.starts_s[found.first], "end_s": found.second}
     second = {"second": found.second} if found.score.attained else {}
-    return json.dumps({"series": named.name, **second, **block, "mean": found.score.mean, "window": window})
+    return json.dumps(
+        {"series": named.name, **second, **block, "time_weighted_mean": found.score.mean, "window": window}
+    )

@@ -67,10 +67,14 @@ def test_run_folder_is_steady_where_the_run_was(tmp_path: Path) -> None:
     ("words", "says"),
     [
         (["--window", "1s"], "window is 1 subinterval; it must be at least two"),
-        (["--metric", "iops"], "it has no column iops; it has second, overall_iops"),
-        (["--limit", "5ms"], "'5ms' is not a number of I/Os per second"),
+        (["--window", "0s"], "window is 0 subintervals; it must be at least two"),
+        (["--metric", "overal_iops"], "it has no column 'overal_iops'; did you mean 'overall_iops'"),
+        (["--metric", "x"], "it has no column 'x'; there are 'overall_iops' and 'second'"),
+        (["--limit", "5ms"], "--limit: '5ms' is not a number of I/Os per second"),
         (["--criterion", "latency", "--latency", "p98"], "there is no metric overall_service_us_p98"),
-        (["--window", "5"], "'5' has no unit; write 5s for seconds"),
+        (["--window", "5"], "--window: '5' has no unit; write 5s for seconds"),
+        (["--ramp", "x"], "--ramp: 'x' is not a duration"),
+        (["--interval", "x"], "--interval: 'x' is not a duration"),
     ],
 )
 def test_invalid_option_is_refused(tmp_path: Path, words: list[str], says: str) -> None:
@@ -83,6 +87,38 @@ def test_a_file_that_is_no_series_is_named(tmp_path: Path) -> None:
         run_steady(tmp_path)
     with pytest.raises(PlanError, match="not read"):
         run_steady(tmp_path / "none.csv")
+    (tmp_path / "fio.json.gz").write_bytes(gzip.compress(b"{}"))
+    with pytest.raises(PlanError, match="not read: it is no text; expected a run"):
+        run_steady(tmp_path / "fio.json.gz")
+
+
+def test_of_a_steps_folder_the_run_is_named(tmp_path: Path) -> None:
+    step = tmp_path / "step0000.it"
+    step.mkdir()
+    (step / "index.csv").touch()
+    with pytest.raises(PlanError, match=f"{step}: no run folder: give the run's folder: {tmp_path}$"):
+        run_steady(step)
+
+
+def test_two_runs_are_told_apart(tmp_path: Path) -> None:
+    runs = [tmp_path / name for name in ("A", "B")]
+    for run in runs:
+        (run / "step0000.it").mkdir(parents=True)
+        (run / "step0000.it" / "index.csv").write_text("rollup_type,rollup_instance,file\nall,all,all.csv\n")
+        rows = "".join(f"1,run,1,{iops}\n" for iops in (100, 100, 100))
+        (run / "step0000.it" / "all.csv").write_text("length_s,phase,hosts_in,overall_iops\n" + rows)
+    said = run_steady(*runs, "--window", "2s").output.splitlines()
+    assert [line.partition(": ")[0] for line in said] == [f"{run}/step0000.it all=all" for run in runs]
+    blocks = [json.loads(line) for line in run_steady(*runs, "--window", "2s", "--json").output.splitlines()]
+    assert [block["series"] for block in blocks] == [f"{run}/step0000.it all=all" for run in runs]
+
+
+def test_the_mean_of_the_criterion_is_weighted_by_time_and_that_of_the_data_is_plain(tmp_path: Path) -> None:
+    path = tmp_path / "uneven.csv"
+    path.write_text("length_s,overall_iops\n1,100\n3,200\n")
+    block = json.loads(run_steady(path, "--window", "4s", "--limit", "90%", "--json").output)
+    assert (block["time_weighted_mean"], block["data"]["overall_iops_mean"]) == (175.0, 150.0)
+    assert "mean" not in block
 
 
 BAD: list[tuple[str, str, str]] = [  # a file's name and text, and the message about it
@@ -187,7 +223,10 @@ def test_series_that_is_never_steady_reports_its_best_window(tmp_path: Path) -> 
     path = numbers(tmp_path, 100, 200, 300, 310, 330, 500, 700)
     block = json.loads(run_steady(path, "--window", "3s", "--json").output)
     assert (block["attained"], block["window"]) == (0, {"begin_s": 2.0, "end_s": 5.0})
-    assert block["mean"] == pytest.approx(940 / 3) and block["criterion"] == f"{100 * (330 - 940 / 3) / (940 / 3):f}%"
+    assert (
+        block["time_weighted_mean"] == pytest.approx(940 / 3)
+        and block["criterion"] == f"{100 * (330 - 940 / 3) / (940 / 3):f}%"
+    )
     assert "the best window: 5.319% from 2 s on, mean 313.333" in run_steady(path, "--window", "3s").output
 
 

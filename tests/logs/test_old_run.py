@@ -52,4 +52,4 @@ def test_old_and_present_names_are_apart() -> None:
         name for groups in FILES.values() for group in groups if not isinstance(group, str) for name in names(group)
     }
     assert not present & {*OLD_NAMES}
-    assert series_of(OLD, lambda asked: "overall_iops", "all", 1.0)[0].name == "step0000.max all=all"
+    assert series_of(OLD, lambda asked: "overall_iops", "all", 1.0)[0].name == f"{OLD}/step0000.max all=all"

@@ -17,7 +17,7 @@ from typing import Any, Final
 from ...control.observation import Phase
 from ...control.offline import ValueSeries
 from ...errors import PlanError
-from ...text.suggestions import OLD_NAMES
+from ...text.suggestions import OLD_NAMES, suggestion
 from .fio_json import SteadySettings, jobs_of, name_of, steady_settings
 
 _FIO: Final[Mapping[str, tuple[str, float]]] = {  # metric: the name in fio's JSON, and its unit in the metric's
@@ -58,14 +58,19 @@ def series_of(path: Path, metric_of: MetricOf, rollup: str, length_s: float) -> 
         return [_of_csv(path, text, metric, length_s)]
     except OSError as error:
         raise PlanError(f"{path}: not read: {error.strerror or error}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        expected = "a run's folder, fio's JSON, or a CSV file, not compressed"
+        raise PlanError(f"{path}: not read: it is no text; expected {expected}") from None
+    except (json.JSONDecodeError, csv.Error) as error:
         raise PlanError(f"{path}: not read: {error}") from None
 
 
 def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
     indexes = sorted(path.glob("step*/index.csv"))
     if not indexes:
-        raise PlanError(f"{path}: no run folder: it has no step*/index.csv")
+        is_step = (path / "index.csv").exists()
+        remedy = f"give the run's folder: {path.parent}" if is_step else "it has no step*/index.csv"
+        raise PlanError(f"{path}: no run folder: {remedy}")
     found = []
     for index in indexes:
         every = _rows(index, index.read_text(encoding=_ENCODING))
@@ -74,7 +79,7 @@ def _of_run(path: Path, metric: str, rollup: str) -> list[NamedSeries]:
             types = sorted({row["rollup_type"] for row in every})
             raise PlanError(f"{index.parent}: no files of the rollup type {rollup}; there are {', '.join(types)}")
         for row in rows:
-            name = f"{index.parent.name} {rollup}={row['rollup_instance']}"
+            name = f"{index.parent} {rollup}={row['rollup_instance']}"
             found.append(_of_instance(name, index.parent / row["file"], metric))
     return found
 
@@ -160,7 +165,7 @@ def _values(path: Path, rows: Sequence[Mapping[str, Any]], column: str) -> list[
     if not rows:
         raise PlanError(f"{path}: it has no rows")
     if column not in rows[0]:
-        raise PlanError(f"{path}: it has no column {column}; it has {', '.join(list(rows[0])[:12])} ...")
+        raise PlanError(f"{path}: it has no column {column!r}{suggestion(column, rows[0])}")
     try:
         return [_number(row[column]) for row in rows]
     except ValueError as error:

@@ -51,8 +51,10 @@ def read_start_times(path: Path) -> dict[str, HostStart]:
                 if start.host in starts:
                     faults.append(f"{path}: line {rows.line_num}: host {start.host!r} is listed twice")
                 starts[start.host] = start
-    except (OSError, UnicodeDecodeError) as error:
-        raise PlanError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise PlanError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise PlanError(f"{path}: cannot be read: it is no text") from None
     if faults:
         raise PlanError("\n".join(faults))
     return starts
