@@ -54,7 +54,7 @@ def steady(
     input. From fio's JSON it takes the steady state that the job asked for. Exits with 6 if
     some series never was steady.
     """
-    from ..control.offline import best_window, first_attained
+    from ..control.offline import best_window, first_attained, windows
     from ..logs.readers.metric_series import series_of
     from ..text.units import parse_duration
 
@@ -75,9 +75,9 @@ def steady(
                 for note in named.notes:
                     click.echo(f"note: {note}", err=True)
                 fitted, window_s = _fitted(question, named)
-                found = first_attained(fitted, named.series, ramp_s, named.breaks)
+                found = first_attained(windows(fitted, named.series, ramp_s, named.breaks))
                 never |= found is None
-                found = found or best_window(fitted, named.series, ramp_s, named.breaks)
+                found = found or best_window(windows(fitted, named.series, ramp_s, named.breaks))
                 click.echo(_block(named, fitted, found, window_s) if as_json else _sentence(named, fitted, found))
     except ValueError as error:
         raise PlanError(str(error)) from None

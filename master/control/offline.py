@@ -4,7 +4,7 @@ Rule: the same arithmetic as in a running test, on a series of values with their
 of fio, the samples in its JSON. Blank values, edits and changes of hosts end a window, as in a running test.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,32 +38,12 @@ class ValueSeries:
     values: Sequence[float | None]
 
 
-def first_attained(
-    criterion: Criterion,
-    series: ValueSeries,
-    ramp_s: float = 0.0,
-    breaks: Sequence[int] = (),
-    confidence: float = CONFIDENCE,
-) -> ScoredWindow | None:
-    """The first window that meets the criterion; None if none does. See `windows`."""
-    found = windows(criterion, series, ramp_s, breaks, confidence)
-    return next((window for window in found if window.score.attained), None)
-
-
-def best_window(
-    criterion: Criterion,
-    series: ValueSeries,
-    ramp_s: float = 0.0,
-    breaks: Sequence[int] = (),
-    confidence: float = CONFIDENCE,
-) -> ScoredWindow | None:
-    """The window that comes nearest to the criterion; None where there is no complete one. See `windows`."""
-    found = windows(criterion, series, ramp_s, breaks, confidence)
-    return min(found, key=lambda window: abs(window.score.value), default=None)
-
-
 def windows(
-    criterion: Criterion, series: ValueSeries, ramp_s: float, breaks: Sequence[int], confidence: float
+    criterion: Criterion,
+    series: ValueSeries,
+    ramp_s: float = 0.0,
+    breaks: Sequence[int] = (),
+    confidence: float = CONFIDENCE,
 ) -> Iterator[ScoredWindow]:
     """Every window, in the order in which a running test would have scored them.
 
@@ -88,6 +68,16 @@ def windows(
         if found:
             place, got = found
             yield ScoredWindow(first + place, last, float(starts[last] + lengths[last]), got)
+
+
+def first_attained(found: Iterable[ScoredWindow]) -> ScoredWindow | None:
+    """The first of these windows that meets the criterion; None if none does."""
+    return next((window for window in found if window.score.attained), None)
+
+
+def best_window(found: Iterable[ScoredWindow]) -> ScoredWindow | None:
+    """The one that comes nearest to the criterion; None where there is no complete one."""
+    return min(found, key=lambda window: abs(window.score.value), default=None)
 
 
 def _by_window(criterion: Criterion, starts: Floats, lengths: Floats, values: Floats) -> tuple[int, Score] | None:

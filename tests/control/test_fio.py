@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.control.offline import ValueSeries, first_attained
+from ivypy.master.control.offline import ValueSeries, first_attained, windows
 from tests.support.control_specs import criterion_named
 
 pytestmark = [pytest.mark.long, pytest.mark.skipif(shutil.which("fio") is None, reason="there is no fio here")]
@@ -45,7 +45,9 @@ def test_steady_state_is_attained_in_the_same_second_as_fios(named: str, tmp_pat
     name, limit = named.split(":")
     criterion = criterion_named(name, WINDOW, float(limit.rstrip("%")), limit.endswith("%"))
     values = recorded.columns[name.removesuffix("_slope")]
-    got = first_attained(criterion, ValueSeries([float(n) for n in range(len(values))], [1.0] * len(values), values))
+    got = first_attained(
+        windows(criterion, ValueSeries([float(n) for n in range(len(values))], [1.0] * len(values), values))
+    )
     assert (got is not None) is recorded.attained
     if got is not None:
         assert got.second == len(values)  # fio looked no further

@@ -25,7 +25,7 @@ from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import Observation, Phase
-from ivypy.master.control.offline import ValueSeries, first_attained
+from ivypy.master.control.offline import ValueSeries, first_attained, windows
 from ivypy.master.control.steady import Steady
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.verdicts import Reason
@@ -160,7 +160,9 @@ def test_no_drift_refuses_a_window_that_is_level_enough_but_still_moving() -> No
 class TestFinishedData:
     def first(self, values: list[float | None], **more: Any) -> tuple[int, int, float] | None:
         starts = [float(second) for second in range(len(values))]
-        got = first_attained(criterion_named("iops", 3, 1.0), ValueSeries(starts, [1.0] * len(values), values), **more)
+        got = first_attained(
+            windows(criterion_named("iops", 3, 1.0), ValueSeries(starts, [1.0] * len(values), values), **more)
+        )
         return (got.first, got.last, got.second) if got else None
 
     def test_the_first_second_at_which_it_would_have_stopped(self) -> None:
@@ -180,7 +182,7 @@ class TestFinishedData:
     def test_by_t_it_stops_where_a_running_step_would(self) -> None:
         values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
         criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)
-        got = first_attained(criterion, ValueSeries([float(n) for n in range(200)], [1.0] * 200, values))
+        got = first_attained(windows(criterion, ValueSeries([float(n) for n in range(200)], [1.0] * 200, values)))
         decisions = drive(Steady(steady_spec(criterion)), one(values))
         assert got is not None
         assert got.last == len(decisions) - 1

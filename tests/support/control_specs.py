@@ -1,7 +1,7 @@
 """Specs of control for tests: what a test does not set is what a plan fills in."""
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ivypy.master.control.choices import Rule
 from ivypy.master.control.control_spec import ControlSpec, FindSpec, MeasureSpec, PidSpec, SloSpec, SteadySpec
@@ -13,41 +13,25 @@ from ivypy.master.plan.load import read
 
 from .plan import completed
 
+_Spec = TypeVar("_Spec")
+
 
 def control_of(go: str) -> ControlSpec:
     """The control of a step with the keys `go`."""
     return read(completed(f"steps: [ go: {{ name: one, {go} }} ]"), "p.yaml").steps[0].control
 
 
-def _measure() -> MeasureSpec:
-    measurement = control_of("measure: { metric: overall_iops }").measurement
-    assert isinstance(measurement, MeasureSpec)
-    return measurement
+def _made(kind: type[_Spec], found: object) -> _Spec:
+    assert isinstance(found, kind)
+    return found
 
 
-def _steady() -> SteadySpec:
-    measurement = control_of("steady: { criterion: iops }").measurement
-    assert isinstance(measurement, SteadySpec)
-    return measurement
-
-
-def _pid() -> PidSpec:
-    load = control_of("control: { pid: { metric: overall_service_us_mean, target: 1ms, auto: true } }").load
-    assert isinstance(load, PidSpec)
-    return load
-
-
-def _find() -> FindSpec:
-    load = control_of("find: { metric: overall_service_us_mean, target: 1ms }").load
-    assert isinstance(load, FindSpec)
-    return load
-
-
-MEASURE: Final = _measure()
-STEADY: Final = _steady()
-PID: Final = _pid()
-FIND: Final = _find()
-(SLO,) = control_of("slo: { metric: overall_service_us_mean, at_most: 1ms }").slo
+_METRIC: Final = "metric: overall_service_us_mean"
+MEASURE: Final = _made(MeasureSpec, control_of(f"measure: {{ {_METRIC} }}").measurement)
+STEADY: Final = _made(SteadySpec, control_of("steady: { criterion: iops }").measurement)
+PID: Final = _made(PidSpec, control_of(f"control: {{ pid: {{ {_METRIC}, target: 1ms, auto: true }} }}").load)
+FIND: Final = _made(FindSpec, control_of(f"find: {{ {_METRIC}, target: 1ms }}").load)
+(SLO,) = control_of(f"slo: {{ {_METRIC}, at_most: 1ms }}").slo
 SETTLES_S: Final = PID.timeout_s
 TOLERANCE: Final = control_of("measure: 1s").tolerance
 RULES: Final = PidRules(TOLERANCE)
