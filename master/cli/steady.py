@@ -99,19 +99,18 @@ class _Question:
         """Its window is not set yet. Raises ValueError."""
         from ..control.criteria import Criterion, rule_and_metric
         from ..control.focus import Focus
-        from ..control.observe import FOCUS_METRICS
         from ..text.metric_amounts import parse_limit
 
+        if self.latency not in LATENCIES:
+            raise ValueError(f"--latency: {self.latency!r} is no statistic; write one of {', '.join(LATENCIES)}")
         name = self.criterion or (settings.criterion if settings else "iops")
         rule, usual = rule_and_metric(name, self.latency)
-        if self.metric is None and usual not in FOCUS_METRICS:
-            raise ValueError(f"--latency {self.latency}: there is no metric {usual}")
-        metric = self.metric or usual
+        focus = Focus(self.metric or usual, self.rollup)
         if self.limit is None and settings and name == settings.criterion:
             limit, relative = settings.limit, settings.relative
         else:
-            limit, relative = _read("limit", lambda text: parse_limit(metric, text), self.limit or _LIMIT)
-        return Criterion(rule, Focus(metric, self.rollup), 2, limit, relative, no_drift=False)
+            limit, relative = _read("limit", lambda text: parse_limit(focus.unit, text), self.limit or _LIMIT)
+        return Criterion(rule, focus, 2, limit, relative, no_drift=False)
 
 
 def _read(option: str, parse: Callable[[str], _T], text: str) -> _T:
@@ -147,7 +146,7 @@ def _sentence(named: "NamedSeries", criterion: "Criterion", found: "ScoredWindow
         return f"{never}; no window is complete"
     begin_s, got = series.starts_s[found.first], found.score
     stands = f"{criterion.in_words(got.value, 4)} from {begin_s:g} s on"
-    mean = f"mean {amount_in_words(criterion.focus.metric, got.mean)}"
+    mean = f"mean {amount_in_words(criterion.focus.unit, got.mean)}"
     if not got.attained:
         return f"{never}; the best window: {stands}, {mean}"
     return f"{named.name}: steady after {found.second:g} s: {criterion}: {stands}, {mean}"

@@ -84,7 +84,7 @@ def _steer(held: PidSpec, spec: ControlSpec, known: RunFacts) -> Pid | AutoPid:
         return AutoPid(held.focus, held.target, names, rules)
     ranges = {name: _range(held.calibration, held.focus.rollup, name, known) for name in names}
     for name, found in ranges.items():
-        texts = [text for _, text in found.faults(held.target, held.focus.metric)]
+        texts = [text for _, text in found.faults(held.target, held.focus.unit)]
         if blank := blank_fault(held.focus, found.low_iops, spec.subinterval_s):
             texts.append(blank)
         _refuse(f"{held.focus.rollup}={name}: {text}" for text in texts)

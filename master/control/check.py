@@ -18,7 +18,7 @@ from .choices import WindowChoice
 from .control_spec import ControlSpec, Fault, FindSpec, Keys, Level, MeasureSpec, PidSpec, StaircaseSpec, SteadySpec
 from .focus import Focus
 from .measure import FEWEST_EFFECTIVE
-from .observe import FOCUS_METRICS, RATES
+from .observe import FOCUS_METRICS
 from .pid_loop import Range
 from .staircase import Levels, levels_of_steps
 
@@ -60,7 +60,7 @@ def metric_fault(metric: str, steered: bool = False) -> str:
         return f"metric {metric} {_NO_FOCUS}"
     if metric not in FOCUS_METRICS:
         return f"there is no metric {metric}{did_you_mean(metric, FOCUS_METRICS)}"
-    if steered and metric.endswith(RATES):
+    if steered and METRICS[metric].is_rate:
         return f"metric {metric} is what control sets; use a latency or CPU"
     return ""
 
@@ -102,7 +102,7 @@ def find_faults(spec: FindSpec) -> Iterator[tuple[str, str]]:
 
 
 def _not_above_0(key: str, focus: Focus, value: float) -> str:
-    return f"{key} is {amount_in_words(focus.metric, value)}; it must be above 0"
+    return f"{key} is {amount_in_words(focus.unit, value)}; it must be above 0"
 
 
 def _warmup_s(spec: ControlSpec) -> float:
@@ -134,7 +134,7 @@ def _pid_faults(keys: Keys, pid: PidSpec, subinterval_s: float) -> Iterator[Faul
     if known:  # loads that refer to a step are not known yet: any two will do to check the targets
         both = not math.isnan(low + high)
         found = Range(low if both else 1, high if both else 2, ends.low_target, ends.high_target)
-        yield from _below(keys, found.faults(pid.target, pid.focus.metric))
+        yield from _below(keys, found.faults(pid.target, pid.focus.unit))
     if text := blank_fault(pid.focus, low, subinterval_s):
         yield (*keys, "low_iops"), text
 

@@ -16,14 +16,14 @@ class Rule(StrEnum):
     T = "t"  # measure's rule: known to an accuracy, with no trend
 
 
-# fio's six criteria: the rule, and the metric (of a latency, without its statistic).
+# fio's six criteria: the rule, and the metric; of a latency, `latency` may name another statistic than the mean.
 FIO: Final = {
     "iops": (Rule.DEVIATION, "overall_iops"),
     "iops_slope": (Rule.SLOPE, "overall_iops"),
     "bw": (Rule.DEVIATION, "overall_mib_per_s"),
     "bw_slope": (Rule.SLOPE, "overall_mib_per_s"),
-    "latency": (Rule.DEVIATION, "overall_service_us_"),
-    "latency_slope": (Rule.SLOPE, "overall_service_us_"),
+    "latency": (Rule.DEVIATION, "overall_service_us_mean"),
+    "latency_slope": (Rule.SLOPE, "overall_service_us_mean"),
 }
 CRITERIA: Final = (*FIO, Rule.SNIA.value, Rule.T.value)
 LATENCIES: Final = ("mean", "p50", "p90", "p95", "p99", "p99_9", "p99_99")  # of the latency criteria

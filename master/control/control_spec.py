@@ -8,7 +8,6 @@ read to its end: check.py reports it, and build.py makes states only from specs 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from ..stats.estimate import Correction
 from ..text.metric_amounts import amount_in_words
@@ -21,8 +20,6 @@ from .focus import Focus
 Level = float | OfStep  # total IOPS of a rollup instance
 Keys = tuple[str | int, ...]  # from a step's `go` down to a value
 Fault = tuple[Keys, str]  # where, and what is wrong
-
-RESPONSE: Final = "_response_us_"  # in the name of a metric that only a paced load has
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ class SloSpec:
 
     def in_words(self, value: float, digits: int = 6) -> str:
         """A value of its metric, with the unit."""
-        return amount_in_words(self.focus.metric, value, digits)
+        return amount_in_words(self.focus.unit, value, digits)
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
         """One for each instance of a measurement that missed."""

@@ -11,6 +11,7 @@ from math import inf, isfinite, sqrt
 
 import numpy as np
 
+from ..rollup.metrics import METRICS, Quantity, metric_of
 from ..stats.confidence import autocorrelation_time, t_quantile
 from ..stats.percentiles import Floats
 from ..stats.trend import line
@@ -43,10 +44,12 @@ class Criterion:
     @property
     def name(self) -> str:
         """What a plan calls it; of a metric that none of fio's six looks at, its rule."""
-        of_fio = (
-            name for name, (rule, metric) in FIO.items() if rule is self.rule and self.focus.metric.startswith(metric)
-        )
-        return next(of_fio, str(self.rule))
+        mine = METRICS.get(self.focus.metric)
+        same = (
+            name for name, (rule, metric) in FIO.items()
+            if rule is self.rule and mine and METRICS[metric].series == mine.series
+        )  # fmt: skip
+        return next(same, str(self.rule))
 
     @property
     def looks_back(self) -> int:
@@ -74,7 +77,7 @@ class Criterion:
         """A score, or the limit, with its unit."""
         if not isfinite(value):
             return "no known value"
-        size = f"{value:.{digits}g}%" if self.relative else amount_in_words(self.focus.metric, value, digits)
+        size = f"{value:.{digits}g}%" if self.relative else amount_in_words(self.focus.unit, value, digits)
         return f"{size}/s" if self.rule is Rule.SLOPE else size
 
 
@@ -95,11 +98,14 @@ class Score:
 
 
 def rule_and_metric(name: str, latency: str) -> tuple[Rule, str]:
-    """What one of CRITERIA stands for; `latency` is mean, p50 ... p99_99, of the service time as in fio."""
+    """What one of CRITERIA stands for; `latency` is one of LATENCIES, of the service time as in fio."""
     if name not in FIO:
         return Rule(name), USUAL_METRIC
     rule, metric = FIO[name]
-    return rule, metric + (latency if metric.endswith("_") else "")
+    usual = METRICS[metric]
+    if usual.quantity is Quantity.SERVICE:
+        metric = metric_of(usual.category, usual.quantity, latency).name
+    return rule, metric
 
 
 def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floats) -> Score:

@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from ..rollup.instances import ALL
+from ..rollup.metrics import METRICS, Quantity, metric_of, unit_of
 from ..stats.metric_sample import MetricSample, ios
 from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
+from ..text.metric_amounts import Unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,22 @@ class Focus:
     def in_words(self) -> str:
         """The same for people, without the rollup of everything."""
         return self.metric if self.rollup == ALL else str(self)
+
+    @property
+    def unit(self) -> Unit:
+        """Of the metric's values."""
+        return unit_of(self.metric)
+
+    @property
+    def needs_pacing(self) -> bool:
+        """Only a paced load has the metric."""
+        return self.metric in METRICS and METRICS[self.metric].needs_pacing
+
+    @property
+    def of_service(self) -> str:
+        """The metric of service times that corresponds to one of response times. Raises KeyError."""
+        own = METRICS[self.metric]
+        return metric_of(own.category, Quantity.SERVICE, own.statistic).name
 
 
 def blank_window(focus: Focus, instance: str) -> str:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..rollup.arrays import Floats, Merged
-from ..rollup.figures import CATEGORIES, PERCENTILES, Figures, LatencyFigures
+from ..rollup.figures import Figures, LatencyFigures
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merge import MergedSubinterval
-from ..rollup.metrics import METRICS
+from ..rollup.metrics import MEAN, METRICS, Quantity
 from ..rollup.overload import Outstanding, rows_surged
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Measurement
@@ -25,27 +25,21 @@ from ..stats.percentiles import NS_PER_US
 from .focus import Focus
 from .observation import InstanceLoad, Observation, Phase
 
-_OVER_TIME: Final = ("cpu_busy_percent", "busiest_core_percent")  # means over time
-RATES: Final = ("iops", "mib_per_s")
-_LATENCIES: Final[dict[str, Callable[[Figures, str], LatencyFigures]]] = {
-    "service": lambda figures, category: figures.service(category),
-    "response": lambda figures, category: figures.response(category),
+_LATENCIES: Final[dict[Quantity, Callable[[Figures, str], LatencyFigures]]] = {
+    Quantity.SERVICE: lambda figures, category: figures.service(category),
+    Quantity.RESPONSE: lambda figures, category: figures.response(category),
 }
-FOCUS_METRICS: Final = (
-    *(f"{category}_{rate}" for category in CATEGORIES for rate in RATES),
-    *(
-        f"{category}_{kind}_us_{statistic}"
-        for category in CATEGORIES
-        for kind in _LATENCIES
-        for statistic in ("mean", *PERCENTILES)
-    ),
-    *_OVER_TIME,
+FOCUS_METRICS: Final = tuple(
+    name
+    for name, metric in METRICS.items()
+    if metric.is_over_time
+    or (metric.quantity in _LATENCIES and (metric.statistic == MEAN or metric.fraction is not None))
 )
 
 
 def focus_on(metric: str, rollup: str = "all") -> Focus:
     """The focus of a metric; check.py reports a metric that does not exist."""
-    return Focus(metric, rollup, PERCENTILES.get(metric.partition("_us_")[2]))
+    return Focus(metric, rollup, METRICS[metric].fraction if metric in METRICS else None)
 
 
 def observe(
@@ -116,13 +110,12 @@ def _present(figures: Figures, rollups: Rollups, kind: str) -> list[RollupInstan
 def samples(figures: Figures, focus: Focus, instances: Sequence[RollupInstance]) -> dict[str, MetricSample]:
     """The focus metric of each of a rollup type's instances, by name, in one subinterval."""
     lengths = figures.merged.presence.length_s
-    if focus.metric in _OVER_TIME or focus.metric.endswith(RATES):
-        values = METRICS[focus.metric].compute(figures)
+    metric = METRICS[focus.metric]
+    if metric.is_over_time:
+        values = metric.compute(figures)
         return {one.name: _over_time(float(values[one.row]), float(lengths[one.row])) for one in instances}
-    prefix, _, _ = focus.metric.partition("_us_")
-    category, _, kind = prefix.rpartition("_")
-    latency = _LATENCIES[kind](figures, category)
-    shown = figures.has_response(category) if kind == "response" else np.ones(len(lengths), bool)
+    latency = _LATENCIES[metric.quantity](figures, metric.category)
+    shown = figures.has_response(metric.category) if metric.needs_pacing else np.ones(len(lengths), bool)
     if focus.fraction is None:
         return {one.name: _mean(latency, one.row, bool(shown[one.row])) for one in instances}
     return {one.name: _histogram(latency, one.row, bool(shown[one.row])) for one in instances}

@@ -95,7 +95,7 @@ class Pid:
         return [
             f"{name}: {text}"
             for name, target in targets.items()
-            for _, text in self.loops[name].range.faults(target, self.focus.metric)
+            for _, text in self.loops[name].range.faults(target, self.focus.unit)
         ]
 
     def retargeted(self, targets: Mapping[str, float], number: int) -> "Pid":
@@ -157,9 +157,10 @@ class Pid:
         if blank is not None:
             return blank_subinterval(self.focus, blank, observation.samples[self.focus][blank])
         name = max(errors, key=lambda one: abs(errors[one]))
-        metric, loop = self.focus.metric, self.loops[name]
-        value, target = (amount_in_words(metric, one, 4) for one in (loop.target * (1 + errors[name]), loop.target))
-        return f"{metric} of {name} {value}, {errors[name]:+.1%} from its target of {target}, at {loop.iops:.6g} IOPS"
+        focus, loop = self.focus, self.loops[name]
+        value, target = (amount_in_words(focus.unit, one, 4) for one in (loop.target * (1 + errors[name]), loop.target))
+        off = f"{errors[name]:+.1%} from its target of {target}"
+        return f"{focus.metric} of {name} {value}, {off}, at {loop.iops:.6g} IOPS"
 
     def _cells(
         self,

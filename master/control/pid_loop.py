@@ -17,7 +17,7 @@ from enum import StrEnum
 from math import copysign, exp, log
 
 from ..rollup.overload import SURGE, allowed
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import Unit, amount_in_words
 from .observation import InstanceLoad
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
@@ -49,17 +49,17 @@ class Range:
     low_target: float | None = None
     high_target: float | None = None
 
-    def faults(self, target: float, metric: str) -> Iterator[tuple[str, str]]:
-        """What keeps this range from serving `target` of `metric`: the field, and a sentence."""
-        wanted = amount_in_words(metric, target)
+    def faults(self, target: float, unit: Unit) -> Iterator[tuple[str, str]]:
+        """What keeps this range from serving a target in this unit: the field, and a sentence."""
+        wanted = amount_in_words(unit, target)
         if not 0 < self.low_iops < self.high_iops:
             ends = f"low_iops is {self.low_iops:g} and high_iops {self.high_iops:g}"
             yield "low_iops", f"{ends}; low must be above 0 and below high"
         if self.low_target is not None and self.low_target >= target:
-            low = amount_in_words(metric, self.low_target)
+            low = amount_in_words(unit, self.low_target)
             yield "target", f"target is {wanted}; it must be above low_target, {low}"
         if self.high_target is not None and self.high_target <= target:
-            high = amount_in_words(metric, self.high_target)
+            high = amount_in_words(unit, self.high_target)
             yield "target", f"target is {wanted}; it must be below high_target, {high}"
 
     def start(self, target: float) -> float:

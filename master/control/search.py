@@ -143,7 +143,7 @@ class Find:
         if blank is not None:
             return f", {focus.metric} of {blank} blank so far"
         name, value = max(((name, value or 0.0) for name, value in values.items()), key=lambda one: one[1])
-        shown, aim = (amount_in_words(focus.metric, one, 4) for one in (value, target))
+        shown, aim = (amount_in_words(focus.unit, one, 4) for one in (value, target))
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
@@ -196,7 +196,7 @@ class Find:
     def _result(self, number: int) -> tuple[Measured, str]:
         """The highest pass is the measurement; findings say what is wrong with the bracket."""
         wanted, found = self.result()
-        name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.metric, self.spec.target)}"
+        name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.unit, self.spec.target)}"
         if found.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
             fails = found.failed is not None

@@ -145,7 +145,7 @@ class Steady:
             return ""
         if got.drift == inf:
             return f"{self.complete} of {self.criterion.looks_back} subintervals to see a drift"
-        return f"it may drift by {amount_in_words(self.criterion.focus.metric, got.drift, 4)} in a window"
+        return f"it may drift by {amount_in_words(self.criterion.focus.unit, got.drift, 4)} in a window"
 
     def _standing_by_t(self) -> CriterionState:
         spec = rule_t(self.criterion, self.spec.confidence)

@@ -134,7 +134,7 @@ def _old_names() -> str:
 
 def _metrics() -> str:
     first, *others = CATEGORIES
-    of_first = [metric for metric in METRICS.values() if metric.name.startswith(f"{first}_")]
+    of_first = [metric for metric in METRICS.values() if metric.category == first]
     return "\n".join(
         (
             _table(_COLUMNS_HEAD, map(_cells, metric_columns((*LOAD, *HOSTS)))),

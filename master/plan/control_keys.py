@@ -24,6 +24,7 @@ from ..control.control_spec import (
 )
 from ..control.criteria import Criterion, rule_and_metric
 from ..control.observe import focus_on
+from ..rollup.metrics import METRICS
 from ..text.metric_amounts import parse_amount, parse_limit
 from .read.schema import GoDoc, TimesDoc
 from .read.schema_control import EVERY_S, FindDoc, MeasureDoc, PidDoc, SloDoc, StaircaseDoc, SteadyDoc
@@ -118,11 +119,12 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
     rule, metric = rule_and_metric(doc.criterion, doc.latency or LATENCIES[0])
     if doc.criterion not in FIO and doc.metric is not None:
         metric = doc.metric
+    limit, relative = math.nan, True  # where it cannot be read: no other fault follows from it
     try:
-        limit, relative = parse_limit(metric, doc.limit)
+        if metric in METRICS:
+            limit, relative = parse_limit(METRICS[metric].unit, doc.limit)
     except ValueError as error:
         faults.add((*path, "limit"), f"limit: {error}")
-        limit, relative = math.nan, True  # no other fault follows from it
     if rule is Rule.T and not relative:
         faults.add((*path, "limit"), f"limit: {doc.limit!r} is no accuracy; write a percentage, like 2%")
     no_drift = doc.criterion in FIO and doc.no_drift
@@ -130,9 +132,12 @@ def _criterion(doc: SteadyDoc, path: Path, window: int, faults: Faults) -> Crite
 
 
 def _amount(metric: str, key: str, text: str, path: Path, faults: Faults) -> float:
-    """An amount of a metric; one that cannot be read is a fault, and not a number here."""
+    """An amount of a metric; one that cannot be read is a fault, and not a number here.
+
+    Of a metric that does not exist, which is a fault of its own, no amount can be read.
+    """
     try:
-        return parse_amount(metric, text)
+        return parse_amount(METRICS[metric].unit, text) if metric in METRICS else math.nan
     except ValueError as error:
         faults.add((*path, key), f"{key}: {error}")
         return math.nan

@@ -126,7 +126,7 @@ def _control(spec: ControlSpec) -> Iterator[str]:
         case StaircaseSpec() as climbed:
             yield _staircase(climbed)
         case FindSpec() as found:
-            target = format_amount(found.focus.metric, found.target)
+            target = format_amount(found.focus.unit, found.target)
             yield (
                 f"find: most total_iops with {found.focus.in_words} at most {target}, "
                 f"within {format_fraction(found.resolution)}, {found.probes} probes"
@@ -145,7 +145,7 @@ def _control(spec: ControlSpec) -> Iterator[str]:
 
 
 def _pid(held: PidSpec) -> str:
-    text = f"control: pid holds {held.focus.in_words} at {format_amount(held.focus.metric, held.target)}"
+    text = f"control: pid holds {held.focus.in_words} at {format_amount(held.focus.unit, held.target)}"
     ends = held.calibration
     if ends is None:
         return f"{text}, in a range that it finds"
@@ -171,14 +171,14 @@ def _steady(one: SteadySpec) -> str:
 
 
 def _limit(made: Criterion) -> str:
-    size = f"{made.limit:g}%" if made.relative else format_amount(made.focus.metric, made.limit)
+    size = f"{made.limit:g}%" if made.relative else format_amount(made.focus.unit, made.limit)
     return f"{size} per second" if made.rule is Rule.SLOPE else size
 
 
 def _slo(one: SloSpec) -> str:
     ends = ", aborted early" if one.abort_early else ""
     runs = f", runs {one.command[0]}" if one.command else ""
-    return f"slo: {one.focus.in_words} at most {format_amount(one.focus.metric, one.at_most)}{ends}{runs}"
+    return f"slo: {one.focus.in_words} at most {format_amount(one.focus.unit, one.at_most)}{ends}{runs}"
 
 
 def _level(level: Level) -> str:

@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.control_spec import RESPONSE, ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
+from ..control.control_spec import ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
 from ..rollup.instances import ALL
 from ..text.relative import OfStep, Value
 from ..text.units import format_duration, format_fraction
@@ -160,8 +160,8 @@ def _passes(go: GoDoc, path: Path, doc: PlanDoc, in_force: tuple[Edit, ...], fau
 
 def _without_response(spec: ControlSpec) -> tuple[ControlSpec, tuple[str, ...]]:
     """The control of a curve's run at max, where there is no response time for a threshold to be over; and notes."""
-    kept = tuple(one for one in spec.slo if RESPONSE not in one.focus.metric)
-    dropped = [one.focus.metric for one in spec.slo if RESPONSE in one.focus.metric]
+    kept = tuple(one for one in spec.slo if not one.focus.needs_pacing)
+    dropped = [one.focus.metric for one in spec.slo if one.focus.needs_pacing]
     notes = tuple(f"slo of {metric} is not checked at max: there is no response time" for metric in dropped)
     return replace(spec, slo=kept), notes
 

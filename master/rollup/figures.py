@@ -16,8 +16,9 @@ from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
 from .arrays import NO_LEAST, Buckets, Floats, Merged, integers, reals, sum_of
 
+OVERALL: Final = "overall"
 CATEGORIES: Final[dict[str, tuple[Kind, ...]]] = {
-    "overall": tuple(Kind),
+    OVERALL: tuple(Kind),
     "random": (Kind.RANDOM_READ, Kind.RANDOM_WRITE),
     "sequential": (Kind.SEQUENTIAL_READ, Kind.SEQUENTIAL_WRITE),
     "read": (Kind.RANDOM_READ, Kind.SEQUENTIAL_READ),

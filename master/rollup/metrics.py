@@ -1,12 +1,13 @@
-"""Every metric, once: name, unit, meaning, and its computation for all rows at once.
+"""Every metric, once: what it is, its name, unit and meaning, and its computation for all rows at once.
 
 Rule: this table defines the CSV columns, the lines of docs/columns.md, and the focus metrics of plans.
-Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99`). nan is printed blank.
+Names are lower_snake: category, what, unit, statistic (`overall_response_us_p99`). They are put together here and never
+taken apart: whoever has a name looks up its record. nan is printed blank.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Final
 
 import numpy as np
@@ -14,12 +15,17 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..stats.percentiles import FEWEST_BEYOND
+from ..text.metric_amounts import Unit
 from .arrays import Floats
-from .figures import CATEGORIES, PERCENTILES, Figures, LatencyFigures
+from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
 
 Compute = Callable[[Figures], Floats]  # a value per row
 Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row
 Statistic = Callable[[LatencyFigures], Floats]
+
+MEAN: Final = "mean"
+COUNT: Final = "count"
+_UNIT_WORDS: Final = {Unit.US: "us", Unit.KIB: "kib"}  # in names; other quantities have but one unit
 
 
 class Precision(Enum):
@@ -30,23 +36,77 @@ class Precision(Enum):
     REAL = "%.7g"  # everything else
 
 
+class Quantity(StrEnum):
+    """What a metric is of; where it has a category, as its name says it."""
+
+    COUNTER = "counter"  # of events, or a number at the end
+    AGE = "age"
+    CPU = "cpu"
+    IOPS = "iops"
+    THROUGHPUT = "mib_per_s"
+    BLOCKSIZE = "blocksize"
+    QUEUE_DEPTH = "queue_depth"
+    SERVICE = "service"
+    RESPONSE = "response"
+    LATENESS = "lateness"
+
+
 @dataclass(frozen=True, slots=True)
 class Metric:
     """One metric."""
 
     name: str
-    unit: str
+    quantity: Quantity
+    unit: Unit
     meaning: str
     precision: Precision
     compute: Compute
+    category: str = ""  # of CATEGORIES, or "generator"; "" where it is about no I/O in particular
+    statistic: str = ""  # COUNT, or of the samples: MEAN, "p99", "max"; "" where there are no samples
+
+    @property
+    def series(self) -> tuple[str, Quantity]:
+        """What metrics have in common that differ only in their statistic."""
+        return self.category, self.quantity
+
+    @property
+    def is_rate(self) -> bool:
+        """IOPS or MiB/s: 0, not blank, where there is no such I/O."""
+        return self.quantity in (Quantity.IOPS, Quantity.THROUGHPUT)
+
+    @property
+    def is_over_time(self) -> bool:
+        """A mean over time: over several subintervals, it is weighted by their lengths."""
+        return self.is_rate or self.quantity is Quantity.CPU
+
+    @property
+    def needs_pacing(self) -> bool:
+        """Only a paced load has it."""
+        return self.quantity is Quantity.RESPONSE
+
+    @property
+    def fraction(self) -> float | None:
+        """Of a percentile: 0.999 for p99.9."""
+        return PERCENTILES.get(self.statistic)
 
 
-def _counted(name: str, meaning: str, *columns: Count) -> Metric:
-    return Metric(name, "I/Os", meaning, Precision.WHOLE, lambda figures: figures.counter(*columns))
+def _of(
+    category: str, quantity: Quantity, statistic: str, unit: Unit, meaning: str, precision: Precision, compute: Compute
+) -> Metric:
+    name = "_".join(filter(None, (category, quantity, _UNIT_WORDS.get(unit), statistic)))
+    return Metric(name, quantity, unit, meaning, precision, compute, category, statistic)
+
+
+def _counted(name: str, meaning: str, *columns: Count, unit: Unit = Unit.IOS) -> Metric:
+    return Metric(
+        name, Quantity.COUNTER, unit, meaning, Precision.WHOLE, lambda figures: figures.counter(*columns)
+    )  # fmt: skip
 
 
 def _age(name: str, meaning: str, column: Count) -> Metric:
-    return Metric(name, "ms", meaning, Precision.REAL, lambda figures: figures.counter(column) / 1e6)
+    return Metric(
+        name, Quantity.AGE, Unit.MS, meaning, Precision.REAL, lambda figures: figures.counter(column) / 1e6
+    )  # fmt: skip
 
 
 LOAD: Final = (
@@ -58,12 +118,11 @@ LOAD: Final = (
     _counted("errors", "I/Os that ended with an error or a short transfer; no latency includes them", Count.ERRORS),
     _counted("short_transfers", "errors that were short transfers: fewer bytes than requested", Count.SHORT),
     _counted("dropped", "I/Os that fell due and were dropped", Count.DROPPED),
-    Metric(
+    _counted(
         "queue_limited",
-        "waits",
         "how often a workload instance waited because a hardware queue of the device (nr_requests) was full",
-        Precision.WHOLE,
-        lambda figures: figures.counter(Count.QUEUE_LIMITED),
+        Count.QUEUE_LIMITED,
+        unit=Unit.WAITS,
     ),
     _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.EAGAIN),
     _age(
@@ -80,11 +139,11 @@ LOAD: Final = (
 
 HOSTS: Final = (
     Metric(
-        "cpu_busy_percent", "%", "busy share of the cores, mean over cores and hosts",
+        "cpu_busy_percent", Quantity.CPU, Unit.PERCENT, "busy share of the cores, mean over cores and hosts",
         Precision.REAL, lambda figures: figures.merged.presence.cpu_percent,
     ),
     Metric(
-        "busiest_core_percent", "%", "busy share of the busiest core of any host",
+        "busiest_core_percent", Quantity.CPU, Unit.PERCENT, "busy share of the busiest core of any host",
         Precision.REAL, lambda figures: figures.merged.presence.busiest_core_percent,
     ),
 )  # fmt: skip
@@ -97,7 +156,7 @@ def _percentile(name: str) -> tuple[str, Precision, Statistic]:
 
 
 _STATISTICS: Final[dict[str, tuple[str, Precision, Statistic]]] = {
-    "mean": ("mean", Precision.REAL, lambda latency: latency.mean),
+    MEAN: ("mean", Precision.REAL, lambda latency: latency.mean),
     "sd": ("standard deviation (of a sample: n - 1)", Precision.REAL, lambda latency: latency.sd),
     "min": ("shortest, exact", Precision.TIME, lambda latency: latency.min),
     **{name: _percentile(name) for name in PERCENTILES},
@@ -108,7 +167,7 @@ _STATISTICS: Final[dict[str, tuple[str, Precision, Statistic]]] = {
 def _what(category: str) -> str:
     """A category in words: `random_read` is "random reads"."""
     words = category.replace("_", " ")
-    return {"overall": "all I/O", "random": "random I/O", "sequential": "sequential I/O"}.get(category, words + "s")
+    return {OVERALL: "all I/O", "random": "random I/O", "sequential": "sequential I/O"}.get(category, words + "s")
 
 
 def _throughput(category: str) -> Iterator[Metric]:
@@ -131,46 +190,46 @@ def _throughput(category: str) -> Iterator[Metric]:
         return in_flight
 
     real = Precision.REAL
-    yield Metric(f"{category}_iops", "1/s", f"I/Os completed per second, {what}; the sum over hosts", real, iops)
-    yield Metric(f"{category}_mib_per_s", "MiB/s", f"transfer rate, {what}", real, lambda f: bytes_per_s(f) / 2**20)
-    yield Metric(f"{category}_blocksize_kib_mean", "KiB", f"mean I/O size, {what}", real, blocksize)
-    yield Metric(
-        f"{category}_queue_depth_mean",
-        "I/Os",
-        f"mean number in flight of the I/Os that completed, {what}: iops x mean service time",
-        real,
-        depth,
-    )
+    yield _of(
+        category, Quantity.IOPS, "", Unit.PER_S,
+        f"I/Os completed per second, {what}; the sum over hosts", real, iops,
+    )  # fmt: skip
+    yield _of(
+        category, Quantity.THROUGHPUT, "", Unit.MIB_PER_S,
+        f"transfer rate, {what}", real, lambda figures: bytes_per_s(figures) / 2**20,
+    )  # fmt: skip
+    yield _of(category, Quantity.BLOCKSIZE, MEAN, Unit.KIB, f"mean I/O size, {what}", real, blocksize)
+    yield _of(
+        category, Quantity.QUEUE_DEPTH, MEAN, Unit.IOS,
+        f"mean number in flight of the I/Os that completed, {what}: iops x mean service time", real, depth,
+    )  # fmt: skip
 
 
 def _latency(
-    category: str, kind: str, meaning: str, of: Callable[[Figures], LatencyFigures], shown: Mask
+    category: str, quantity: Quantity, meaning: str, of: Callable[[Figures], LatencyFigures], shown: Mask
 ) -> Iterator[Metric]:
     """A count, and the statistics of one time; blank in rows where `shown` is false."""
 
     def blanked(read: Statistic) -> Compute:
         return lambda figures: np.where(shown(figures), read(of(figures)), np.nan)
 
-    yield Metric(
-        f"{category}_{kind}_count",
-        "I/Os",
-        f"{meaning}: number of samples",
-        Precision.WHOLE,
-        blanked(lambda latency: latency.count),
-    )
-    for name, (words, precision, read) in _STATISTICS.items():
-        yield Metric(f"{category}_{kind}_us_{name}", "us", f"{meaning}: {words}", precision, blanked(read))
+    yield _of(
+        category, quantity, COUNT, Unit.IOS,
+        f"{meaning}: number of samples", Precision.WHOLE, blanked(lambda latency: latency.count),
+    )  # fmt: skip
+    for statistic, (words, precision, read) in _STATISTICS.items():
+        yield _of(category, quantity, statistic, Unit.US, f"{meaning}: {words}", precision, blanked(read))
 
 
 def _of_category(category: str) -> Iterator[Metric]:
     what = _what(category)
     yield from _throughput(category)
     yield from _latency(
-        category, "service", f"service time (from submission to completion) of {what}",
+        category, Quantity.SERVICE, f"service time (from submission to completion) of {what}",
         lambda figures: figures.service(category), lambda figures: np.ones(len(figures.merged.counts), bool),
     )  # fmt: skip
     yield from _latency(
-        category, "response", f"response time (from due to completion) of {what}",
+        category, Quantity.RESPONSE, f"response time (from due to completion) of {what}",
         lambda figures: figures.response(category), lambda figures: figures.has_response(category),
     )  # fmt: skip
 
@@ -178,10 +237,11 @@ def _of_category(category: str) -> Iterator[Metric]:
 LATENESS: Final = tuple(
     metric
     for metric in _latency(
-        "generator", "lateness", "generator lateness (from due, or tag free if later, to submission) of paced I/O",
+        "generator", Quantity.LATENESS,
+        "generator lateness (from due, or tag free if later, to submission) of paced I/O",
         Figures.lateness, lambda figures: figures.lateness().count > 0,
     )
-    if metric.name.endswith(("count", "mean", "p50", "p99", "max"))
+    if metric.statistic in (COUNT, MEAN, "p50", "p99", "max")
 )  # fmt: skip
 
 # By category, "" where it is about none. Categories whose I/O is of the same kinds have blocks of the same values.
@@ -191,6 +251,17 @@ BLOCKS: Final[tuple[tuple[str, tuple[Metric, ...]], ...]] = (
     ("", LATENESS),
 )
 METRICS: Final[dict[str, Metric]] = {metric.name: metric for _, block in BLOCKS for metric in block}
+_OF_PARTS: Final = {(one.category, one.quantity, one.statistic): one for one in METRICS.values() if one.category}
+
+
+def metric_of(category: str, quantity: Quantity, statistic: str = "") -> Metric:
+    """The metric with this category, quantity and statistic. Raises KeyError."""
+    return _OF_PARTS[category, quantity, statistic]
+
+
+def unit_of(name: str) -> Unit:
+    """The unit of a column that may be no metric of ours."""
+    return METRICS[name].unit if name in METRICS else Unit.NONE
 
 
 def column(figures: Figures, name: str) -> Floats:

@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 
 from ...protocol.parameters import MAX, Parameters
 from ..control.build import RunFacts, state_of
-from ..control.control_spec import RESPONSE
 from ..control.decide import ControlState, opening
 from ..plan.model import Step
 from ..rollup.instances import Rollups
@@ -39,12 +38,12 @@ def _check_paced(step: Step, rollups: Rollups, parameters: Mapping[Key, Paramete
     """A response time that would never be: the load is max, and nothing will pace it. Raises NoResponse."""
     if step.control.load is not None:
         return
-    for metric, rollup in ((focus.metric, focus.rollup) for _, focus in step.control.checked()):
-        for instance in rollups.type(rollup).instances if RESPONSE in metric else ():
+    for focus in (focus for _, focus in step.control.checked() if focus.needs_pacing):
+        for instance in rollups.type(focus.rollup).instances:
             if any(parameters[member.host, member.number].iops == MAX for member in instance.members):
                 raise NoResponse(
-                    f"{metric} of {instance} would always be blank: with iops: max there is no response time; "
-                    f"use {metric.replace(RESPONSE, '_service_us_')}, or set iops"
+                    f"{focus.metric} of {instance} would always be blank: with iops: max there is no response time; "
+                    f"use {focus.of_service}, or set iops"
                 )
 
 

@@ -14,8 +14,8 @@ from ...protocol.parameters import MAX
 from ..live.reports import Latency, MeasurementRow, Steadiness, Subinterval
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
-from ..rollup.figures import Figures
-from ..rollup.metrics import column
+from ..rollup.figures import OVERALL, Figures
+from ..rollup.metrics import MEAN, METRICS, Metric, Quantity, metric_of, value
 from ..verdicts import Finding, verdict_of
 from .step_types import ClosedSubinterval
 
@@ -34,15 +34,15 @@ def subinterval_report(
         phase=closed.phase,
         number=closed.number,
         target_iops=_target(settings.iops[ALL_ROW]),
-        iops=_figure(figures, "overall_iops"),
-        mib_per_s=_figure(figures, "overall_mib_per_s"),
-        service=_latency(figures, "overall_service_us"),
-        response=_latency(figures, "overall_response_us"),
+        iops=_overall(figures, Quantity.IOPS),
+        mib_per_s=_overall(figures, Quantity.THROUGHPUT),
+        service=_latency(figures, Quantity.SERVICE),
+        response=_latency(figures, Quantity.RESPONSE),
         errors=int(merged.counts[ALL_ROW, Count.ERRORS]),
         hosts_in=int(merged.presence.hosts_in[ALL_ROW]),
         hosts_of=int(merged.presence.hosts_of[ALL_ROW]),
-        busy_percent=_figure(figures, "cpu_busy_percent"),
-        busiest_percent=_figure(figures, "busiest_core_percent"),
+        busy_percent=_figure(figures, METRICS["cpu_busy_percent"]),
+        busiest_percent=_figure(figures, METRICS["busiest_core_percent"]),
         messages=closed.decision.messages,
         step_remaining_s=remaining_s,
         run_remaining_s=remaining_s + later_steps_s,
@@ -56,18 +56,18 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
     figures = figures_of(record)
     if figures is None or record.measurement is None:
         return MeasurementRow(name, verdict, findings, None, None, None, None, nothing, None, nothing)
-    iops, half = _figure(figures, "overall_iops"), record.measurement.iops_half_width[ALL_ROW]
+    iops, half = _overall(figures, Quantity.IOPS), record.measurement.iops_half_width[ALL_ROW]
     return MeasurementRow(
         name=name,
         verdict=verdict,
         findings=findings,
         iops=iops,
         half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
-        mib_per_s=_figure(figures, "overall_mib_per_s"),
-        service_mean_us=_figure(figures, "overall_service_us_mean"),
-        service=_latency(figures, "overall_service_us"),
-        response_mean_us=_figure(figures, "overall_response_us_mean"),
-        response=_latency(figures, "overall_response_us"),
+        mib_per_s=_overall(figures, Quantity.THROUGHPUT),
+        service_mean_us=_overall(figures, Quantity.SERVICE, MEAN),
+        service=_latency(figures, Quantity.SERVICE),
+        response_mean_us=_overall(figures, Quantity.RESPONSE, MEAN),
+        response=_latency(figures, Quantity.RESPONSE),
     )
 
 
@@ -90,12 +90,15 @@ def _steadiness(block: Mapping[str, Any] | None) -> Steadiness | None:
     return None if block is None else Steadiness(**{one.name: block[one.name] for one in fields(Steadiness)})
 
 
-def _figure(figures: Figures, metric: str) -> float | None:
+def _overall(figures: Figures, quantity: Quantity, statistic: str = "") -> float | None:
+    return _figure(figures, metric_of(OVERALL, quantity, statistic))
+
+
+def _figure(figures: Figures, metric: Metric) -> float | None:
     """None where the CSV has a blank."""
-    value = float(column(figures, metric)[ALL_ROW])
-    return None if np.isnan(value) else value
+    found = float(value(figures, metric)[ALL_ROW])
+    return None if np.isnan(found) else found
 
 
-def _latency(figures: Figures, prefix: str) -> Latency:
-    """`prefix`: "overall_service_us"."""
-    return Latency(*(_figure(figures, f"{prefix}_{name}") for name in ("p50", "p99", "max")))
+def _latency(figures: Figures, quantity: Quantity) -> Latency:
+    return Latency(*(_overall(figures, quantity, name) for name in ("p50", "p99", "max")))

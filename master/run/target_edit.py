@@ -14,7 +14,7 @@ from ..control.decide import ControlState
 from ..control.steer import steered_state
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups
-from ..text.metric_amounts import format_amount, parse_amount
+from ..text.metric_amounts import Unit, format_amount, parse_amount
 from ..text.suggestions import suggestion
 from .edit_parser import RELATIVE, factor_of, instances_of
 from .live_changes import EditRefused
@@ -48,15 +48,15 @@ def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> N
     focus, present = steered.steer.focus, steered.steer.targets
     names = _whole(rollups.type(focus.rollup).instances, selected)
     try:
-        targets = {name: _amount(focus.metric, amount, present[name]) for name in names}
+        targets = {name: _amount(focus.unit, amount, present[name]) for name in names}
     except ValueError as error:
         raise EditRefused([str(error)]) from None
     if faults := steered.steer.refuses(targets):
         raise EditRefused(f"{focus.rollup}: {text}" for text in faults)
     changed = {name: target for name, target in targets.items() if target != present[name]}
     pairs = [
-        f"target of {focus.rollup}={name} {format_amount(focus.metric, present[name])} -> "
-        f"{format_amount(focus.metric, target)}"
+        f"target of {focus.rollup}={name} {format_amount(focus.unit, present[name])} -> "
+        f"{format_amount(focus.unit, target)}"
         for name, target in changed.items()
     ]
     return NewTarget(changed, ", ".join(pairs))
@@ -101,20 +101,20 @@ def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstanc
     return [one.name for one in found]
 
 
-def _amount(metric: str, text: str, present: float) -> float:
+def _amount(unit: Unit, text: str, present: float) -> float:
     """Absolute, or relative to what is in force."""
     relative = RELATIVE.fullmatch(text)
     try:
         if relative is None:
-            amount = parse_amount(metric, text)
+            amount = parse_amount(unit, text)
         elif relative[1] == "*":
             amount = present * factor_of(relative[2])
         else:
-            amount = present + parse_amount(metric, relative[2]) * (-1 if relative[1] == "-" else 1)
+            amount = present + parse_amount(unit, relative[2]) * (-1 if relative[1] == "-" else 1)
     except (ValueError, ArithmeticError) as error:
         raise ValueError(f"target: {error}") from None
     if not math.isfinite(amount):
         raise ValueError("target: the value is larger than any number that can be set")
     if amount <= 0:
-        raise ValueError(f"target is {format_amount(metric, amount)}; it must be above 0")
+        raise ValueError(f"target is {format_amount(unit, amount)}; it must be above 0")
     return amount

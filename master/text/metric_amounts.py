@@ -1,51 +1,66 @@
-"""Amounts of a metric, as people write them: the metric's name says which unit they need.
+"""Amounts of a metric, as people write them: the metric's unit says how.
 
-Rule: `overall_response_us_p99` takes a time, `overall_iops` a number, `overall_mib_per_s` MiB/s, `cpu_busy_percent` a
-percentage. An amount is kept in the unit that the metric's column has. Whether there is such a metric is not known
-here.
+Rule: microseconds are written as a time, a transfer rate as MiB/s, CPU as a percentage, everything else as a number. An
+amount is kept in the unit that the metric's column has.
 """
 
+from enum import StrEnum
 from typing import Final
 
 from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_rate
 
+
+class Unit(StrEnum):
+    """The unit of a metric's column, as the docs print it."""
+
+    IOS = "I/Os"
+    WAITS = "waits"
+    PER_S = "1/s"
+    MIB_PER_S = "MiB/s"
+    KIB = "KiB"
+    MS = "ms"
+    US = "us"
+    PERCENT = "%"
+    NONE = ""  # of a column that is no metric: a number alone
+
+
 _SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 
 
-def parse_amount(metric: str, text: str) -> float:
+def parse_amount(unit: Unit, text: str) -> float:
     """`text` in the metric's unit. Raises ValueError with the remedy."""
-    if "_us_" in metric:
-        return _microseconds(text)
-    if metric.endswith("_mib_per_s"):
-        return _mib_per_s(text)
-    if metric.endswith("_percent"):
-        return 100 * parse_fraction(text)
-    return parse_rate(text)
+    match unit:
+        case Unit.US:
+            return _microseconds(text)
+        case Unit.MIB_PER_S:
+            return _mib_per_s(text)
+        case Unit.PERCENT:
+            return 100 * parse_fraction(text)
+        case _:
+            return parse_rate(text)
 
 
-def parse_limit(metric: str, text: str) -> tuple[float, bool]:
+def parse_limit(unit: Unit, text: str) -> tuple[float, bool]:
     """(a limit on a metric, whether it is in percent of the mean): `2%`, or an amount of the metric. Raises ValueError
     with the remedy.
     """
     relative = text.strip().endswith("%")
-    return parse_amount("_percent" if relative else metric, text), relative
+    return parse_amount(Unit.PERCENT if relative else unit, text), relative
 
 
-def format_amount(metric: str, amount: float) -> str:
+def format_amount(unit: Unit, amount: float) -> str:
     """The text that `parse_amount` makes `amount` of."""
-    if "_us_" in metric:
+    if unit is Unit.US:
         return format_duration(round(amount * 1e-6, 15))
-    number = format_number(amount)
-    return f"{number}MiB/s" if metric.endswith("_mib_per_s") else f"{number}%" if "_percent" in metric else number
+    return f"{format_number(amount)}{unit if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ''}"
 
 
-def amount_in_words(metric: str, amount: float, digits: int = 6) -> str:
-    """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; IOPS are a number alone."""
-    if "_us_" in metric:
-        factor, unit = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
-        return f"{amount / factor:.{digits}g} {unit}"
-    unit = " MiB/s" if metric.endswith("_mib_per_s") else " %" if metric.endswith("_percent") else ""
-    return f"{amount:.{digits}g}{unit}"
+def amount_in_words(unit: Unit, amount: float, digits: int = 6) -> str:
+    """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; others are a number alone."""
+    if unit is Unit.US:
+        factor, scaled = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
+        return f"{amount / factor:.{digits}g} {scaled}"
+    return f"{amount:.{digits}g}{f' {unit}' if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ''}"
 
 
 def _microseconds(text: str) -> float:

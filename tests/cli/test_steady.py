@@ -71,7 +71,7 @@ def test_run_folder_is_steady_where_the_run_was(tmp_path: Path) -> None:
         (["--metric", "overal_iops"], "it has no column 'overal_iops'; did you mean 'overall_iops'"),
         (["--metric", "x"], "it has no column 'x'; there are 'overall_iops' and 'second'"),
         (["--limit", "5ms"], "--limit: '5ms' is not a number of I/Os per second"),
-        (["--criterion", "latency", "--latency", "p98"], "there is no metric overall_service_us_p98"),
+        (["--criterion", "latency", "--latency", "p98"], "--latency: 'p98' is no statistic; write one of mean, p50"),
         (["--window", "5"], "--window: '5' has no unit; write 5s for seconds"),
         (["--ramp", "x"], "--ramp: 'x' is not a duration"),
         (["--interval", "x"], "--interval: 'x' is not a duration"),

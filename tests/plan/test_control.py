@@ -14,6 +14,7 @@ from ivypy.master.plan.load import read
 from ivypy.master.plan.model import Plan
 from ivypy.master.plan.read.yaml_positions import PlanFault, PlanFaults
 from ivypy.master.rollup.figures import CATEGORIES
+from ivypy.master.rollup.metrics import unit_of
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
 from ivypy.master.text.relative import OfStep
 from ivypy.master.text.suggestions import OLD_NAMES
@@ -55,8 +56,8 @@ def asked(go: str, rest: str = "") -> ControlSpec:
     ],
 )
 def test_an_amount_has_the_unit_of_its_metric(metric: str, text: str, amount: float) -> None:
-    assert parse_amount(metric, text) == pytest.approx(amount)
-    assert parse_amount(metric, format_amount(metric, amount)) == pytest.approx(amount)
+    assert parse_amount(unit_of(metric), text) == pytest.approx(amount)
+    assert parse_amount(unit_of(metric), format_amount(unit_of(metric), amount)) == pytest.approx(amount)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_an_amount_has_the_unit_of_its_metric(metric: str, text: str, amount: fl
 )
 def test_an_amount_without_its_unit_is_refused(metric: str, text: str, remedy: str) -> None:
     with pytest.raises(ValueError, match=remedy):
-        parse_amount(metric, text)
+        parse_amount(unit_of(metric), text)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,21 @@ def test_an_amount_without_its_unit_is_refused(metric: str, text: str, remedy: s
     ],
 )
 def test_an_amount_is_described_with_its_unit(metric: str, amount: float, words: str) -> None:
-    assert amount_in_words(metric, amount) == words
+    assert amount_in_words(unit_of(metric), amount) == words
+
+
+@pytest.mark.parametrize(
+    "go",
+    [
+        "slo: { metric: overall_respons, at_most: 5ms }",
+        "steady: { criterion: t, metric: overall_respons, limit: 1ms }",
+    ],
+)
+def test_no_amount_of_an_unknown_metric_is_read(go: str) -> None:
+    with pytest.raises(PlanFaults) as caught:
+        plan(go)
+    (fault,) = caught.value.faults
+    assert "there is no metric overall_respons" in fault.text
 
 
 def test_accuracy_settings_of_measure_are_read() -> None:

@@ -6,20 +6,21 @@ Rule: only what is certain without the test hosts, and where nobody may change i
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from ....protocol.counters import Kind
 from ....protocol.parameters import MAX, Iosequencer
-from ...control.control_spec import RESPONSE
+from ...rollup.figures import CATEGORIES, OVERALL
 from ...rollup.instances import ALL
+from ...rollup.metrics import METRICS, metric_of
 from ..model import TOTAL_IOPS, Edit, Workload
 from ..read.schema import PlanDoc
 from ..read.yaml_positions import Faults, Path
 from ..steps import Schedule
 from .io_mix import WORKLOAD, Mix, possible
 
-_SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # in a metric's name: a way to have it
+_SEQUENCES: Final = {"random": "random_steady", "sequential": "sequential"}  # a category: a way to have its I/O
 _DIRECTIONS: Final = {"read": "fraction_read above 0%", "write": "fraction_read below 100%"}
-_RATES: Final = ("_iops", "_mib_per_s")  # 0 where there is no such I/O, not blank
 
-Kind = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
+Sort = tuple[str, str]  # of I/O: one of _SEQUENCES, one of _DIRECTIONS
 
 
 def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedule, faults: Faults) -> None:
@@ -29,14 +30,14 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
             continue
         at_max = next((workload.name for workload in workloads if _at_max(workload, step.edits)), None)
         for keys, focus in step.control.checked() if at_max is not None else ():
-            metric = focus.metric
-            if RESPONSE in metric:
+            if focus.needs_pacing:
+                metric = focus.metric
                 place = _place(doc, entry, keys)
                 what = (
                     f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
                 )
                 if not faults.has_fault(place):
-                    faults.add(place, f"{what}; look at {metric.replace(RESPONSE, '_service_us_')}, or set iops")
+                    faults.add(place, f"{what}; look at {focus.of_service}, or set iops")
 
 
 def check_kinds(
@@ -48,7 +49,7 @@ def check_kinds(
         for entry, step in schedule.steps()
         for keys, focus in (*step.control.checked(), *step.control.steered())
         if any(kind_of(focus.metric))
-        and not (keys[0] == "slo" and focus.metric.endswith(_RATES))  # a rate of 0 meets it
+        and not (keys[0] == "slo" and METRICS[focus.metric].is_rate)  # it is 0, not blank, and so meets it
     ]
     if not used or not workloads:
         return
@@ -65,20 +66,22 @@ def check_kinds(
 
 
 def kind_of(metric: str) -> tuple[str, str]:
-    """The sequence and the direction in a metric's name; empty for either, and for what is about no I/O."""
-    words = metric.split("_")
-    sequence = words[0] if words[0] in _SEQUENCES else ""
-    direction = words[1] if sequence and len(words) > 1 else words[0]
-    return sequence, direction if direction in _DIRECTIONS else ""
+    """The sequence and the direction that a metric is of; empty for either, and for what is about no I/O."""
+    kinds = set(CATEGORIES.get(METRICS[metric].category, Kind)) if metric in METRICS else set(Kind)
+
+    def only(categories: Iterable[str]) -> str:
+        return next((name for name in categories if kinds <= set(CATEGORIES[name])), "")
+
+    return only(_SEQUENCES), only(_DIRECTIONS)
 
 
-def _is_of(kind: Kind, metric: str) -> bool:
+def _is_of(kind: Sort, metric: str) -> bool:
     return all(not wanted or wanted == there for wanted, there in zip(kind_of(metric), kind, strict=True))
 
 
-def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live: bool) -> Mapping[int, set[Kind]]:
+def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live: bool) -> Mapping[int, set[Sort]]:
     """What the workload may do in each step, by its number. `live`: edits of running steps are meant to come."""
-    found: dict[int, set[Kind]] = {}
+    found: dict[int, set[Sort]] = {}
     for _, step, mix in possible(workload, schedule, hosts):
         found.setdefault(step.number, set()).update(_of_mix(mix))
     writes = any(direction == "write" for kinds in found.values() for _, direction in kinds)
@@ -89,7 +92,7 @@ def _kinds(workload: Workload, schedule: Schedule, hosts: Collection[str], live:
     return found
 
 
-def _of_mix(mix: Mix) -> Iterator[Kind]:
+def _of_mix(mix: Mix) -> Iterator[Sort]:
     sequence = "sequential" if mix.iosequencer is Iosequencer.SEQUENTIAL else "random"
     if mix.fraction_read > 0 or not mix.certain:  # an uncertain one represents others that write
         yield sequence, "read"
@@ -102,10 +105,11 @@ def _in_words(metric: str) -> str:
 
 
 def _of_all(metric: str) -> str:
-    return "overall" + metric.removeprefix("_".join(filter(None, kind_of(metric))))
+    own = METRICS[metric]
+    return metric_of(OVERALL, own.quantity, own.statistic).name
 
 
-def _remedy(metric: str, there: Iterable[Kind]) -> str:
+def _remedy(metric: str, there: Iterable[Sort]) -> str:
     """The settings that would let such I/O be."""
     sequence, direction = kind_of(metric)
     sequences, directions = ({kind[place] for kind in there} for place in (0, 1))
