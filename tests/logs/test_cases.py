@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.verdicts import ExitCode
 from tests.support.log_table import counts, intervals, whole
 from tests.support.logs import FIO2, NULL4, SMALLFILE, STALL, Ran, case_logs, expected, log, row, run
 
@@ -40,6 +41,33 @@ PRINTED = [
 @pytest.mark.parametrize(("case", "name", "glob", "options"), PRINTED, ids=[name for _, name, *_ in PRINTED])
 def test_compat_prints_what_the_tool_prints(case: Path, name: str, glob: str, options: tuple[str, ...]) -> None:
     assert run(*options, *case_logs(case, glob)).lines == expected(case, name)
+
+
+@pytest.mark.parametrize("tool", [PCTILES, HIST])
+def test_a_folder_stands_for_the_histogram_logs_in_it(tool: tuple[str, ...]) -> None:
+    in_folder = run(*tool, NULL4 / "in")
+    assert in_folder.code is ExitCode.OK
+    assert in_folder.out == run(*tool, *case_logs(NULL4, "*_clat_hist.*")).out
+
+
+def test_a_folder_stands_for_the_latency_logs_in_it_if_they_are_of_one_quantity(tmp_path: Path) -> None:
+    assert "in: holds logs of clat and lat, which must not be added" in run(*LOGPARSER, NULL4 / "in").err
+    for path in case_logs(NULL4, "*_lat.*"):
+        (tmp_path / Path(path).name).write_bytes(Path(path).read_bytes())
+    assert run(*LOGPARSER, tmp_path).out == run(*LOGPARSER, *case_logs(NULL4, "*_lat.*")).out != ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "says"),
+    [
+        (PCTILES, "is a folder without histogram logs of fio in it"),
+        (HIST, "is a folder without histogram logs of fio in it"),
+        (LOGPARSER, "is a folder without latency logs of fio in it"),
+    ],
+)
+def test_a_folder_without_logs_and_a_missing_file_are_named(tool: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    assert run(*tool, tmp_path).err == f"{tmp_path}: {says}\n"
+    assert run(*tool, tmp_path / "no.log").err == f"{tmp_path}/no.log: cannot be read: No such file or directory\n"
 
 
 def test_where_pctiles_crashes_compat_goes_on() -> None:

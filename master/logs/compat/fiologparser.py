@@ -13,14 +13,14 @@ import numpy as np
 
 from ..readers.detect_format import Hints
 from ..readers.records import Floats
-from .log import Values, read_values
+from .log import Values, read_all_values
 from .options import CompatOptions
 
 _ALL_PERCENTILES = (50, 90, 95, 99)
 
 
 def lines(paths: Sequence[Path], hints: Hints, options: CompatOptions) -> Iterator[str]:
-    logs = [read_values(path) for path in paths]
+    logs = read_all_values(paths)
     end = min(int(log.stamps.max()) for log in logs)
     edges = [*range(0, end, options.interval_ms), end]
     if options.show == "all":

@@ -6,17 +6,20 @@ Rule: what is wrong with a log is a LogError; nothing is resampled, aligned or l
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from ..faults import Fault, LogError
 from ..native._rows import parse_latencies
 from ..readers.detect_format import Hints, detect
-from ..readers.line_chunks import CHUNK, head
+from ..readers.line_chunks import CHUNK, StreamError, head
 from ..readers.records import Directions, Floats, Ints
 from ..readers.row_arrays import HistogramRows
-from ..readers.source import Format, Source
+from ..readers.source import Format, Source, named
 from ..readers.text_rows import Parsed, Reading
+
+_OF_FIO: Final = ("clat", "slat", "lat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ class Values:
 
 def histogram_sources(paths: Sequence[Path], hints: Hints) -> list[Source]:
     """LogError where one is no histogram log, or has another layout than the first."""
-    found = [detect(path, hints) for path in paths]
+    found = [detect(path, hints) for path in _files(paths, is_histogram=True)]
     faults = [fault for fault in found if isinstance(fault, Fault)]
     sources = [source for source in found if isinstance(source, Source)]
     for source in sources:
@@ -63,6 +66,26 @@ def histogram_sources(paths: Sequence[Path], hints: Hints) -> list[Source]:
     if faults:
         raise LogError(faults)
     return sources
+
+
+def _files(paths: Sequence[Path], is_histogram: bool) -> list[Path]:
+    """The paths, with the logs in it for a folder. LogError where it has none, or logs of several quantities."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        names = {file: named(file) for file in sorted(path.iterdir()) if file.is_file()}
+        own = [file for file, name in names.items() if name.quantity in _OF_FIO and name.is_histogram is is_histogram]
+        quantities = sorted({names[file].quantity for file in own})
+        if not own:
+            kind = "histogram" if is_histogram else "latency"
+            raise LogError([Fault(str(path), f"is a folder without {kind} logs of fio in it")])
+        if len(quantities) > 1:
+            what = f"holds logs of {' and '.join(quantities)}, which must not be added"
+            raise LogError([Fault(str(path), what, f"name those of one, for example {path}/*_{quantities[0]}.*.log")])
+        files += own
+    return files
 
 
 def read_rows(source: Source) -> Rows:
@@ -89,9 +112,18 @@ def read_rows(source: Source) -> Rows:
     )
 
 
-def read_values(path: Path) -> Values:
-    """Stamps and values of a latency, bandwidth or IOPS log. LogError where a line is none."""
-    fields = head(path).split(b"\n", 1)[0].count(b",") + 1
+def read_all_values(paths: Sequence[Path]) -> list[Values]:
+    """The latency, bandwidth or IOPS logs. LogError where one cannot be read."""
+    return [_read_values(path) for path in _files(paths, is_histogram=False)]
+
+
+def _read_values(path: Path) -> Values:
+    """Stamps and values. LogError where a line is none."""
+    try:
+        begin = head(path)
+    except StreamError as error:
+        raise LogError([Fault(str(path), str(error))]) from None
+    fields = begin.split(b"\n", 1)[0].count(b",") + 1
     source = Source(path, Format.FIO_LATENCY, "", "", "", fields=fields, direction_at=2)
     reading = Reading(source)
     most = CHUNK // len("0,0,0,0\n") + 1
