@@ -74,8 +74,8 @@ class Pid:
     focus: Focus
     loops: Mapping[str, Loop]
     rules: PidRules
-    warmup: int = 1  # subintervals before the first move
-    since: int = 0
+    warmup: int  # subintervals before the first move
+    since: int
     gone: frozenset[str] = frozenset()  # instances without a host: their loops rest, and nothing waits for them
     errors: tuple[tuple[int, Mapping[str, float]], ...] = ()  # of every subinterval: their noise is allowed for
 
@@ -200,11 +200,10 @@ def pid(
     ranges: Mapping[str, Range],
     rules: PidRules,
     warmup: int = 1,
-    since: int = 0,
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
     loops = {name: loop_in(one, target, rules) for name, one in ranges.items()}
-    return Pid(focus, loops, rules, warmup, since)
+    return Pid(focus, loops, rules, warmup, since=0)
 
 
 def _doubt(errors: Sequence[float]) -> float:

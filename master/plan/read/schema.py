@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.parameters import PARAMETERS
-from ...hosts.heartbeat import USUAL_LEASE_NS
+from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS
 from ...hosts.host_spec import HostSpec, Launcher
 from ...text.units import format_duration
 from ..model import OnIoError
@@ -334,7 +334,7 @@ class PlanDoc(Section):
         "before the lease ended a moment after the end.",
         False,
     )
-    lease: Annotated[float, duration_field(1.0, 3600.0)] = about(
+    lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(
         "A host that receives nothing for this long stops all I/O. The controller gives up a host that does not "
         "answer for half of it (at least 3 s): a longer lease survives longer network outages.",
         USUAL_LEASE_NS / 1e9,

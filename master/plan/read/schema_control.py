@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field
 
+from ...control.check import FEWEST_PROBES
 from ...control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S, OnLeave, WindowChoice
 from ...rollup.instances import ALL
 from ...stats.confidence import CONFIDENCE
@@ -175,7 +176,9 @@ class FindDoc(Section):
     rollup: Annotated[str, TEXT] = _rollup("Every instance of this rollup type must pass.")
     resolution: Annotated[float, fraction_field()] = about("Width of the bracket, as a share of the load.", 0.02)
     confidence: Annotated[float, _CONFIDENCE] = about("Confidence of each probe's answer.", 0.99)
-    probes: Annotated[int, count_field(4, 1000)] = about("Largest number of probes, including the run at max.", 12)
+    probes: Annotated[int, count_field(FEWEST_PROBES, 1000)] = about(
+        "Largest number of probes, including the run at max.", 12
+    )
     longest_probe: Annotated[int, count_field(10, 10_000)] = about(
         "Number of subintervals after which an unclear probe ends.", 48
     )
