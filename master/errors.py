@@ -20,7 +20,7 @@ from .verdicts import ExitCode
 
 
 class IvypyError(Exception):
-    """Something a user can mend. Its text is complete: what, where, remedy."""
+    """Something a user can correct. Its text is complete: what, where, remedy."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
 

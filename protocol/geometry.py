@@ -27,7 +27,7 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
     if each % block:
         text = f"blocksize is {each:,}, and {path} takes multiples of {block:,} bytes: choose one of these"
     elif size // each <= first:
-        where = " behind block 0, which is never driven" if first and size >= each else ""
+        where = " after block 0, which is never driven" if first and size >= each else ""
         remedy = "choose a smaller blocksize or a larger LUN"
         text = f"{path} has {exact_size(size)}, no block of {exact_size(each)}{where}: {remedy}"
     elif (start, end) != (0, 0):

@@ -57,4 +57,4 @@ def call_all(calls: Sequence[Callable[[], Found]], patience_s: float) -> list[Fo
 
 def no_answer_text(patience_s: float) -> str:
     """The message about a LUN that did not answer."""
-    return f"it did not answer a read within {patience_s:g} s: mend it, or leave it out of the selection"
+    return f"it did not answer a read within {patience_s:g} s: repair it, or leave it out of the selection"

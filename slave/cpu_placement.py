@@ -46,7 +46,7 @@ def unusable_cores(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
     if not missing:
         return None
     which = f"core {ranges(missing)} is" if len(missing) == 1 else f"cores {ranges(missing)} are"
-    return f"{which} not there, or not for this process, which may use {ranges(cores)}: mend the plan's `cpus`"
+    return f"{which} not there, or not for this process, which may use {ranges(cores)}: correct `cpus` in the plan"
 
 
 def ranges(cores: Sequence[int]) -> str:

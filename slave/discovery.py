@@ -144,7 +144,7 @@ def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[st
     refusals: list[Refusal] = []
     for path, one in zip(paths, call_all([partial(look, path) for path in paths], ANSWER_S), strict=True):
         if one is None:
-            said = f"its filesystem did not answer within {ANSWER_S:g} s: mend it, or leave it out of the plan"
+            said = f"its filesystem did not answer within {ANSWER_S:g} s: repair it, or leave it out of the plan"
             refusals.append(Refusal(path, said))
         elif isinstance(one, OSError):
             refusals.append(Refusal(path, f"it cannot be inspected: {one.strerror}"))

@@ -85,7 +85,7 @@ class Writer:
     def _stalled(self, seconds: float) -> OutputError:
         return OutputError(
             f"{self._where}: not written: its disk has not taken in {seconds:.0f} s what was to be written;"
-            " mend it, or give another folder with -o"
+            " repair it, or give another folder with -o"
         )
 
     def _run(self, job: Callable[[], T]) -> T:

@@ -64,7 +64,7 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     if result.buckets.type is ArrayType.I64:
         raise wrong("buckets is of type i8, not u4 or u8")
     if spans.size and (spans[:, 0] + spans[:, 1]).max() > BUCKETS:
-        raise wrong(f"a span ends behind the last of {BUCKETS} buckets")
+        raise wrong(f"a span ends after the last of {BUCKETS} buckets")
     if len(result.threads) % len(ThreadCount):
         raise wrong(f"threads has {len(result.threads)} numbers, not a multiple of {len(ThreadCount)}")
     if result.threads.type is not ArrayType.I64:

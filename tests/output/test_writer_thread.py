@@ -12,7 +12,7 @@ from ivypy.master.output import writer_thread as writing
 from ivypy.master.output.writer_thread import PATIENCE_S, SEEN_AGAIN_S, Writer
 from tests.support.simulated.loop import SimulatedLoop, simulate
 
-STALLED = r"^x: not written: its disk has not taken in 6\d s what was to be written; mend it, or give another folder"
+STALLED = r"^x: not written: its disk has not taken in 6\d s what was to be written; repair it, or give another folder"
 
 
 async def test_jobs_run_in_order_in_one_thread() -> None:

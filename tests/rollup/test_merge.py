@@ -244,7 +244,7 @@ def test_a_span_after_the_last_bucket_is_refused() -> None:
     good = result(GOOD)
     spans = np.frombuffer(good.spans.data, "<u4").copy()
     spans[0] = BUCKETS - 1
-    with pytest.raises(ProtocolError, match="a span ends behind the last of 2560 buckets"):
+    with pytest.raises(ProtocolError, match="a span ends after the last of 2560 buckets"):
         merged(merger_of(ROLLUPS), {"h1": GOOD}, spans=packed(spans.tolist(), ArrayType.U32))
 
 

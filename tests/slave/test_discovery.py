@@ -264,7 +264,7 @@ def test_a_lun_that_does_not_answer_is_listed_and_holds_up_no_other(
     try:
         fine, hung = found_files(f"{tmp_path}/*")[0]
         assert fine.refusals == () and fine.identity is not None and hung.identity is None
-        said = "it did not answer a read within 0.2 s: mend it, or leave it out of the selection"
+        said = "it did not answer a read within 0.2 s: repair it, or leave it out of the selection"
         assert (hung.refusals, hung.notices) == ((said,), (Notice(NoticeKind.NO_ANSWER, said),))
     finally:
         answer.set()
@@ -285,7 +285,7 @@ def test_a_path_whose_filesystem_does_not_answer_is_refused(tmp_path: Path, monk
     try:
         there, refusals = found_files(f"{tmp_path}/hung", f"{tmp_path}/f*")
         assert [lun.path for lun in there] == [f"{tmp_path}/fine"]
-        said = "its filesystem did not answer within 0.2 s: mend it, or leave it out of the plan"
+        said = "its filesystem did not answer within 0.2 s: repair it, or leave it out of the plan"
         assert refusals == [Refusal(f"{tmp_path}/hung", said)]
     finally:
         answer.set()

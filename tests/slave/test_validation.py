@@ -86,7 +86,7 @@ def beyond(start: int, end: int) -> str:
             DISK,
             workload(Parameters(blocksize=1 << 20)),
             [
-                "/dev/sdb has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"
+                "/dev/sdb has 1 MiB, no block of 1 MiB after block 0, which is never driven:"
                 " choose a smaller blocksize or a larger LUN"
             ],
         ),

@@ -458,7 +458,7 @@ def test_a_lun_that_hangs_when_it_is_opened_for_writing_is_named_and_delays_no_o
     monkeypatch.setattr(open_luns, "identity_of", of)
     monkeypatch.setattr(open_luns, "ANSWER_S", 1.0)
     try:
-        said = "it did not answer a read within 1 s: mend it, or leave it out of the selection"
+        said = "it did not answer a read within 1 s: repair it, or leave it out of the selection"
         path = f"{tmp_path}/hung"
         assert workloads.create(asked) == [Refusal(f"h+{path}+w1", f"{path} must not be written: {said}")]
         assert not any(word.startswith("open") for word in engine.did)
@@ -481,7 +481,7 @@ def test_what_cannot_be_read_between_steps_goes_on_with_a_notice(
     monkeypatch.setattr(open_luns, "ANSWER_S", 0.5)
     try:
         monkeypatch.setattr(open_luns, "identity_of", lambda *_: answer.wait(60))
-        said = "it did not answer a read within 0.5 s: mend it, or leave it out of the selection"
+        said = "it did not answer a read within 0.5 s: repair it, or leave it out of the selection"
         assert workloads.reinspect() == ([], [not_inspected(f"{file} was not inspected before this step: {said}")])
     finally:
         answer.set()
@@ -595,7 +595,7 @@ class TestConsent:
             assert real.create(workloads_on(small, Parameters(blocksize=1 << 20))) == [
                 Refusal(
                     f"h+{small}+w0",
-                    f"{small} has 1 MiB, no block of 1 MiB behind block 0, which is never driven:"
+                    f"{small} has 1 MiB, no block of 1 MiB after block 0, which is never driven:"
                     " choose a smaller blocksize or a larger LUN",
                 )
             ]
