@@ -67,7 +67,7 @@ class CreatedFiles:
         `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotMake with
         every reason (nothing is left of those that this call made), or Cancelled.
         """
-        missing, refusals = self._look(files, used)
+        missing, refusals = self._check_existing(files, used)
         self._inherit([file for file in files if file.path in inherited], used)
         if not refusals:
             refusals = list(_short_of_space(missing))
@@ -119,7 +119,7 @@ class CreatedFiles:
         """Remove what was made and is not kept."""
         self._remove([path for path, (_, keep) in self._made.items() if not keep])
 
-    def _look(
+    def _check_existing(
         self, files: Sequence[PlannedFile], used: Mapping[str, Identity]
     ) -> tuple[list[PlannedFile], list[Refusal]]:
         """(the files that have to be created, refusals of others)."""

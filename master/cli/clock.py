@@ -43,7 +43,7 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
             assert isinstance(report, ClockReport)  # check_answer lets nothing else through
             return report
 
-        (report,) = (await fleet.ask_all(dict.fromkeys(fleet.alive, ask), seconds + PATIENCE_S)).values()
+        (report,) = (await fleet.request_all(dict.fromkeys(fleet.alive, ask), seconds + PATIENCE_S)).values()
     text = json.dumps(figures(report), indent=2) if as_json else "\n".join(page(host, report))
     return text, ExitCode.INVALID if report.refusal else ExitCode.OK
 

@@ -128,7 +128,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     named = "=" not in words[0] or Path(words[0]).is_dir()
     run, rest = (words[0], words[1:]) if named else (None, words)
     try:
-        answer = _ask(run, EditRequest(rest, force))
+        answer = _request(run, EditRequest(rest, force))
     except NoSuchRun as error:
         raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
     assert isinstance(answer, Changed)
@@ -150,7 +150,7 @@ def status(run: str | None, as_json: bool) -> ExitCode:
     from ..live.reports import RunStatus
     from ..live.socket_messages import StatusRequest
 
-    answer = _ask(run, StatusRequest(), only=False)
+    answer = _request(run, StatusRequest(), only=False)
     assert isinstance(answer, RunStatus)
     if as_json:
         JsonLines(click.echo).show(answer)
@@ -166,7 +166,7 @@ def stop(run: str | None) -> ExitCode:
     """Stop a running test like the first Ctrl-C: halt the I/O and write the results so far."""
     from ..live.socket_messages import StopRequest
 
-    return _tell(run, StopRequest())
+    return _command(run, StopRequest())
 
 
 @cli.command()
@@ -175,7 +175,7 @@ def pause(run: str | None) -> ExitCode:
     """Stop all I/O of a running step until `ivypy unpause`; then the measurement starts again."""
     from ..live.socket_messages import PauseRequest
 
-    return _tell(run, PauseRequest())
+    return _command(run, PauseRequest())
 
 
 @cli.command()
@@ -184,7 +184,7 @@ def unpause(run: str | None) -> ExitCode:
     """Continue after `ivypy pause`, with the load from before."""
     from ..live.socket_messages import UnpauseRequest
 
-    return _tell(run, UnpauseRequest())
+    return _command(run, UnpauseRequest())
 
 
 @cli.command()
@@ -194,7 +194,7 @@ def mark(text: str, run: str | None) -> ExitCode:
     """Write TEXT into the events.csv of a running test."""
     from ..live.socket_messages import MarkRequest
 
-    return _tell(run, MarkRequest(text))
+    return _command(run, MarkRequest(text))
 
 
 @cli.command()
@@ -234,20 +234,20 @@ def _close(watching: Any) -> None:
         pass
 
 
-def _ask(run: str | None, request: Any, only: bool = True) -> Any:
+def _request(run: str | None, request: Any, only: bool = True) -> Any:
     """Ask a run. Without a name it is the newest; `only` where it is to be changed: then there must be no other."""
     from ..live.socket_client import connected
 
     with connected(run, only) as client:
-        return client.ask(request)
+        return client.request(request)
 
 
-def _tell(run: str | None, request: Any) -> ExitCode:
+def _command(run: str | None, request: Any) -> ExitCode:
     """Ask for something that is answered with a sentence, or with what changed."""
     from ..live.line_view import changed_lines
     from ..live.socket_messages import Changed
 
-    answer = _ask(run, request)
+    answer = _request(run, request)
     for line in changed_lines(answer) if isinstance(answer, Changed) else [answer.text]:
         click.echo(line)
     return ExitCode.OK

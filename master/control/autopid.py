@@ -76,14 +76,14 @@ class AutoPid:
             state = AutoPid(
                 self.focus, self.target, left, self.rules, self.settle, self.look, since=observation.number + 1
             )
-            return state, Orders(state.opening(), say="finding the range again, with other hosts")
+            return state, Orders(state.opening(), progress="finding the range again, with other hosts")
         seen = self.seen
         if observation.number >= self.since + self.settle:
             seen = (*seen, observation)
         rows = tuple(self._row(observation, name) for name in self.instances)
-        say = f"finding the range: at {self.stage}"
+        progress = f"finding the range: at {self.stage}"
         if len(seen) < self.look:
-            return replace(self, seen=seen), Orders(rows=rows, say=say)
+            return replace(self, seen=seen), Orders(rows=rows, progress=progress)
         found: dict[str, float | None] = {
             name: value_of([one.samples[self.focus][name] for one in seen], self.focus.fraction)
             for name in self.instances
@@ -104,7 +104,7 @@ class AutoPid:
             if blank := [name for name, most in capacity.items() if low[name] >= HIGH_SHARE * most]:
                 return state._blank(blank, observation, rows)
             edits = tuple(LoadEdit(self.focus.rollup, name, low[name]) for name in self.instances)
-            return state, Orders(edits, rows, say=say)
+            return state, Orders(edits, rows, progress=progress)
         return self._begun(found, observation.number + 1, rows)
 
     def with_checks(self, measured: Measured) -> Measured:
@@ -126,7 +126,7 @@ class AutoPid:
             f"{self.focus.metric} of {', '.join(names)} is blank below {least:.6g} IOPS, and the maximum is {most:.6g};"
             f" {remedy}"
         )
-        return Unreachable(self.focus, self.targets, since, why), Orders(rows=rows, measurable=since, say=why)
+        return Unreachable(self.focus, self.targets, since, why), Orders(rows=rows, measurable=since, progress=why)
 
     def _begun(
         self, at_low: Mapping[str, float | None], since: int, rows: tuple[ControlRow, ...]
@@ -154,9 +154,9 @@ class AutoPid:
         if faults:
             why = f"{self.focus.metric} cannot be {shown(self.target, 6)}: {'; '.join(faults)}"
             state = Unreachable(self.focus, self.targets, since, why)
-            return state, Orders(rows=rows, measurable=since, say=state.why)
+            return state, Orders(rows=rows, measurable=since, progress=state.why)
         pid = Pid(self.focus, loops, self.rules, warmup=1, since=since)
-        return pid, Orders(pid.opening(), rows, say="range found")
+        return pid, Orders(pid.opening(), rows, progress="range found")
 
     def _achieved(self, seen: tuple[Observation, ...], name: str) -> float:
         done = sum(one.loads[self.focus.rollup][name].completed for one in seen)
@@ -202,7 +202,7 @@ class Unreachable:
         return ()
 
     def after(self, observation: Observation) -> "tuple[Unreachable, Orders]":
-        return self, Orders(measurable=self.since, say=self.why)
+        return self, Orders(measurable=self.since, progress=self.why)
 
     def with_checks(self, measured: Measured) -> Measured:
         return replace(measured, findings=(*measured.findings, Finding(Reason.TARGET_NOT_HELD, self.why)))

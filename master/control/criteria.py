@@ -52,7 +52,7 @@ class Criterion:
         return next(same, str(self.rule))
 
     @property
-    def looks_back(self) -> int:
+    def lookback(self) -> int:
         """Subintervals that a score needs."""
         return max(DRIFT_WINDOWS * self.window, FEWEST_FOR_DRIFT) if self.no_drift else self.window
 
@@ -112,7 +112,7 @@ def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floa
     """Score the last `criterion.window` of the values; earlier ones serve only the drift.
 
     `times_s` are the middles of the subintervals. There must be at least `criterion.window` values, none blank; with
-    fewer than `criterion.looks_back` a criterion with `no_drift` is not attained.
+    fewer than `criterion.lookback` a criterion with `no_drift` is not attained.
     """
     n = criterion.window
     times, lengths, window = times_s[-n:], lengths_s[-n:], values[-n:]
@@ -128,7 +128,7 @@ def score(criterion: Criterion, times_s: Floats, lengths_s: Floats, values: Floa
     if not criterion.no_drift or not attained:
         return Score(value, attained, mean, deviation, slope)
     length_s = float(lengths.sum())
-    back = criterion.looks_back
+    back = criterion.lookback
     drift = drift_bound(times_s[-back:], values[-back:]) * length_s if len(values) >= back else inf
     allowed = criterion.limit * unit * (length_s if criterion.rule is Rule.SLOPE else 1.0)
     return Score(value, attained and drift <= allowed, mean, deviation, slope, drift)

@@ -96,14 +96,14 @@ class Decision:
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
-    say: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
+    progress: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
     steering: str = ""  # of what moves the load: its present value and its target
     thresholds: tuple[str, ...] = ()  # each with its present value
 
     @property
     def messages(self) -> tuple[str, ...]:
         """A sentence for people from each part that watches a value."""
-        return tuple(filter(None, (self.steering, self.say, *self.thresholds)))
+        return tuple(filter(None, (self.steering, self.progress, *self.thresholds)))
 
     @property
     def done(self) -> bool:

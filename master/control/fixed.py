@@ -56,7 +56,7 @@ class Fixed:
             state = replace(self, begin=now, changed=(*self.changed, now))
         if now + 1 >= state.first + state.measurement:
             return state, Decision(Phase.TAIL, measured=(Measured(state.first, now, findings=state._findings()),))
-        return state, Decision(state._phase(now + 1), say=state._progress(now))
+        return state, Decision(state._phase(now + 1), progress=state._progress(now))
 
     def cut_short(self, number: int) -> Measured:
         if number < self.first:

@@ -105,10 +105,12 @@ class Measure:
         rows = (ControlRow("measure.csv", _cells(last, check, state)),) if check else ()
         if check and check.passed:
             measured = Measured(check.first, check.last)
-            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=state._say(check))
+            return state, Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=state._progress(check))
         if observation.end_s - (state.began_s or 0.0) >= self.spec.timeout_s:
-            return state, Decision(Phase.TAIL, rows=rows, measured=(state._timed_out(last),), say="measure timed out")
-        return state, Decision(state._phase(last + 1), rows=rows, say=state._say(check))
+            return state, Decision(
+                Phase.TAIL, rows=rows, measured=(state._timed_out(last),), progress="measure timed out"
+            )
+        return state, Decision(state._phase(last + 1), rows=rows, progress=state._progress(check))
 
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number)) if self.parts else interrupted(number)
@@ -138,7 +140,7 @@ class Measure:
         why = Finding(Reason.ACCURACY_NOT_REACHED, describe_check(best, self.spec))
         return Measured(best.first, best.last, findings=(why,))
 
-    def _say(self, check: WindowCheck | None) -> str:
+    def _progress(self, check: WindowCheck | None) -> str:
         if not self.parts:
             return ""
         if check is None:

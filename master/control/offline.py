@@ -82,7 +82,7 @@ def best_window(found: Iterable[ScoredWindow]) -> ScoredWindow | None:
 
 def _by_window(criterion: Criterion, starts: Floats, lengths: Floats, values: Floats) -> tuple[int, Score] | None:
     """(where the last window begins, its score), if there are values enough."""
-    if len(values) < criterion.looks_back:
+    if len(values) < criterion.lookback:
         return None
     got = score(criterion, starts + lengths / 2, lengths, values)
     return len(values) - criterion.window, got

@@ -107,7 +107,7 @@ class Pid:
 
     def after(self, observation: Observation) -> "tuple[Pid, Orders]":
         if observation.number < self.since + self.warmup:
-            return self, Orders(() if observation.same_hosts else self.opening(), say="warming up")
+            return self, Orders(() if observation.same_hosts else self.opening(), progress="warming up")
         loops, rows, errors = dict(self.loops), [], {}
         present = observation.samples[self.focus]
         for name, loop in self.loops.items():
@@ -127,7 +127,7 @@ class Pid:
             for name, loop in loops.items()
             if name in present and (loop.iops != self.loops[name].iops or not observation.same_hosts)
         )
-        return state, Orders(edits, tuple(rows), state._measurable(), state._say(observation, errors))
+        return state, Orders(edits, tuple(rows), state._measurable(), state._progress(observation, errors))
 
     def with_checks(self, measured: Measured) -> Measured:
         """The measurement's own value, of each instance, is to be at the target."""
@@ -152,7 +152,7 @@ class Pid:
             return max(self.since + self.warmup, *(max(loop.gain_changed + 1, loop.at_bound) for loop in loops))
         return None
 
-    def _say(self, observation: Observation, errors: Mapping[str, float]) -> str:
+    def _progress(self, observation: Observation, errors: Mapping[str, float]) -> str:
         blank = next((name for name in self._present() if name not in errors), None)
         if blank is not None:
             return blank_subinterval(self.focus, blank, observation.samples[self.focus][blank])

@@ -60,8 +60,8 @@ class Find:
     def after(self, observation: Observation) -> "tuple[Find, Decision]":
         if not observation.same_hosts:  # the hosts that are left get the whole load
             state = replace(self, since=observation.number + 1, seen=())
-            say = "search: other hosts; the load is shared over them"
-            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), say=say)
+            progress = "search: other hosts; the load is shared over them"
+            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", self._load),), progress=progress)
         state = self
         if observation.edited:  # the probe starts again
             state = replace(self, since=observation.number + 1, seen=())
@@ -94,7 +94,7 @@ class Find:
 
     def _at_max(self, observation: Observation) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
-            return self, Decision(Phase.WARMUP, say="search: the load at max")
+            return self, Decision(Phase.WARMUP, progress="search: the load at max")
         done = sum(load.completed for one in self.seen for load in one.loads["all"].values())
         capacity = done / sum(one.length_s for one in self.seen)
         if capacity <= 0:
@@ -117,16 +117,18 @@ class Find:
                 Reason.SEARCH_UNBOUNDED,
                 f"{outstanding:,} I/Os are still outstanding after {self.spec.longest_probe} subintervals at 0 IOPS",
             )
-            return self, Decision(Phase.TAIL, measured=(nothing_measured(observation.number, why),), say=why.detail)
+            return self, Decision(
+                Phase.TAIL, measured=(nothing_measured(observation.number, why),), progress=why.detail
+            )
         if outstanding > 0:
-            return self, Decision(Phase.TRANSIENT, say=f"search: {outstanding:,} I/Os outstanding")
+            return self, Decision(Phase.TRANSIENT, progress=f"search: {outstanding:,} I/Os outstanding")
         return self._start(observation, ())
 
     def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
         probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
-            say = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
-            return self, Decision(Phase.RUN, say=say)
+            progress = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
+            return self, Decision(Phase.RUN, progress=progress)
         state = replace(self, probes=(*self.probes, probe))
         return state._next(observation, (ControlRow("find.csv", state._cells(probe)),))
 
@@ -157,11 +159,11 @@ class Find:
                 maxima=self.maxima + 1,
                 confirmed=False,
             )
-            say = "search: max again, to confirm it"
-            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, say=say)
+            progress = "search: max again, to confirm it"
+            return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", None),), rows, progress=progress)
         if wanted is None:
-            measured, say = self._result(observation.number)
-            return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), say=say)
+            measured, progress = self._result(observation.number)
+            return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=progress)
         state = replace(self, iops=wanted, seen=())
         if self.stage is SearchStage.PROBE and (_backlog(observation) > 0 or not self.probes[-1].sustained):
             state = replace(state, stage=SearchStage.DRAIN, since=observation.number + 1)
@@ -212,13 +214,14 @@ class Find:
             detail = f"{name} never fails up to {passed.iops:.6g} of {self.capacity:.6g} IOPS at max, {sure}"
             return replace(window, findings=(Finding(Reason.SEARCH_UNBOUNDED, detail),)), detail
         assert found.width is not None
-        say = f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
-        if found.width <= self.spec.resolution:
-            return window, say
-        detail = (
-            f"{say}: {found.width:.1%}, resolution {self.spec.resolution:.1%}; {len(self.probes) + self.maxima} probes"
+        progress = (
+            f"{name} up to {wanted:.6g} IOPS, between {passed.iops:.6g} (pass) and {found.failed.iops:.6g} (fail)"
         )
-        return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), say
+        if found.width <= self.spec.resolution:
+            return window, progress
+        probes = len(self.probes) + self.maxima
+        detail = f"{progress}: {found.width:.1%}, resolution {self.spec.resolution:.1%}; {probes} probes"
+        return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), progress
 
     def _cells(self, probe: Probe) -> dict[str, Cell]:
         wanted, found = self.result()

@@ -84,7 +84,7 @@ class ThresholdValue:
         return None if self.value is None else self.value > self.threshold.at_most
 
     @property
-    def say(self) -> str:
+    def progress(self) -> str:
         now = "blank" if self.value is None else f"{self.threshold.in_words(self.value, 4)} of {self.instance}"
         return f"{self.threshold}: now {now}"
 
@@ -117,11 +117,11 @@ class Watched:
         present = [_present(observation, threshold) for threshold in self.thresholds]
         alerts, alerted_s = self._alerts(observation, present)
         rows = (*decision.rows, *(_row(observation, one) for one in present))
-        values = tuple(one.say for one in present)
+        values = tuple(one.progress for one in present)
         decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=values)
         if not measured and not decision.done and (lost := abort.certain_miss(aborting)):
             decision = replace(
-                decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), say="a threshold is certainly missed"
+                decision, next_phase=Phase.TAIL, edits=(), measured=(lost,), progress="a threshold is certainly missed"
             )
         return Watched(state, self.thresholds, EarlyAbort() if decision.measured else abort, alerted_s), decision
 

@@ -96,8 +96,8 @@ class Steady:
             measured = (state._timed_out(observation.number, standing),)
         row = ControlRow("steady.csv", state._cells(observation, stage, standing))
         phase = Phase.TAIL if measured else Phase.WARMUP if observation.number + 1 < state.first else Phase.RUN
-        block, say = state._block(stage, standing), state._say(stage, standing)
-        return state, Decision(phase, rows=(row,), measured=measured, steady=block, say=say)
+        block, progress = state._block(stage, standing), state._progress(stage, standing)
+        return state, Decision(phase, rows=(row,), measured=measured, steady=block, progress=progress)
 
     def cut_short(self, number: int) -> Measured:
         return shortened(self._timed_out(number, self.standing())) if self.parts else interrupted(number)
@@ -123,8 +123,8 @@ class Steady:
         return worst
 
     def _score(self, instance: str) -> Score | None:
-        parts = self.parts[-self.criterion.looks_back :]
-        values = [value[instance] for value in self.values[-self.criterion.looks_back :]]
+        parts = self.parts[-self.criterion.lookback :]
+        values = [value[instance] for value in self.values[-self.criterion.lookback :]]
         if None in values:
             return None
         lengths = np.array([part.length_s for part in parts])
@@ -136,7 +136,7 @@ class Steady:
 
     def _blank(self, instance: str) -> str:
         """Why the window has no score: its subinterval with the fewest I/Os."""
-        samples = [part.samples[instance] for part in self.parts[-self.criterion.looks_back :]]
+        samples = [part.samples[instance] for part in self.parts[-self.criterion.lookback :]]
         return blank_subinterval(self.criterion.focus, instance, min(samples, key=ios))
 
     def _drifts(self, got: Score) -> str:
@@ -144,7 +144,7 @@ class Steady:
         if got.drift is None or got.attained:
             return ""
         if got.drift == inf:
-            return f"{self.complete} of {self.criterion.looks_back} subintervals to see a drift"
+            return f"{self.complete} of {self.criterion.lookback} subintervals to see a drift"
         return f"it may drift by {amount_in_words(self.criterion.focus.unit, got.drift, 4)} in a window"
 
     def _standing_by_t(self) -> CriterionState:
@@ -163,7 +163,7 @@ class Steady:
         focus = self.criterion.focus
         part = WindowPart(observation.number, observation.end_s, observation.length_s, observation.samples[focus])
         values = {name: value_of([sample], focus.fraction) for name, sample in part.samples.items()}
-        kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.looks_back
+        kept = 0 if self.criterion.rule is Rule.T else 1 - self.criterion.lookback
         parts, earlier = state.parts[kept:], state.values[kept:]
         return replace(state, parts=(*parts, part), values=(*earlier, values), complete=state.complete + 1)
 
@@ -257,7 +257,7 @@ class Steady:
         instance = f"{self.criterion.focus.rollup}={standing.instance}"
         return {"stage": stage.value, "instance": instance, **block, "attained": int(standing.attained)}
 
-    def _say(self, stage: SteadyStage, standing: CriterionState) -> str:
+    def _progress(self, stage: SteadyStage, standing: CriterionState) -> str:
         if standing.score is None:
             return f"{stage}: {standing.lacks}"
         now = self.criterion.in_words(standing.score.value, 4)

@@ -23,7 +23,7 @@ class Orders:
     edits: tuple[LoadEdit, ...] = ()
     rows: tuple[ControlRow, ...] = ()
     measurable: int | None = None  # the first subinterval that may be measured; None: not yet
-    say: str = ""
+    progress: str = ""
 
 
 class Steer(Protocol):
@@ -98,7 +98,7 @@ class Steered:
         measured = tuple(map(steer.with_checks, decision.measured))
         edits = () if decision.done else orders.edits  # the tail runs at the load that was measured
         return state, replace(
-            decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured, steering=orders.say
+            decision, edits=edits, rows=(*orders.rows, *decision.rows), measured=measured, steering=orders.progress
         )
 
     def cut_short(self, number: int) -> Measured:
@@ -112,10 +112,12 @@ class Steered:
             measurable = orders.measurable is not None and observation.number + 1 >= max(
                 orders.measurable, self.measurement.first
             )
-            return Decision(Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, steering=orders.say)
-        why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.say}")
+            return Decision(
+                Phase.RUN if measurable else Phase.WARMUP, orders.edits, orders.rows, steering=orders.progress
+            )
+        why = Finding(Reason.TARGET_NOT_HELD, f"not settled within {self.timeout_s:g} s: {orders.progress}")
         return Decision(
-            Phase.TAIL, rows=orders.rows, measured=(nothing_measured(observation.number, why),), say=why.detail
+            Phase.TAIL, rows=orders.rows, measured=(nothing_measured(observation.number, why),), progress=why.detail
         )
 
 

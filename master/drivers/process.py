@@ -98,7 +98,7 @@ class DriverProcess:
         self._send(SumResults(subinterval, hosts))
         return await self._sum
 
-    def ask(self, number: int, command: Command) -> None:
+    def send_command(self, number: int, command: Command) -> None:
         self._send(SendCommand(number, command))
 
     def lose(self, number: int, reason: str) -> None:
@@ -186,7 +186,7 @@ class RemoteDriver(Driver):
         super().lose(reason, ended)
 
     async def send(self, command: Command) -> None:
-        self.process.ask(self._number, command)
+        self.process.send_command(self._number, command)
 
     async def disconnect(self) -> None:
         await self.process.close(self._number)

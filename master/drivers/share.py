@@ -110,7 +110,7 @@ class HostShare:
             case OpenHost(number, spec, path):
                 self._spawn(self._open(number, spec, self._log(spec.name, path)))
             case SendCommand(number, command) if number in self._drivers:
-                self._spawn(self._ask(number, self._drivers[number], command))
+                self._spawn(self._request(number, self._drivers[number], command))
             case GiveUpHost(number, reason) if number in self._drivers:
                 self._drivers[number].lose(reason)
             case CloseHost(number):
@@ -138,7 +138,7 @@ class HostShare:
                 misfit = str(error)
             event = Delivered(short, event.arrived_ns)
         message = DriverEvent(number, driver.state, event, misfit, driver.may_drive_until_ns)
-        # An answer reaches `_ask` in the loop's next turn: no later event may overtake it.
+        # An answer reaches `_request` in the loop's next turn: no later event may overtake it.
         asyncio.get_running_loop().call_soon(self._send, message)
 
     async def _open(self, number: int, spec: HostSpec, log: Callable[[str], None]) -> None:
@@ -159,7 +159,7 @@ class HostShare:
         if driver.hello is not None:
             self._send(HostGreeted(number, driver.state, driver.hello))
 
-    async def _ask(self, number: int, driver: Driver, command: Command) -> None:
+    async def _request(self, number: int, driver: Driver, command: Command) -> None:
         arguments = {one.name: getattr(command, one.name) for one in fields(command) if one.name != "id"}
         try:
             answer = await driver.request(type(command), **arguments)

@@ -33,9 +33,9 @@ class Stderr:
             text = line[:LONGEST].decode("utf-8", "backslashreplace").rstrip()
             if text:
                 self._last.append(text if len(text) <= LONGEST_SAID else f"{text[:LONGEST_SAID]}...")
-                self._say(f"!! {text}")
+                self._log_capped(f"!! {text}")
 
-    def _say(self, text: str) -> None:
+    def _log_capped(self, text: str) -> None:
         before = self._logged
         self._logged += len(text)
         if self._logged <= MOST_LOGGED:

@@ -81,7 +81,7 @@ class Client:
         self._path = path
         self._lines = self._read_lines()
 
-    def ask(self, request: Request) -> Answer:
+    def request(self, request: Request) -> Answer:
         """Raises PlanError where the run refuses, or does not answer."""
         self._connection.settimeout(ANSWER_S)
         try:
@@ -98,13 +98,13 @@ class Client:
 
     def standing(self) -> RunStatus:
         """How the run stands. Raises PlanError."""
-        answer = self.ask(StatusRequest())
+        answer = self.request(StatusRequest())
         assert isinstance(answer, RunStatus)
         return answer
 
     def follow(self) -> Iterator[Report]:
         """Every report until the run ends. Raises PlanError."""
-        assert isinstance(self.ask(FollowRequest()), Done)
+        assert isinstance(self.request(FollowRequest()), Done)
         self._connection.settimeout(None)
         for report in self._lines:
             if isinstance(report, REPORTS):

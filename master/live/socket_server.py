@@ -65,9 +65,9 @@ class _Server:
         try:
             with suppress(OSError, asyncio.CancelledError):
                 if len(self._clients) > MOST_CLIENTS:
-                    _say(writer, Rejection((f"{MOST_CLIENTS} clients are connected to the run already",)))
+                    _send(writer, Rejection((f"{MOST_CLIENTS} clients are connected to the run already",)))
                 elif (who := peer(writer.get_extra_info("socket"))) is None:
-                    _say(writer, Rejection(("the run is another user's",)))
+                    _send(writer, Rejection(("the run is another user's",)))
                 else:
                     await self._converse(reader, writer, who)
                 await writer.drain()
@@ -95,13 +95,13 @@ class _Server:
                 for found in lines.feed(data):
                     request = decode(found, REQUESTS)
                     if not isinstance(request, FollowRequest):
-                        _say(writer, await self._answer(request, who))
+                        _send(writer, await self._answer(request, who))
                     elif leave is None:
-                        _say(writer, Done("following"))
-                        leave = self._hub.follow(lambda report: _say(writer, report))
+                        _send(writer, Done("following"))
+                        leave = self._hub.follow(lambda report: _send(writer, report))
                     await writer.drain()
         except ProtocolError as error:
-            _say(writer, Rejection((f"not understood: {error}",)))
+            _send(writer, Rejection((f"not understood: {error}",)))
         finally:
             if leave is not None:
                 leave()
@@ -120,13 +120,13 @@ async def _flushed(writer: asyncio.StreamWriter) -> None:
     await writer.drain()
 
 
-def _say(writer: asyncio.StreamWriter, said: Answer | Report) -> None:
+def _send(writer: asyncio.StreamWriter, message: Answer | Report) -> None:
     """Never raises: a client that cannot be written to is cut off."""
     if writer.transport.is_closing():
         return
     try:
         if writer.transport.get_write_buffer_size() <= MOST_WAITING:
-            writer.write(encode_line(said))
+            writer.write(encode_line(message))
             return
     except (ProtocolError, ValueError):  # longer than a line may be, or a text that is none
         pass

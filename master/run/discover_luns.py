@@ -54,7 +54,7 @@ class PlacedPlan:
 async def prepare(plan: Plan, fleet: Fleet) -> None:
     """Tell every host what holds for the whole run. Raises HostsError."""
 
-    await fleet.ask_all(dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)))
+    await fleet.request_all(dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)))
 
 
 async def _prepare(plan: Plan, driver: Driver) -> None:
@@ -91,7 +91,7 @@ async def discover(plan: Plan, fleet: Fleet) -> PlacedPlan:
         luns = {lun.path: _completed(lun, chosen.get(lun.path)) for lun in looked if lun.path in asked}
         return [*luns.values(), *_to_be_created(plan, name, luns)]
 
-    answers = await fleet.ask_all(dict.fromkeys(fleet.alive, one), LOOKING_S)
+    answers = await fleet.request_all(dict.fromkeys(fleet.alive, one), LOOKING_S)
     return _placed(plan, {driver.name: luns for driver, luns in answers.items()}, hostnames)
 
 
@@ -101,7 +101,7 @@ async def create(plan: Plan, fleet: Fleet, seen: PlacedPlan) -> PlacedPlan:
     Raises HostsError, PlanFaults, and RefusedError where anything would be written beyond what was agreed to.
     """
 
-    answers = await fleet.ask_all(
+    answers = await fleet.request_all(
         dict.fromkeys(fleet.alive, lambda driver: _create(plan, driver, seen, _agreed(seen, driver.name))), CREATING_S
     )
     there = {driver.name for driver in answers}

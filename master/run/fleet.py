@@ -112,10 +112,10 @@ class Fleet:
             for one in waiting:
                 self.inbox.put_nowait(one)
 
-    async def ask_all(
-        self, asks: Mapping[Driver, Callable[[Driver], Awaitable[Any]]], within_s: float = ANSWER_S
+    async def request_all(
+        self, requests: Mapping[Driver, Callable[[Driver], Awaitable[Any]]], within_s: float = ANSWER_S
     ) -> dict[Driver, Any]:
-        """Each host its own question, all at once; those that give no answer are missed, if that many may be.
+        """Send each host its own request, all at once. Hosts that do not answer are missed, if that many may be.
 
         Raises HostsError.
         """
@@ -123,7 +123,7 @@ class Fleet:
             [HostFault(name, driver.lost, "") for name, driver in self.drivers.items() if driver.lost is not None]
         )
         deadline = asyncio.get_running_loop().time() + within_s
-        answers, failed = await barrier(asks, lambda driver: asks[driver](driver), deadline)
+        answers, failed = await barrier(requests, lambda driver: requests[driver](driver), deadline)
         if failed:
             self.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
         return answers

@@ -13,7 +13,7 @@ from ..hosts.driver import Driver
 from ..hosts.errors import HostUnusable
 from ..hosts.host_spec import HostSpec
 
-LOOKED_EVERY_S: Final = 1.0  # for hosts that were lost
+CHECK_EVERY_S: Final = 1.0  # for hosts that were lost
 FIRST_PAUSE_S: Final = 1.0  # from an attempt that failed to the next; twice as long each time
 LONGEST_PAUSE_S: Final = 30.0
 WAIT_S: Final = 3.0  # between two steps, for a host whose first attempt is under way
@@ -42,8 +42,8 @@ class Reconnection:
         """Try for every host that is lost, until cancelled."""
         try:
             while True:
-                self._look()
-                await asyncio.sleep(LOOKED_EVERY_S)
+                self._start_attempts()
+                await asyncio.sleep(CHECK_EVERY_S)
         finally:
             attempts = list(self._attempts.values())
             for attempt in attempts:
@@ -52,7 +52,7 @@ class Reconnection:
 
     async def connected_again(self) -> list[Driver]:
         """The lost hosts that are connected again; where a first attempt is under way, after a short while."""
-        self._look()
+        self._start_attempts()
         first = [asyncio.ensure_future(tried.wait()) for tried in self._tried.values() if not tried.is_set()]
         if first:
             await asyncio.wait(first, timeout=WAIT_S)
@@ -60,7 +60,7 @@ class Reconnection:
                 waiting.cancel()
         return [driver for driver in self._there.values() if driver.lost is None]
 
-    def _look(self) -> None:
+    def _start_attempts(self) -> None:
         for name, attempt in list(self._attempts.items()):
             if attempt.done():
                 attempt.result()  # raises where we have a bug

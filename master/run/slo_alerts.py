@@ -17,20 +17,20 @@ from ..plan.model import Step
 PATIENCE_S: Final = 10.0  # for commands that still run when the step has ended; then they are killed
 MOST_SAID: Final = 200  # characters of a command's complaint that are kept
 
-Say = Callable[[str, str, str], None]  # host, kind, text
+ReportEvent = Callable[[str, str, str], None]  # host, kind, text
 
 
 class SloAlerts:
     """Holds a step's commands, and those that run."""
 
-    def __init__(self, step: Step, say: Say) -> None:
+    def __init__(self, step: Step, report: ReportEvent) -> None:
         self._step = step
-        self._say = say
+        self._report = report
         self._running: set[asyncio.Task[None]] = set()
 
     def raise_alert(self, alert: Alert) -> None:
-        """Say that a threshold is broken, and start its command if it has one."""
-        self._say("", "slo_breached", f"{alert.threshold}: {alert.seen}")
+        """Report that a threshold is breached, and start its command if it has one."""
+        self._report("", "slo_breached", f"{alert.threshold}: {alert.seen}")
         if command := alert.threshold.command:
             task = asyncio.get_running_loop().create_task(self._run(command, alert))
             self._running.add(task)
@@ -57,17 +57,17 @@ class SloAlerts:
             process = await asyncio.shield(starts)
             _, complaint = await process.communicate()
         except OSError as error:
-            self._say("", "on_break", f"{command[0]} was not run: {error.strerror or error}")
+            self._report("", "on_break", f"{command[0]} was not run: {error.strerror or error}")
             return
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):  # it could not be started, or has ended just now
                 process = await starts
                 os.killpg(process.pid, signal.SIGKILL)  # with all that it started
                 await process.wait()
-            self._say("", "on_break", f"{command[0]} was killed: it still ran {PATIENCE_S:g} s after the step's end")
+            self._report("", "on_break", f"{command[0]} was killed: it still ran {PATIENCE_S:g} s after the step's end")
             return
         words = complaint.decode(errors="replace").strip()[-MOST_SAID:]
-        self._say("", "on_break", f"{command[0]} ended with {process.returncode}{': ' + words if words else ''}")
+        self._report("", "on_break", f"{command[0]} ended with {process.returncode}{': ' + words if words else ''}")
 
     def _environment(self, alert: Alert) -> dict[str, str]:
         return {

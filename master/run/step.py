@@ -112,7 +112,7 @@ class StepCycle:
             decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
             deciding = progress.is_deciding
             if deciding and disturbed is Disturbance.PAUSED:
-                decision = Decision(announced, say=PAUSED)
+                decision = Decision(announced, progress=PAUSED)
             elif deciding:
                 decision = self._decide(collected, settings, announced, disturbed, decided_hosts)
                 decided_hosts = interval.hosts
@@ -165,7 +165,7 @@ class StepCycle:
         self.control, decision = decide(self.control, seen)
         if disturbed is Disturbance.CATCHING_UP and not decision.measured:
             decision = replace(
-                decision, say=f"{self.changes.catching_up:,} I/Os of the earlier load are still outstanding"
+                decision, progress=f"{self.changes.catching_up:,} I/Os of the earlier load are still outstanding"
             )
         self._note_measured(decision.measured)
         self._progress.decided = k

@@ -44,20 +44,22 @@ class StepMeasurements:
             self._settings.append((closed.number, closed.settings))
         for measured in closed.decision.measured:
             if measured.last < closed.number:
-                self.close(measured, closed.decision.say)
+                self.close(measured, closed.decision.progress)
         self._add_to_window(closed.interval, closed.phase)
         for measured in closed.decision.measured:
             if measured.last >= closed.number:
-                self.close(measured, closed.decision.say)
+                self.close(measured, closed.decision.progress)
         self._forget(closed.may_end)
 
-    def close(self, measured: Measured, say: str = "") -> None:
-        """Close a measurement; `say`: what control said of its end."""
+    def close(self, measured: Measured, progress: str = "") -> None:
+        """Close a measurement; `progress`: control's message at its end."""
         if measured.last < measured.first:
             self.closed.append(ClosedMeasurement(measured))
             return
         settings = self._settings[self._place(measured.last)][1]
-        self.closed.append(ClosedMeasurement(measured, say, settings, *self._span_ns(measured.first, measured.last)))
+        self.closed.append(
+            ClosedMeasurement(measured, progress, settings, *self._span_ns(measured.first, measured.last))
+        )
         window, whole = self._window, (measured.first, measured.last - measured.first + 1)
         if window is not None and (self._window_first, window.subintervals) == whole:
             self._sum(len(self.closed) - 1, window)

@@ -87,7 +87,7 @@ def estimates(
     """The same of many instances at once.
 
     Ratio estimator (Cochran, Sampling Techniques, 6.4): variance of the influences / effective samples, the
-    variance itself mended for the correlation (divided by n - time, which is n - 1 without).
+    variance itself corrected for the correlation (divided by n - time, which is n - 1 without).
     """
     values, series = window.influences()
     n = len(series)

@@ -268,7 +268,7 @@ def _rivals(subject: Subject, plant: Plant, fixed: bool) -> Iterator[float]:
 
 def pid_table(runs: Runs) -> Table:
     sd, rho = PID_NOISE
-    rules = ("ivypy", "ivy, mended", "fixed gain")
+    rules = ("ivypy", "ivy, corrected", "fixed gain")
     yield f"pid: subintervals until the load is within 1 % of the truth for ten; p50 / p90; noise {sd:.0%}, rho {rho}"
     yield f"{'plant':20} {'load':>5} " + " ".join(f"{rule:>14}" for rule in rules)
     slowest, never = 0.0, 0.0

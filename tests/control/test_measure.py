@@ -173,11 +173,11 @@ def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> N
     cells = decisions[21].rows[0].cells
     assert (cells["worst_instance"], cells["passing_instances"]) == ("host=slow", 1)
     assert isinstance(cells["remaining_s"], float) and cells["remaining_s"] > 0
-    assert "effective samples" in decisions[21].say
+    assert "effective samples" in decisions[21].progress
 
 
 def test_every_subinterval_reports_the_progress() -> None:
-    said = [decision.say for decision in drive(Measure(measure_spec(FOCUS), warmup=2), noisy(3, 0.05))]
+    said = [decision.progress for decision in drive(Measure(measure_spec(FOCUS), warmup=2), noisy(3, 0.05))]
     assert said[:2] == ["", ""]
     assert said[2] == "overall_iops: 1 of 12 subintervals for a window"
     assert said[12] == "overall_iops: 11 of 12 subintervals for a window"
@@ -192,7 +192,7 @@ def test_remaining_time_estimate_shrinks_to_zero() -> None:
     left = [decision.rows[0].cells["remaining_s"] for decision in decisions if decision.rows]
     assert isinstance(left[0], float) and left[0] > 0
     assert isinstance(left[-1], float) and left[-1] <= 0
-    assert "s more" in decisions[-3].say
+    assert "s more" in decisions[-3].progress
 
 
 def test_shortest_window_is_ivys_rule_and_has_a_note() -> None:

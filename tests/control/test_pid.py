@@ -176,7 +176,7 @@ def test_a_long_blank_stretch_causes_no_integral_windup() -> None:
     before = loop_of(state)
     for number in range(1, 51):
         state, orders = state.after(interval(number, {"a": None}))
-        assert not orders.edits and orders.say.endswith(" of a is blank: no I/O in a subinterval")
+        assert not orders.edits and orders.progress.endswith(" of a is blank: no I/O in a subinterval")
     assert replace(loop_of(state), event=PidEvent.NONE) == replace(before, event=PidEvent.NONE)
     _, orders = state.after(interval(51, {"a": 2400}))
     assert orders.edits[0].total_iops == pytest.approx(1000 / 1.2**2)

@@ -92,7 +92,7 @@ def test_a_search_whose_highest_pass_is_zero_ends_with_its_bracket() -> None:
     trace, found = search(lambda iops: 0.0 if iops <= 300 else 90.0, CAPACITY, 50.0)
     assert found.passed and found.failed and found.passed.value == 0.0
     assert found.passed.iops <= 300 < found.failed.iops
-    assert "0 (pass)" not in trace.decisions[-1].say and " IOPS, between " in trace.decisions[-1].say
+    assert "0 (pass)" not in trace.decisions[-1].progress and " IOPS, between " in trace.decisions[-1].progress
 
 
 def test_the_expected_load_stays_in_the_bracket() -> None:
@@ -364,7 +364,7 @@ def test_impossible_searches_are_refused_with_the_reason(spec: FindSpec, key: st
 
 def test_a_probe_reports_its_load_present_value_and_target() -> None:
     trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(find_spec(LATENCY, 2500.0), TOLERANCE), 10)
-    says = [decision.say for decision in trace.decisions if "probe 1 " in decision.say]
+    says = [decision.progress for decision in trace.decisions if "probe 1 " in decision.progress]
     assert len(says) >= 3
     told = r"search: probe 1 at \S+ IOPS, overall_response_us_mean of all \S+ \w+ so far, target 2\.5 ms"
     assert all(re.fullmatch(told, said) for said in says[1:]), says

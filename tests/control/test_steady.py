@@ -299,7 +299,7 @@ class TestStages:
             few, many = (MetricSample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
             samples = {focus: {"host=a": many, "host=b": few}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
-            said.append(decision.say)
+            said.append(decision.progress)
         blank = f"overall_service_us_p99 of host=b is blank: fewer than 10 I/Os beyond it {why}"
         assert said[2] == f"seeking: 3 of {4 if rule is Rule.DEVIATION else 12} subintervals for a window"
         assert said[12] == f"seeking: {blank}"
@@ -313,7 +313,7 @@ class TestStages:
         for number in range(3):
             samples = {focus: {"all": MetricSample(0, 0, None)}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
-        assert decision.say == "seeking: write_service_us_p99 of all is blank: no I/O in a subinterval"
+        assert decision.progress == "seeking: write_service_us_p99 of all is blank: no I/O in a subinterval"
 
     def test_within_the_limit_but_not_steady_reports_what_is_missing(self) -> None:
         correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
@@ -321,7 +321,7 @@ class TestStages:
         (finding,) = decisions[-1].measured[0].findings
         assert finding.detail.endswith(" of 20 effective samples")
         careful = Steady(steady_spec(a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14))
-        said = [decision.say for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
+        said = [decision.progress for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
         assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
         assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")
 

@@ -108,7 +108,7 @@ def test_an_edit_is_acknowledged_at_once_also_in_a_long_subinterval(
             for i in range(20):
                 time.sleep(0.13)
                 began = time.perf_counter()
-                answer = client.ask(EditRequest(("host", f"total_iops={3000 + i}"), False))
+                answer = client.request(EditRequest(("host", f"total_iops={3000 + i}"), False))
                 waited.append(time.perf_counter() - began)
                 assert isinstance(answer, Changed) and [took.subinterval for took in answer.took] == [0, 0, 0]
                 assert all(not took.failed for took in answer.took)
@@ -153,7 +153,7 @@ def test_200_edits_at_random_instants_lose_none(plan: Path, tmp_path: Path, lab:
                 time.sleep(dice.expovariate(1 / 0.04))
                 host = dice.choice(list(added))
                 added[host] += 1
-                answer = client.ask(EditRequest((f"host={host}", "iops=+1"), False))
+                answer = client.request(EditRequest((f"host={host}", "iops=+1"), False))
                 assert isinstance(answer, Changed) and [took.failed for took in answer.took] == [""]
                 acted.add(answer.took[0].subinterval)
         out, err = process.communicate(timeout=90)

@@ -104,7 +104,7 @@ def test_every_message_is_read_back_as_it_was(said: Request | Answer | Report) -
 
 def ask(run: Run, request: Request) -> object:
     with connected(str(run.folder)) as client:
-        return client.ask(request)
+        return client.request(request)
 
 
 async def asks(run: Run, *requests: Request) -> list[object]:
@@ -140,7 +140,7 @@ def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Pa
 
 def ask_folder(folder: Path) -> object:
     with connected(str(folder)) as client:
-        return client.ask(StatusRequest())
+        return client.request(StatusRequest())
 
 
 def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_rejection_that_came_before_the_request_was_sent_is_read() -> None:
         theirs.sendall(encode_line(Rejection(("2 clients are connected to the run already",))))
         theirs.close()
         with pytest.raises(PlanError, match="2 clients are connected to the run already"):
-            Client(ours, Path("run")).ask(StatusRequest())
+            Client(ours, Path("run")).request(StatusRequest())
 
 
 HUGE = "9" * 400

@@ -1,4 +1,4 @@
-"""Rules that control is compared with: the ancestor's, with its faults mended, and a controller of fixed gain.
+"""Rules that control is compared with: the ancestor's, with its faults corrected, and a controller of fixed gain.
 
 The ancestor's PID: integral action on the plain error, gain doubled on the way and halved
 once it swings. Mended: the sign of the initial error, and the start IOPS divided twice (only with many instances).
@@ -92,7 +92,7 @@ class IvyPid:
 
 
 def ivy_measure(values: np.ndarray[tuple[int], np.dtype[np.float64]], accuracy: float, fewest: int) -> tuple[int, int]:
-    """ivy's stopping rule, mended (t with n - 1): (first, last) of the shortest suffix that passes, first ends first.
+    """ivy's stopping rule, corrected (t with n - 1): (first, last) of the shortest passing suffix, first ends first.
 
     Half-width = 2 t s / sqrt(n). Returns (0, -1) if no window passes.
     """
@@ -111,6 +111,6 @@ def ivy_measure(values: np.ndarray[tuple[int], np.dtype[np.float64]], accuracy: 
 
 
 def half_width(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    """ivy's half-width of a window, mended."""
+    """ivy's half-width of a window, corrected."""
     n = len(values)
     return 2 * t_quantile(0.975, n - 1.0) * float(values.std(ddof=1)) / sqrt(n)

@@ -174,8 +174,8 @@ static uint32_t reap(struct uring *u, struct completion *completions, uint32_t r
     return count;
 }
 
-/* Whether the kernel has to be asked for what completed. */
-static bool must_ask(const struct uring *u)
+/* Whether completions reach the ring only by a system call. */
+static bool must_enter(const struct uring *u)
 {
     if (u->polls)
         return u->in_flight > 0;
@@ -190,7 +190,7 @@ static int reap_after(struct uring *u, int result, struct completion *completion
     return (int)reap(u, completions, room);
 }
 
-static int ask(struct uring *u, struct completion *completions, uint32_t room)
+static int enter_and_reap(struct uring *u, struct completion *completions, uint32_t room)
 {
     return reap_after(u, ring_enter(&u->ring, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0), completions, room);
 }
@@ -200,7 +200,7 @@ static int uring_reap(void *context, struct completion *completions, uint32_t ro
     struct uring *u = context;
     uint32_t count = reap(u, completions, room);
 
-    return count == 0 && must_ask(u) ? ask(u, completions, room) : (int)count;
+    return count == 0 && must_enter(u) ? enter_and_reap(u, completions, room) : (int)count;
 }
 
 /* The kernel would poll without end, whatever the timeout. */
@@ -215,7 +215,7 @@ static int wait_polling(struct uring *u, uint64_t timeout_ns, struct completion 
         return 0;
     }
     do
-        count = ask(u, completions, room);
+        count = enter_and_reap(u, completions, room);
     while (count == 0 && clock_now() < until_ns);
     return count;
 }
@@ -228,8 +228,8 @@ static int wait_asleep(struct uring *u, uint64_t timeout_ns, struct completion *
     const uint32_t flags = IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG;
     int result = ring_enter(&u->ring, 0, 1, flags, &argument, sizeof argument);
 
-    /* After a sleep it puts one completion into the ring. Of the others, which came meanwhile, it has to be asked. */
-    if (must_ask(u))
+    /* After a sleep it puts one completion into the ring. The others, which came meanwhile, need another call. */
+    if (must_enter(u))
         ring_enter(&u->ring, 0, 0, IORING_ENTER_GETEVENTS, NULL, 0);
     return reap_after(u, result, completions, room);
 }

@@ -3,7 +3,7 @@
 #include "thread.h"
 
 /* From the subinterval that a cooldown names: drops the backlog, and nothing falls due any more. */
-static void cool_if_told(struct thread *t)
+static void cool_down_if_commanded(struct thread *t)
 {
     if (t->boundary.cooling || t->boundary.subinterval < atomic_load_explicit(&t->step->cooldown_from, memory_order_acquire))
         return;
@@ -118,7 +118,7 @@ static bool cross(struct thread *t, uint64_t now_ns)
             return false;
         }
         pass_boundary(t, d, at_ns, now_ns);
-        cool_if_told(t);
+        cool_down_if_commanded(t);
     }
 }
 
@@ -126,7 +126,7 @@ bool boundary_go_on(struct thread *t, uint64_t now_ns)
 {
     if (!cross(t, now_ns))
         return false;
-    cool_if_told(t);
+    cool_down_if_commanded(t);
     return true;
 }
 

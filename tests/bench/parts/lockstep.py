@@ -86,7 +86,7 @@ def steady_together(criterion: Criterion, hold: int, values: Floats, length_s: f
     `hold`: subintervals to hold after attaining, 0 for none; a steady state that is left begins anew behind that.
     """
     n, runs = values.shape
-    back = criterion.looks_back
+    back = criterion.lookback
     plain, full = np.zeros((n, runs), bool), np.zeros((n, runs), bool)
     for last in range(criterion.window - 1, n):
         window = values[last + 1 - criterion.window : last + 1]
@@ -133,7 +133,7 @@ def _done(plain: NDArray[np.bool_], full: NDArray[np.bool_], criterion: Criterio
     for now in range(len(full)):
         seen = now + 1 - begin
         if attained < 0:
-            if full[now] and seen >= criterion.looks_back:
+            if full[now] and seen >= criterion.lookback:
                 if not hold:
                     return now
                 attained = now
