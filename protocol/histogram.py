@@ -27,16 +27,11 @@ def bucket_of(ns: int) -> int:
 
 
 def lower_edge(bucket: int) -> int:
-    """The smallest latency in nanoseconds that `bucket` holds."""
+    """The smallest latency in nanoseconds that `bucket` holds; of BUCKETS, LIMIT_NS."""
     if bucket < 2 * PER_GROUP:
         return bucket
     group, offset = divmod(bucket, PER_GROUP)
     return (PER_GROUP + offset) << (group - 1)
-
-
-def upper_edge(bucket: int) -> int:
-    """The first latency in nanoseconds above `bucket`; for the last bucket, LIMIT_NS."""
-    return lower_edge(bucket + 1)
 
 
 def lower_edges() -> Sequence[int]:

@@ -86,11 +86,6 @@ class Existing(Enum):
     CHANGED = "changed"  # ivypy made it; it was written since, and nobody knows by whom
 
 
-def made_by_ivypy(path: str) -> bool:
-    """Whether a file carries the mark of a whole file that ivypy made."""
-    return mark_of(path).split(b" ")[0] == MADE
-
-
 def existing_at(file: PlannedFile) -> Existing | str:
     """What exists at its path; or the reason why the file can neither be created nor used."""
     try:

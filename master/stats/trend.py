@@ -41,14 +41,11 @@ def line(times: Floats, values: Floats) -> Line:
     return Line(slope, error, residuals)
 
 
-def mann_kendall(values: Floats) -> tuple[float, float]:
-    """(S, variance of S) for independent values: rising pairs less falling pairs; the variance allows for ties."""
-    rises, variance = _mann_kendalls(values[:, None])
-    return float(rises[0]), float(variance[0])
+def mann_kendall(values: Floats) -> tuple[Floats, Floats]:
+    """(S, variance of S) of each column of values (n, R), for independent values.
 
-
-def _mann_kendalls(values: Floats) -> tuple[Floats, Floats]:
-    """The same for each column of values (n, R)."""
+    S: rising pairs less falling pairs; the variance allows for ties.
+    """
     n = len(values)
     earlier, later = _pairs(n)
     rises = np.sign(values[later] - values[earlier]).sum(axis=0)
@@ -66,17 +63,13 @@ def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return np.triu_indices(n, 1)
 
 
-def trend_probability(values: Floats) -> float:
-    """How likely noise of the same correlation is to look as little stationary; under 0.01 there is a trend.
-
-    Two tests, the smaller probability doubled: a steady rise or fall shows in Mann-Kendall, a beginning that is long
-    over by now in the comparison with the end. 1.0 for fewer than eight values or constant ones.
-    """
-    return float(trend_probabilities(values[:, None], 1.0)[0])
-
-
 def trend_probabilities(values: Floats, below: float) -> Floats:
-    """The same for each column of values (n, R); what is not below `below` need not be exact, only no less than it."""
+    """How likely noise of the same correlation is to look as little stationary, for each column of values (n, R).
+
+    Below 0.01 there is a trend. Two tests, the smaller probability doubled: a steady rise or fall shows in
+    Mann-Kendall, a beginning that is long over by now in the comparison with the end. 1.0 for fewer than eight values
+    or constant ones. What is not below `below` need not be exact, only no less than it.
+    """
     found = np.ones(values.shape[1])
     varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
     if len(values) >= FEWEST_FOR_TREND and len(varies):
@@ -91,7 +84,7 @@ def _rising(values: Floats) -> Floats:
     if len(values) > _MOST:
         edges = np.linspace(0, len(values), _MOST + 1).astype(np.intp)
         values = np.add.reduceat(values, edges[:-1], axis=0) / np.diff(edges)[:, None]
-    rises, variance = _mann_kendalls(values)
+    rises, variance = mann_kendall(values)
     times = np.arange(len(values), dtype=np.float64) - (len(values) - 1) / 2
     slopes = times @ values / float(times @ times)
     residuals = values - values.mean(axis=0) - slopes * times[:, None]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, Moment, ThreadCount
-from ivypy.protocol.histogram import lower_edge, upper_edge
+from ivypy.protocol.histogram import lower_edge
 from ivypy.slave.engine._engine import now_ns
 from tests.support.devices import FaultFs, Throttle
 from tests.support.engine import MS, REAL, SQPOLL, Drive, S, drive, fields
@@ -49,7 +49,7 @@ def percentile(histogram: dict[int, int], share: float) -> float:
     for bucket in sorted(histogram):
         seen += histogram[bucket]
         if seen >= wanted:
-            return (lower_edge(bucket) + upper_edge(bucket)) / 2
+            return (lower_edge(bucket) + lower_edge(bucket + 1)) / 2
     raise AssertionError("an empty histogram")
 
 

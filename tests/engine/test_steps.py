@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
-from ivypy.protocol.histogram import bucket_of, lower_edge, upper_edge
+from ivypy.protocol.histogram import bucket_of, lower_edge
 from ivypy.slave.engine._engine import Engine, Fields, now_ns
 from tests.support.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
 
@@ -76,7 +76,7 @@ def check_histograms(result: Result) -> None:
             assert min(buckets) == bucket_of(m[Moment.MIN])
             assert max(buckets) == bucket_of(m[Moment.MAX])
             low = sum(n * lower_edge(b) for b, n in buckets.items())
-            high = sum(n * upper_edge(b) for b, n in buckets.items())
+            high = sum(n * lower_edge(b + 1) for b, n in buckets.items())
             assert low <= m[Moment.SUM] < high
 
 

@@ -12,7 +12,7 @@ import pytest
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
 from ivypy.slave import created_files, existing_files, extents
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
-from ivypy.slave.existing_files import CannotCreate, PlannedFile, made_by_ivypy, planned_files
+from ivypy.slave.existing_files import MADE, CannotCreate, PlannedFile, mark_of, planned_files
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
 
 MIB = 1 << 20
@@ -60,7 +60,7 @@ def test_a_file_is_made_whole_and_removed(marked: Path) -> None:
     made.create([PlannedFile(f"{marked}/a", 3 * MIB + 5, False), PlannedFile(f"{marked}/b", 100, True)], noticed.append)
     assert (marked / "a").stat().st_size == 3 * MIB + 5
     assert (marked / "a").stat().st_mode & 0o777 == 0o600
-    assert made_by_ivypy(f"{marked}/a")
+    assert mark_of(f"{marked}/a").startswith(MADE)
     assert [one.kind for one in noticed] == [NoticeKind.FILES_CREATED]
     assert noticed[0].text.startswith("created 2 files, 3,145,833 bytes, in ")
     made.remove()

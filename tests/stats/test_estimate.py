@@ -11,7 +11,7 @@ from ivypy.master.stats.confidence import autocorrelation_time, autocorrelations
 from ivypy.master.stats.estimate import Correction, estimate, influences
 from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.stats.percentiles import percentile
-from ivypy.master.stats.trend import line, mann_kendall, trend_probability
+from ivypy.master.stats.trend import line, mann_kendall, trend_probabilities
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 
 FLOATS = NDArray[np.float64]
@@ -48,7 +48,7 @@ def test_slope_equals_scipy(values: FLOATS) -> None:
 @given(series)
 def test_mann_kendall_equals_kendalls_tau(values: FLOATS) -> None:
     """S is tau-b's numerator; scipy gives it by way of tau-b, whose denominator is known."""
-    rises, _ = mann_kendall(values)
+    ((rises,), _) = mann_kendall(values[:, None])
     n = len(values)
     _, ties = np.unique(values, return_counts=True)
     pairs, tied = n * (n - 1) / 2, float((ties * (ties - 1) / 2).sum())
@@ -62,7 +62,7 @@ def test_mann_kendall_probability_equals_scipys_normal_approximation(ties: bool)
     values = noise(1, 50)
     if ties:
         values = np.round(values)
-    rises, variance = mann_kendall(values)
+    ((rises,), (variance,)) = mann_kendall(values[:, None])
     expected = stats.kendalltau(np.arange(50), values, method="asymptotic").pvalue
     assert 2 * stats.norm.sf(abs(rises) / np.sqrt(variance)) == pytest.approx(expected, rel=1e-9)
 
@@ -117,6 +117,10 @@ def test_a_ratio_is_of_sums_not_a_mean_of_ratios() -> None:
 def test_nothing_measured_has_no_estimate() -> None:
     assert estimate([MetricSample(0.0, 0.0)] * 5) is None
     assert estimate([MetricSample(0.0, 0.0, np.zeros(BUCKETS, dtype=np.uint64))] * 5, 0.99) is None
+
+
+def trend_probability(values: FLOATS) -> float:
+    return float(trend_probabilities(values[:, None], 1.0)[0])
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from ivypy.protocol.counters import LATENESS, Count, Moment, ThreadCount
-from ivypy.protocol.histogram import upper_edge
+from ivypy.protocol.histogram import lower_edge
 from ivypy.slave.engine._engine import Engine
 from tests.support.engine import MS, Drive
 
@@ -94,5 +94,5 @@ def percentile_us(step: Drive, share: float) -> float:
     for bucket in sorted(total):
         seen += total[bucket]
         if seen >= wanted:
-            return upper_edge(bucket) / 1000
+            return lower_edge(bucket + 1) / 1000
     raise AssertionError("an empty histogram")
