@@ -173,7 +173,6 @@ def _latency(path: Path, fields: list[list[str]], name: FileName, hints: Hints) 
             averaged = direction_at == 3 or all(row[size_at] == "0" for row in rows)
             return replace(
                 source,
-                quantity=source.quantity + ("_avg" if averaged else ""),
                 fields=len(fields[0]),
                 direction_at=direction_at,
                 averaged=averaged,

@@ -16,7 +16,7 @@ from .detect_format import Hints, detect
 from .ivypy_run import left_out, sources_of
 from .logging_period import with_periods
 from .records import NS_PER_MS
-from .source import Format, Source, named, with_hosts
+from .source import Format, Kind, Source, named, with_hosts
 
 RUN_FILE: Final = "histograms.sqlite"
 
@@ -25,7 +25,7 @@ RUN_FILE: Final = "histograms.sqlite"
 class Found:
     sources: tuple[Source, ...]
     faults: tuple[Fault, ...]
-    layouts: dict[tuple[str, str], Layout]  # the layout that each kind is merged in
+    layouts: dict[Kind, Layout]  # the layout that each kind is merged in
     notes: tuple[str, ...] = ()
 
 
@@ -109,9 +109,9 @@ def _logs_in(folder: Path) -> list[Path]:
     )
 
 
-def _layouts(sources: Sequence[Source]) -> tuple[dict[tuple[str, str], Layout], list[Fault]]:
+def _layouts(sources: Sequence[Source]) -> tuple[dict[Kind, Layout], list[Fault]]:
     """One layout for the histograms of each kind: the finest that all of the commonest unit can be turned into."""
-    layouts: dict[tuple[str, str], Layout] = {}
+    layouts: dict[Kind, Layout] = {}
     faults: list[Fault] = []
     for kind in {source.kind for source in sources}:
         own = [source for source in sources if source.kind == kind]

@@ -14,6 +14,7 @@ from typing import Final
 
 from .bucket_layouts import IVYPY, Layout
 
+Kind = tuple[str, str, bool]  # format, quantity, averaged
 NONE: Final = "none"  # the value of an attribute that a log does not have
 
 
@@ -75,9 +76,9 @@ class Source:
         return self.epoch or self.start_ns != 0
 
     @property
-    def kind(self) -> tuple[str, str]:
+    def kind(self) -> Kind:
         """What must agree for logs to be merged."""
-        return self.format.value, self.quantity
+        return self.format.value, self.quantity, self.averaged
 
 
 _COMPRESSED: Final = re.compile(r"\.(gz|xz|zst|zstd)$")

@@ -43,7 +43,7 @@ def page_data(result: LogResult, series: Series) -> dict[str, object]:
     edges = histograms.layout.edges[np.minimum(base + 2 * np.arange(cells.shape[1] + 1), histograms.layout.buckets)]
     length_s = result.length_ns / NS_PER_S
     return {
-        "title": f"{series.instance.quantity} latency, {series.instance} ({series.instance.format} logs)",
+        "title": f"{series.instance.quantity_name} latency, {series.instance} ({series.instance.format} logs)",
         "notes": [*result.notes, *(f"left out: {what}" for what in result.left_out)],
         "merged": merged,
         "bucket_width": 2 ** (histograms.layout.coarseness + 1) / PER_GROUP,

@@ -43,7 +43,7 @@ def draw(result: LogResult, series: Series, path: Path) -> None:
     ):
         axes.set_yscale("log")
         axes.set_ylabel("latency, us")
-        axes.set_title(f"{title}: {series.instance.quantity}, {series.instance}", loc="left", fontsize=10)
+        axes.set_title(f"{title}: {series.instance.quantity_name}, {series.instance}", loc="left", fontsize=10)
     for axes in (lines, bands):
         axes.grid(True, which="both", alpha=0.3)
         axes.margins(y=0.15)

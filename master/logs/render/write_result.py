@@ -43,7 +43,7 @@ def _cells(result: LogResult, row: Row) -> list[str]:
         instance.rollup_type,
         instance.value,
         instance.format,
-        instance.quantity,
+        instance.quantity_name,
         WHOLE if row.interval is None else str(row.interval),
         number(row.start_s, 6),
         number(row.end_s, 6),
@@ -89,7 +89,7 @@ def write_json(result: LogResult, out: TextIO) -> None:
                 "rollup_type": series.instance.rollup_type,
                 "rollup_instance": series.instance.value,
                 "format": series.instance.format,
-                "quantity": series.instance.quantity,
+                "quantity": series.instance.quantity_name,
                 "rows": [_object(row) for row in rows(result, series)],
             }
             for series in result.series
@@ -149,7 +149,7 @@ def write_table(result: LogResult, out: TextIO) -> None:
                     row.notes,
                 ]
             )
-        out.write(f"{instance}   {instance.quantity} of {instance.format} logs\n")
+        out.write(f"{instance}   {instance.quantity_name} of {instance.format} logs\n")
         _write_aligned(lines, out)
         out.write("\n")
     for note in result.notes:

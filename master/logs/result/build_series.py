@@ -19,7 +19,7 @@ from ..faults import Fault
 from ..readers import fio_histogram, fio_latency, ivypy_run, smallfile
 from ..readers.bucket_layouts import IVYPY, Layout
 from ..readers.records import Records, Samples
-from ..readers.source import Format, Source
+from ..readers.source import Format, Kind, Source
 from ..readers.text_rows import Reading
 from ..timeline.accumulate import Accumulator, Weighting, moved, on_grid, tolerance_ns
 from ..timeline.rollups import Slice, SliceShare, shares_of
@@ -28,7 +28,6 @@ from .exact import ExactSamples
 from .interval_statistics import Interpolation
 from .series import Series, Span, finish
 
-Kind = tuple[str, str]
 Batch = Records | Samples
 
 _TAIL: Final = Path("tail (estimated)")

@@ -83,12 +83,12 @@ def check_promises(result: LogResult, promises: Iterable[Promise]) -> list[Outco
     outcomes = []
     for promise in promises:
         for series in result.series:
-            if series.instance.quantity.endswith("_avg"):
+            if series.instance.averaged:
                 continue
             own = [row for row in rows(result, series) if row.interval is not None]
             held = [row for row in own if promise.is_known(row)]
             empty = sum(not row.count for row in own)
             broken = tuple(row for row in held if not promise.is_kept(row))
-            name = f"{series.instance} ({series.instance.quantity})"
+            name = f"{series.instance} ({series.instance.quantity_name})"
             outcomes.append(Outcome(promise, name, len(held), empty, len(own) - len(held) - empty, broken))
     return outcomes

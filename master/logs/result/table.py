@@ -91,7 +91,7 @@ class Row:
 
     @property
     def averaged(self) -> bool:
-        return self.series.instance.quantity.endswith("_avg")
+        return self.series.instance.averaged
 
     @property
     def iops(self) -> float | None:
@@ -189,7 +189,6 @@ def _row(
     row: int,
 ) -> Row:
     origin, zero_ns = result.origin_ns, result.apart_ns.get(series.instance, result.zero_ns)
-    is_averaged = series.instance.quantity.endswith("_avg")
     covered_ns, length_ns = series.covered_ns(begin_ns, end_ns), end_ns - begin_ns
     is_short = 0 < covered_ns < length_ns and covered_ns < length_ns - int(tolerance_ns(np.array(length_ns), length_ns))
     count = float(statistics.count[row])
@@ -213,7 +212,7 @@ def _row(
         _us(statistics.high[row]),
         bool(statistics.saturated[row]),
         tuple(
-            _percentile(percentile_name(p), statistics, row, column, is_averaged, is_run)
+            _percentile(percentile_name(p), statistics, row, column, series.instance.averaged, is_run)
             for column, p in enumerate(series.percentiles)
         ),
     )

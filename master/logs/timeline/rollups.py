@@ -23,6 +23,12 @@ class Slice:
     value: str
     format: str
     quantity: str
+    averaged: bool = False  # of means, not of single I/Os
+
+    @property
+    def quantity_name(self) -> str:
+        """As results have it."""
+        return f"{self.quantity}_avg" if self.averaged else self.quantity
 
     def __str__(self) -> str:
         return f"{self.rollup_type}={self.value}"
