@@ -67,7 +67,7 @@ class Measure:
     """State of a measurement that ends when it is accurate."""
 
     spec: MeasureSpec
-    warmup: int = 0  # subintervals
+    warmup: int  # subintervals
     since: int = 0  # the subinterval with which the step, or the level, began
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be measured, once something has moved it

@@ -199,7 +199,7 @@ def pid(
     target: float,
     ranges: Mapping[str, Range],
     rules: PidRules,
-    warmup: int = 1,
+    warmup: int,
 ) -> Pid:
     """Control of the instances in `ranges`; their values are per instance, in the metric's own unit."""
     loops = {name: loop_in(one, target, rules) for name, one in ranges.items()}

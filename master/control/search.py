@@ -34,7 +34,7 @@ class Find:
 
     spec: FindSpec
     tolerance: float  # achieved_iops_tolerance
-    settle: int = 1  # subintervals at a new load that are not used
+    settle: int  # subintervals at a new load that are not used
     look: int = 3  # subintervals at max that are
     capacity: float | None = None  # None until it was measured; a plan may state it
     stage: SearchStage = SearchStage.MAX

@@ -47,7 +47,7 @@ class Steady:
     """State of a step that waits for a steady state."""
 
     spec: SteadySpec
-    warmup: int = 0  # subintervals
+    warmup: int  # subintervals
     since: int = 0
     began_s: float | None = None
     begin: int | None = None  # the first subinterval that may be used, once something has moved it

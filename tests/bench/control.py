@@ -250,7 +250,7 @@ def _reached_by(loads: Iterator[float], truth: float) -> float:
 
 
 def _ours(subject: Subject, plant: Plant) -> Iterator[float]:
-    steer: Steer = pid(LATENCY, subject.target, {"all": subject.ends}, RULES)
+    steer: Steer = pid(LATENCY, subject.target, {"all": subject.ends}, RULES, warmup=1)
     decision = Decision(Phase.RUN, steer.opening())
     for number in count():
         steer, orders = steer.after(plant.interval(number, decision))
@@ -291,7 +291,7 @@ WIDELY = ("M/M/1 75%", "M/M/4 40%", "M/M/4 75%", "linear 75%", "M/M/4, step chan
 def searched(name: str, sd: float, rho: float, seed: int) -> tuple[int, bool, bool, float, int] | None:
     """(probes, within 3 %, bracket covers, its width, subintervals); None: no bracket."""
     subject = BY_NAME[name]
-    trace = simulate(subject.plant(seed, sd, rho), Find(find_spec(LATENCY, subject.target), TOLERANCE), 5000)
+    trace = simulate(subject.plant(seed, sd, rho), Find(find_spec(LATENCY, subject.target), TOLERANCE, settle=1), 5000)
     assert isinstance(trace.state, Find)
     wanted, found = trace.state.result()
     if wanted is None or found.passed is None or found.failed is None or found.width is None:
@@ -354,7 +354,7 @@ def attained(shape: str, rule: Rule, way: str, sd: float, rho: float, seed: int)
     """
     plant = Plant(lambda iops: 1000.0, 1e5, noise(seed, sd, rho), MOVING[shape], iops=1000.0)
     criterion, hold, most = _to_attain(rule, way)
-    trace = simulate(plant, Steady(steady_spec(criterion, hold=hold, timeout_s=1e9)), most)
+    trace = simulate(plant, Steady(steady_spec(criterion, hold=hold, timeout_s=1e9), warmup=0), most)
     return _came_to(shape, trace.subintervals - 1 if trace.decisions[-1].done else None, hold)
 
 

@@ -36,7 +36,7 @@ SHORT = measure_spec(LATENCY, accuracy=1e-9, min_s=60.0, timeout_s=150.0)
 STEADY = Steady(steady_spec(criterion_named("iops", 4), hold=4), warmup=2)
 # From its second on, a level also has a subinterval of two loads.
 STAIRS = Staircase(Levels(100.0, 100.0), Fixed(1, 3), TOLERANCE)
-SEARCH = Find(find_spec(LATENCY, 2500.0), TOLERANCE)
+SEARCH = Find(find_spec(LATENCY, 2500.0), TOLERANCE, settle=1)
 UNSTEADY = Steady(steady_spec(a_criterion(Rule.DEVIATION, LATENCY, 4, limit=0.0)), warmup=2)
 
 
@@ -103,7 +103,7 @@ def test_feedback_is_measured_from_where_it_had_settled() -> None:
     """At its target the window is one; on the way there it is none; off its target it says so."""
     ends = {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}
     for after in range(1, 40):
-        state = Steered(pid(LATENCY, 2000.0, ends, RULES), Fixed(1, 60), SETTLES_S)
+        state = Steered(pid(LATENCY, 2000.0, ends, RULES, warmup=1), Fixed(1, 60), SETTLES_S)
         trace = simulate(Plant(linear(1000, 2.0), 1000.0, noise(1, 0.001, 0.0)), state, after)
         assert isinstance(trace.state, Steered)
         since, got = trace.state.measurable, trace.state.cut_short(after - 1)
@@ -150,9 +150,11 @@ def test_interrupted_search_reports_highest_pass_and_open_bracket() -> None:
         Fixed(2, 30),
         Measure(measure_spec(LATENCY, accuracy=1e-9, timeout_s=400.0), warmup=2),
         Steady(steady_spec(criterion_named("iops", 4), hold=9, timeout_s=400.0), warmup=2),
-        Staircase(Levels(100.0, 100.0, end=800.0), Measure(SHORT), TOLERANCE),
+        Staircase(Levels(100.0, 100.0, end=800.0), Measure(SHORT, warmup=0), TOLERANCE),
         SEARCH,
-        Steered(pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}, RULES), MEASURE, SETTLES_S),
+        Steered(
+            pid(LATENCY, 2000.0, {"all": Range(20.0, 950.0, 1020.0, 20_000.0)}, RULES, warmup=1), MEASURE, SETTLES_S
+        ),
         Watched(Fixed(1, 200), (slo_spec(LATENCY, 1000.0, abort_early=True),)),
     ],
     ids=lambda state: type(state).__name__,

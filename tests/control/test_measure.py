@@ -68,7 +68,7 @@ def test_phases_are_warmup_run_and_tail() -> None:
 
 
 def test_more_noise_takes_a_longer_window() -> None:
-    lengths = [len(drive(Measure(measure_spec(FOCUS)), noisy(4, sd), 1000)) for sd in (0.02, 0.06, 0.1)]
+    lengths = [len(drive(Measure(measure_spec(FOCUS), warmup=0), noisy(4, sd), 1000)) for sd in (0.02, 0.06, 0.1)]
     assert lengths[0] < lengths[1] < lengths[2]
 
 
@@ -79,7 +79,7 @@ def test_the_beginning_is_dropped_where_there_is_a_trend() -> None:
     def ramp(number: int) -> Mapping[str, float]:
         return {"all": noise(number)["all"] * (min(number, 10) / 10 + 0.01)}
 
-    (measured,) = drive(Measure(measure_spec(FOCUS, min_s=150)), ramp)[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS, min_s=150), warmup=0), ramp)[-1].measured
     assert measured.first >= 9
     assert not measured.findings
 
@@ -90,8 +90,8 @@ def test_every_instance_must_pass_on_one_window() -> None:
     def both(number: int) -> Mapping[str, float]:
         return {"host=a": quiet(number)["all"], "host=b": wild(number)["all"]}
 
-    decisions = drive(Measure(measure_spec(FOCUS)), both)
-    alone = drive(Measure(measure_spec(FOCUS)), lambda number: {"host=b": wild(number)["all"]})
+    decisions = drive(Measure(measure_spec(FOCUS), warmup=0), both)
+    alone = drive(Measure(measure_spec(FOCUS), warmup=0), lambda number: {"host=b": wild(number)["all"]})
     assert len(decisions) >= len(alone)
     row = decisions[-2].rows[0].cells
     assert row["worst_instance"] == "host=b"
@@ -99,12 +99,12 @@ def test_every_instance_must_pass_on_one_window() -> None:
 
 
 def test_an_edit_starts_the_window_after_it() -> None:
-    (measured,) = drive(Measure(measure_spec(FOCUS)), noisy(1, 1e-4), edited=(15,))[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS), warmup=0), noisy(1, 1e-4), edited=(15,))[-1].measured
     assert measured.first == 16
 
 
 def test_a_change_of_hosts_starts_the_window_with_it() -> None:
-    (measured,) = drive(Measure(measure_spec(FOCUS)), noisy(1, 1e-4), changed=(15,))[-1].measured
+    (measured,) = drive(Measure(measure_spec(FOCUS), warmup=0), noisy(1, 1e-4), changed=(15,))[-1].measured
     assert measured.first == 15
 
 
@@ -115,7 +115,7 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
     def worse(number: int) -> Mapping[str, float]:
         return quiet(number) if number < 40 else wild(number)
 
-    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.001, timeout_s=300)), worse)
+    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.001, timeout_s=300), warmup=0), worse)
     assert len(decisions) == 60
     (measured,) = decisions[-1].measured
     assert [finding.reason for finding in measured.findings] == [Reason.ACCURACY_NOT_REACHED]
@@ -124,7 +124,9 @@ def test_a_timeout_is_invalid_and_keeps_the_best_window_not_the_last() -> None:
 
 
 def test_an_instance_without_value_never_passes_and_is_named() -> None:
-    decisions = drive(Measure(measure_spec(FOCUS, timeout_s=120)), lambda number: {"host=a": 100.0, "host=idle": 0.0})
+    decisions = drive(
+        Measure(measure_spec(FOCUS, timeout_s=120), warmup=0), lambda number: {"host=a": 100.0, "host=idle": 0.0}
+    )
     assert decisions[-2].rows[0].cells["worst_instance"] == "host=idle"
     assert decisions[-1].measured[0].findings[0].reason is Reason.ACCURACY_NOT_REACHED
 
@@ -139,7 +141,7 @@ _JITTER = np.random.default_rng(6).standard_normal(1000)
 
 def test_a_timeout_names_the_condition_that_failed() -> None:
     def finding(values: Values, goal: MeasureSpec, edited: tuple[int, ...] = ()) -> str:
-        (measured,) = drive(Measure(goal), values, edited=edited)[-1].measured
+        (measured,) = drive(Measure(goal, warmup=0), values, edited=edited)[-1].measured
         (found,) = measured.findings
         return found.detail
 
@@ -169,7 +171,7 @@ def test_the_worst_instance_is_the_one_that_keeps_the_window_from_passing() -> N
     def both(number: int) -> Mapping[str, float]:
         return {"host=noisy": noise(number)["all"], "host=slow": wave(number)["all"]}
 
-    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.1, min_s=0, timeout_s=200)), both)
+    decisions = drive(Measure(measure_spec(FOCUS, accuracy=0.1, min_s=0, timeout_s=200), warmup=0), both)
     cells = decisions[21].rows[0].cells
     assert (cells["worst_instance"], cells["passing_instances"]) == ("host=slow", 1)
     assert isinstance(cells["remaining_s"], float) and cells["remaining_s"] > 0
@@ -188,7 +190,7 @@ def test_every_subinterval_reports_the_progress() -> None:
 
 
 def test_remaining_time_estimate_shrinks_to_zero() -> None:
-    decisions = drive(Measure(measure_spec(FOCUS)), noisy(3, 0.05))
+    decisions = drive(Measure(measure_spec(FOCUS), warmup=0), noisy(3, 0.05))
     left = [decision.rows[0].cells["remaining_s"] for decision in decisions if decision.rows]
     assert isinstance(left[0], float) and left[0] > 0
     assert isinstance(left[-1], float) and left[-1] <= 0
@@ -203,7 +205,7 @@ def test_shortest_window_is_ivys_rule_and_has_a_note() -> None:
         return noise(number) if number < 10 else {"all": 1000.0 + number % 2}
 
     goal = measure_spec(FOCUS, min_s=10, window=WindowChoice.SHORTEST, correction=Correction.FACTOR_TWO)
-    decisions = drive(Measure(goal), late_luck)
+    decisions = drive(Measure(goal, warmup=0), late_luck)
     (measured,) = decisions[-1].measured
     assert measured.last - measured.first + 1 == 2
     assert decisions[-1].rows[0].cells["window"] == "shortest"
@@ -215,7 +217,7 @@ def test_a_percentile_is_of_the_merged_window() -> None:
     fast, slow = np.zeros(BUCKETS, dtype=np.uint64), np.zeros(BUCKETS, dtype=np.uint64)
     fast[bucket_of(100_000)] = 1000
     slow[bucket_of(900_000)] = 500
-    state: ControlState = Measure(measure_spec(focus, timeout_s=200))
+    state: ControlState = Measure(measure_spec(focus, timeout_s=200), warmup=0)
     for number in range(40):
         samples = {focus: {"all": MetricSample(0, 0, slow if number % 2 else fast)}}
         state, decision = decide(state, Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples))

@@ -120,16 +120,16 @@ def test_loads_are_counted_per_instance() -> None:
 def test_focuses_of_a_state_are_all_that_it_reads() -> None:
     """Every kind of state names its focuses; what is observed by them is all that it asks an interval for."""
     p99, cpu = focus_on("overall_response_us_p99", "host"), focus_on("cpu_busy_percent")
-    measure = Measure(measure_spec(p99))
-    control = pid(cpu, 50, {"all": Range(1, 2)}, RULES)
+    measure = Measure(measure_spec(p99), warmup=0)
+    control = pid(cpu, 50, {"all": Range(1, 2)}, RULES, warmup=1)
     states: list[ControlState] = [
         Fixed(0, 1),
         measure,
-        Steady(steady_spec(a_criterion(Rule.DEVIATION, p99, 2))),
+        Steady(steady_spec(a_criterion(Rule.DEVIATION, p99, 2)), warmup=0),
         Steered(control, measure, SETTLES_S),
         Steered(AutoPid(p99, 1000, ("h1", "h2"), RULES), Fixed(0, 1), SETTLES_S),
         Staircase(Levels(1, 1), measure, TOLERANCE),
-        Find(find_spec(p99, 1000), TOLERANCE),
+        Find(find_spec(p99, 1000), TOLERANCE, settle=1),
         Watched(Steered(control, measure, SETTLES_S), (slo_spec(p99, 1000),)),
     ]
     for state in states:

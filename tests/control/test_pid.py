@@ -39,9 +39,9 @@ def loop_of(state: Steer, name: str = "a") -> Loop:
 
 
 def test_the_first_load_lies_on_the_calibration_line() -> None:
-    (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES).opening()
+    (edit,) = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=1).opening()
     assert edit.total_iops == pytest.approx(1000)
-    (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}, RULES).opening()
+    (edit,) = pid(LATENCY, 2000, {"a": Range(100, 10_000)}, RULES, warmup=1).opening()
     assert edit.total_iops == pytest.approx(1000)  # half-way in proportion
 
 
@@ -245,7 +245,7 @@ def test_how_far_off_a_measurement_was_is_of_its_own_value() -> None:
 
 def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
     """The target is above what the range gives: no subinterval of the way up to 20,000 IOPS is measured."""
-    state = Steered(pid(LATENCY, 10_000, {"all": Range(500, 20_000)}, RULES), Fixed(2, 12), SETTLES_S)
+    state = Steered(pid(LATENCY, 10_000, {"all": Range(500, 20_000)}, RULES, warmup=1), Fixed(2, 12), SETTLES_S)
     trace = simulate(Plant(linear(100, 0.14), 50_000, noise(1, 0.01, 0.0)), state, 100)
     (measured,) = trace.decisions[-1].measured
     assert {round(load or 0) for load in trace.loads[measured.first : measured.last + 1]} == {20_000}
@@ -276,7 +276,7 @@ PLANTS = [(mmc(4, 1000), 4000.0, 2000.0), (mmc(1, 1000), 1000.0, 4000.0), (linea
 
 def controlled(curve: Curve, capacity: float, target: float, timeout_s: float = SETTLES_S) -> Steered:
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    return Steered(pid(LATENCY, target, {"all": ends}, RULES), Fixed(0, 12), timeout_s)
+    return Steered(pid(LATENCY, target, {"all": ends}, RULES, warmup=1), Fixed(0, 12), timeout_s)
 
 
 @pytest.mark.parametrize(("curve", "capacity", "target"), PLANTS)
@@ -334,7 +334,9 @@ def test_no_measurement_reaches_back_over_another_target() -> None:
     curve, capacity = mmc(4, 1000), 4000.0
     plant = Plant(curve, capacity, noise(3, 0.005, 0.0))
     ends = Range(0.02 * capacity, 0.98 * capacity, curve(0.02 * capacity), curve(0.98 * capacity))
-    state: ControlState = Watched(Steered(pid(LATENCY, 2000, {"all": ends}, RULES), Fixed(0, 60), SETTLES_S), ())
+    state: ControlState = Watched(
+        Steered(pid(LATENCY, 2000, {"all": ends}, RULES, warmup=1), Fixed(0, 60), SETTLES_S), ()
+    )
     decision = opening(state)
     for number in range(200):
         if number == 40:
@@ -357,7 +359,7 @@ def test_instances_have_targets_of_their_own() -> None:
 
 @pytest.mark.parametrize(("target", "fault"), [(100, "above low_target"), (30_000, "below high_target"), (300, "")])
 def test_a_target_outside_the_calibrated_range_is_refused(target: float, fault: str) -> None:
-    found = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES).refuses({"a": target})
+    found = pid(LATENCY, 2000, {"a": TWO_POINTS}, RULES, warmup=1).refuses({"a": target})
     assert fault in found[0] if fault else not found
 
 

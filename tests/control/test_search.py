@@ -156,7 +156,9 @@ class TestNextLoad:
 
 
 def search(curve: Curve, capacity: float, target: float, seed: int = 1, sd: float = 0.01) -> tuple[Trace, Bracket]:
-    trace = simulate(Plant(curve, capacity, noise(seed, sd, 0.3)), Find(find_spec(LATENCY, target), TOLERANCE), 3000)
+    trace = simulate(
+        Plant(curve, capacity, noise(seed, sd, 0.3)), Find(find_spec(LATENCY, target), TOLERANCE, settle=1), 3000
+    )
     assert isinstance(trace.state, Find)
     return trace, trace.state.result()[1]
 
@@ -190,7 +192,7 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
     """The metric passes at any load: only that the load is not sustained shows where the capacity is."""
     plant = disturbed_at_max(1000, 1500, 5)
     plant.tags, plant.curve = 1e6, lambda iops: 500.0
-    state: ControlState = Find(find_spec(LATENCY, 1e12), TOLERANCE)
+    state: ControlState = Find(find_spec(LATENCY, 1e12), TOLERANCE, settle=1)
     trace = simulate(plant, state, 1000)
     rows = [row.cells for decision in trace.decisions for row in decision.rows if row.file == "find.csv"]
     assert {row["sustained"] for row in rows if float(row["total_iops"]) > 1010} == {False}  # type: ignore[arg-type]
@@ -204,7 +206,7 @@ def test_a_load_that_piles_up_in_flight_fails_and_drains() -> None:
 
 def test_a_backlog_that_never_drains_ends_the_search() -> None:
     """A device that hangs at the first probe: nothing completes any more."""
-    state: ControlState = Find(find_spec(LATENCY, 1000), TOLERANCE)
+    state: ControlState = Find(find_spec(LATENCY, 1000), TOLERANCE, settle=1)
     decision, number = opening(state), 0
     while not decision.done:
         hung = number > 4
@@ -248,7 +250,7 @@ def disturbed_at_max(capacity: float, seen: float, until: int) -> Plant:
 def test_a_disturbed_run_at_max_does_not_end_the_search(seen: float) -> None:
     """All loads below what was seen pass; so max is measured again, and the search goes on above."""
     truth = load_for(M, 4000, CAPACITY)
-    trace = simulate(disturbed_at_max(CAPACITY, seen, 5), Find(find_spec(LATENCY, 4000), TOLERANCE), 3000)
+    trace = simulate(disturbed_at_max(CAPACITY, seen, 5), Find(find_spec(LATENCY, 4000), TOLERANCE, settle=1), 3000)
     assert isinstance(trace.state, Find)
     wanted, found = trace.state.result()
     assert found.passed and found.failed
@@ -260,7 +262,7 @@ def test_a_disturbed_run_at_max_does_not_end_the_search(seen: float) -> None:
 def test_an_overestimating_run_at_max_does_not_end_the_search() -> None:
     """A cache let through ten times the IOPS at first: 2 % of that fails, and the search goes on below."""
     truth = load_for(M, 1120, CAPACITY)
-    trace = simulate(disturbed_at_max(CAPACITY, 10_000.0, 5), Find(find_spec(LATENCY, 1120), TOLERANCE), 5000)
+    trace = simulate(disturbed_at_max(CAPACITY, 10_000.0, 5), Find(find_spec(LATENCY, 1120), TOLERANCE, settle=1), 5000)
     assert isinstance(trace.state, Find)
     _, found = trace.state.result()
     assert found.passed and found.failed
@@ -270,7 +272,9 @@ def test_an_overestimating_run_at_max_does_not_end_the_search() -> None:
 def test_using_up_the_probes_is_not_reported_as_a_target_that_never_fails() -> None:
     """Seeds at which the last fail, asked again, was unclear: the bracket stands, or its lack is said as it is."""
     for seed in (1026, 1032, 1035):
-        trace = simulate(Plant(M, CAPACITY, noise(seed, 0.02, 0.8)), Find(find_spec(LATENCY, 4000), TOLERANCE), 5000)
+        trace = simulate(
+            Plant(M, CAPACITY, noise(seed, 0.02, 0.8)), Find(find_spec(LATENCY, 4000), TOLERANCE, settle=1), 5000
+        )
         assert isinstance(trace.state, Find)
         found = trace.state.result()[1]
         assert found.passed and found.failed and found.passed.iops <= load_for(M, 4000, CAPACITY) <= found.failed.iops
@@ -280,6 +284,7 @@ def test_a_probe_that_stays_unclear_is_reported() -> None:
     state = Find(
         find_spec(LATENCY, 4000, probes=3),
         TOLERANCE,
+        settle=1,
         capacity=1000.0,
         probes=(probe(500, "pass", 2000.0), probe(700, "unclear", 3990.0)),
     )
@@ -311,7 +316,9 @@ def test_noisy_plant_has_a_bracket_with_the_true_load_or_none(sd: float, rho: fl
     """However noisy, it ends in its probes, and what it states holds."""
     truth, holds = load_for(M, 4000, CAPACITY), 0
     for seed in range(1000, 1010):
-        trace = simulate(Plant(M, CAPACITY, noise(seed, sd, rho)), Find(find_spec(LATENCY, 4000), TOLERANCE), 5000)
+        trace = simulate(
+            Plant(M, CAPACITY, noise(seed, sd, rho)), Find(find_spec(LATENCY, 4000), TOLERANCE, settle=1), 5000
+        )
         assert isinstance(trace.state, Find) and trace.decisions[-1].done
         found = trace.state.result()[1]
         low = found.passed.iops if found.passed else 0.0
@@ -340,7 +347,7 @@ def test_a_plant_that_was_slow_for_a_while_does_not_decide_the_search() -> None:
     """A brown-out from subinterval 20 to 60 makes every load fail; asked again, the lowest fail passes."""
     truth = load_for(M, 4000, 1000)
     plant = Plant(M, 1000, noise(1, 0.01, 0), factor=lambda number: 3.0 if 20 <= number < 60 else 1.0)
-    trace = simulate(plant, Find(find_spec(LATENCY, 4000), TOLERANCE), 3000)
+    trace = simulate(plant, Find(find_spec(LATENCY, 4000), TOLERANCE, settle=1), 3000)
     assert isinstance(trace.state, Find)
     wanted, found = trace.state.result()
     assert found.passed and found.failed
@@ -363,7 +370,7 @@ def test_impossible_searches_are_refused_with_the_reason(spec: FindSpec, key: st
 
 
 def test_a_probe_reports_its_load_present_value_and_target() -> None:
-    trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(find_spec(LATENCY, 2500.0), TOLERANCE), 10)
+    trace = simulate(Plant(M, CAPACITY, noise(3, 0.02, 0.0)), Find(find_spec(LATENCY, 2500.0), TOLERANCE, settle=1), 10)
     says = [decision.progress for decision in trace.decisions if "probe 1 " in decision.progress]
     assert len(says) >= 3
     told = r"search: probe 1 at \S+ IOPS, overall_response_us_mean of all \S+ \w+ so far, target 2\.5 ms"

@@ -183,7 +183,7 @@ class TestFinishedData:
         values = list(1000 + 20 * np.random.default_rng(1).standard_normal(200))
         criterion = a_criterion(Rule.T, FOCUS, 5, 2.0)
         got = first_attained(windows(criterion, ValueSeries([float(n) for n in range(200)], [1.0] * 200, values)))
-        decisions = drive(Steady(steady_spec(criterion)), one(values))
+        decisions = drive(Steady(steady_spec(criterion), warmup=0), one(values))
         assert got is not None
         assert got.last == len(decisions) - 1
 
@@ -273,12 +273,14 @@ class TestStages:
 
     def test_by_t_it_is_measures_rule(self) -> None:
         values = list(1000 + np.random.default_rng(1).standard_normal(200))
-        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0))), one(values))
+        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0)), warmup=0), one(values))
         assert 20 <= len(decisions) < 40
 
     def test_what_t_does_not_know_yet_is_null_in_json(self) -> None:
         """While nothing completes, a half-width is no share of the value."""
-        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20)), one([0.0] * 20))
+        decisions = drive(
+            Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 2.0), timeout_s=20), warmup=0), one([0.0] * 20)
+        )
         blocks = [decision.steady for decision in decisions if decision.steady is not None]
         assert blocks and all((block["criterion"], block["attained"]) == (None, 0) for block in blocks)
         json.dumps(blocks, allow_nan=False)
@@ -293,7 +295,7 @@ class TestStages:
     )
     def test_a_blank_percentile_is_never_steady_and_is_reported(self, rule: Rule, ios: int, why: str) -> None:
         focus = Focus("overall_service_us_p99", fraction=0.99)
-        current: ControlState = Steady(steady_spec(a_criterion(rule, focus, 4), timeout_s=20))
+        current: ControlState = Steady(steady_spec(a_criterion(rule, focus, 4), timeout_s=20), warmup=0)
         said = []
         for number in range(20):
             few, many = (MetricSample(0, 0, np.array([count], dtype=np.uint64), 500) for count in (ios, 2000))
@@ -309,7 +311,7 @@ class TestStages:
 
     def test_a_metric_without_values_is_reported(self) -> None:
         focus = Focus("write_service_us_p99", fraction=0.99)
-        current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)))
+        current: ControlState = Steady(steady_spec(a_criterion(Rule.DEVIATION, focus, 2)), warmup=0)
         for number in range(3):
             samples = {focus: {"all": MetricSample(0, 0, None)}}
             current, decision = decide(current, Observation(number, number, 1.0, Phase.RUN, samples=samples))
@@ -317,10 +319,10 @@ class TestStages:
 
     def test_within_the_limit_but_not_steady_reports_what_is_missing(self) -> None:
         correlated = one([1000 + 20 * np.sin(n / 2) for n in range(24)])
-        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24)), correlated)
+        decisions = drive(Steady(steady_spec(a_criterion(Rule.T, FOCUS, 5, 50.0), timeout_s=24), warmup=0), correlated)
         (finding,) = decisions[-1].measured[0].findings
         assert finding.detail.endswith(" of 20 effective samples")
-        careful = Steady(steady_spec(a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14))
+        careful = Steady(steady_spec(a_criterion(Rule.DEVIATION, FOCUS, 4, 1.0, no_drift=True), timeout_s=14), warmup=0)
         said = [decision.progress for decision in drive(careful, one([1000 + 3.0 * n for n in range(20)]))]
         assert said[5].endswith("now 0.4453% (all), 6 of 12 subintervals to see a drift")
         assert said[12].endswith("now 0.4363% (all), it may drift by 12 in a window")

@@ -4,6 +4,7 @@ from dataclasses import MISSING, fields
 
 import pytest
 
+from ivypy.master.control.autopid import AutoPid
 from ivypy.master.control.control_spec import (
     Calibration,
     ControlSpec,
@@ -16,6 +17,14 @@ from ivypy.master.control.control_spec import (
     SteadySpec,
 )
 from ivypy.master.control.criteria import Criterion
+from ivypy.master.control.fixed import Fixed
+from ivypy.master.control.measure import Measure
+from ivypy.master.control.pid import Pid
+from ivypy.master.control.pid_loop import PidRules
+from ivypy.master.control.search import Find
+from ivypy.master.control.staircase import Staircase
+from ivypy.master.control.steady import Steady
+from ivypy.master.control.steer import Steered
 from ivypy.master.plan.model import Live, LunSelection, Plan
 from ivypy.master.plan.read.schema import HostDoc
 from ivypy.master.rollup.instances import RollupSpec
@@ -26,9 +35,21 @@ CONTROL = (
 )  # fmt: skip
 
 
+STATES = (AutoPid, Find, Fixed, Measure, Pid, PidRules, Staircase, Steady, Steered)
+
+
+def defaults(kind: type) -> set[str]:
+    return {f.name for f in fields(kind) if (f.default, f.default_factory) != (MISSING, MISSING)}
+
+
 @pytest.mark.parametrize("spec", [*CONTROL, FileToCreate, Live, LunSelection, Plan, RollupSpec])
 def test_a_spec_has_no_defaults(spec: type) -> None:
-    assert [f.name for f in fields(spec) if (f.default, f.default_factory) != (MISSING, MISSING)] == []
+    assert defaults(spec) == set()
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_state_of_control_takes_what_a_plan_sets_from_its_builder(state: type) -> None:
+    assert defaults(state) & {"rules", "timeout_s", "tolerance", "warmup"} == set()
 
 
 def test_a_host_takes_its_defaults_from_its_spec_which_commands_make_too() -> None:
