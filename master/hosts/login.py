@@ -137,10 +137,14 @@ async def _addresses(sshd: "_Sshd", options: asyncssh.SSHClientConnectionOptions
 async def _insist(
     sshd: "_Sshd", addresses: list[Address] | None, given: dict[str, Any], log: Callable[[str], None]
 ) -> Connection:
-    """Log in; while logins are reset, again and again within `connect_timeout`. Raises what asyncssh raises."""
+    """Log in; while logins are reset, again and again within `connect_timeout`. Raises what asyncssh raises.
+
+    Where the time is up during a later attempt, the reset of the one before is what is known of this sshd.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + sshd.host.connect_timeout_s
     pause_s = PAUSE_S
+    reset: Exception | None = None
     while True:
         try:
             async with asyncio.timeout_at(deadline):
@@ -151,7 +155,10 @@ async def _insist(
                     if sock is not None:
                         sock.close()
                     raise
+        except TimeoutError as error:
+            raise (reset or error) from None
         except (ConnectionResetError, asyncssh.ConnectionLost) as error:
+            reset = error
             wait_s = pause_s * random.uniform(0.5, 1.5)
             if loop.time() + wait_s >= deadline:
                 raise

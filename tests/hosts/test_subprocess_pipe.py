@@ -17,6 +17,7 @@ from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.hosts.pipe import Pipe, PipeLost
+from tests.support.simulated.loop import simulate
 from tests.support.stand_in_slave import ask, line, local, opened, stand_in
 from tests.support.waits import PATIENCE_S, is_running, none_runs, wait_until_ended
 
@@ -255,6 +256,25 @@ async def test_attempts_leave_no_file_open(tmp_path: Path, ends: str) -> None:
         counts.append(len(os.listdir("/proc/self/fd")))
     assert counts[1:] == [counts[1]] * 5
     logs.close()
+
+
+def test_a_login_that_is_reset_until_the_time_is_up_was_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt is cut short by connect_timeout, which does not mean that nothing answered."""
+    tried: list[object] = []
+
+    async def connect(**given: object) -> None:
+        tried.append(given)
+        if len(tried) < 3:
+            raise ConnectionResetError
+        await asyncio.sleep(100.0)
+
+    monkeypatch.setattr(asyncssh, "connect", connect)
+    monkeypatch.setattr("ivypy.master.hosts.login.look_up", lambda *where: asyncio.sleep(0, []))
+    monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
+    spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1, connect_timeout_s=10.0)
+    with pytest.raises(HostUnusable, match=r"^h1: 127\.0\.0\.1 port 1 closed the connection during the login"):
+        simulate(open_pipe(spec, stand_in(), LoginThrottle(), lambda text: None))
+    assert len(tried) == 3
 
 
 @pytest.mark.parametrize("error", [ValueError("no such letter"), KeyError(7), AssertionError(), RecursionError()])
