@@ -119,7 +119,7 @@ async def test_a_changed_bundle_in_use_is_left_to_its_user(tmp_path: Path) -> No
 
 
 async def test_eight_controllers_at_once(tmp_path: Path) -> None:
-    spec, log = local(tmp_path / "cache", connect_timeout_s=60.0), list[str]()
+    spec, log = local(tmp_path / "cache"), list[str]()
     throttle, bundle = LoginThrottle(), stand_in()
     pipes = await asyncio.gather(*(open_pipe(spec, bundle, throttle, log.append) for _ in range(8)))
     for pipe in pipes:
@@ -129,7 +129,7 @@ async def test_eight_controllers_at_once(tmp_path: Path) -> None:
 
 
 async def test_eight_controllers_at_once_find_a_changed_bundle(tmp_path: Path) -> None:
-    spec = local(tmp_path / "cache", connect_timeout_s=60.0)
+    spec = local(tmp_path / "cache")
     await words(spec)
     change(tmp_path / "cache" / stand_in().hash / "__main__.py")
     await asyncio.gather(*(words(spec) for _ in range(8)))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
-from ivypy.master.hosts.name_lookup import NotLookedUp, look_up
+from ivypy.master.hosts.name_lookup import look_up
 from tests.support.stand_in_slave import fault
 
 SSH = HostSpec("h", Launcher.SSH, "h", ssh_config=False)
@@ -37,16 +37,15 @@ def slow_names(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("slow_names")
 async def test_slow_names_do_not_hold_up_others() -> None:
     async def one(name: str) -> bool:
-        try:
-            return bool(await look_up(name, 22, socket.AF_UNSPEC, 0.5))
-        except NotLookedUp:
-            return False
+        return bool(await look_up(name, 22, socket.AF_UNSPEC, 60.0))
 
     slow = [asyncio.create_task(one(f"slow{i}")) for i in range(40)]
     await asyncio.sleep(0)
     assert await asyncio.gather(*(one(f"quick{i}") for i in range(10))) == [True] * 10
     assert not any(task.done() for task in slow)
-    assert await asyncio.gather(*slow) == [False] * 40
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
 
 
 @pytest.mark.usefixtures("slow_names")

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ivypy.master.hosts import ssh
+from ivypy.master.hosts import login, ssh
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
@@ -90,7 +90,7 @@ async def test_logins_that_sshd_has_no_room_for_are_tried_again(host: LabHost, a
     """An sshd that resets whoever is the fifth that has not proved itself: as much room beside us as in real life."""
     log: list[str] = []
     with host.sshd("MaxStartups 4:100:4") as sshd:
-        throttle, spec = LoginThrottle(at_a_time), sshd.spec(connect_timeout_s=60.0)
+        throttle, spec = LoginThrottle(at_a_time), sshd.spec()
         opening = (open_pipe(spec, stand_in(), throttle, log.append) for _ in range(12))
         results = await asyncio.gather(*opening, return_exceptions=True)
         refused = [str(result) for result in results if isinstance(result, HostUnusable)]
@@ -361,9 +361,10 @@ async def test_port_that_sends_no_banner_is_named(host: LabHost) -> None:
     assert found.what == f"127.0.0.1 port {port} does not answer within 0.3 s"
 
 
-async def test_a_port_that_hangs_up(host: LabHost) -> None:
+async def test_a_port_that_hangs_up(host: LabHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(login, "PAUSE_S", 1000.0)  # beyond connect_timeout: it is not tried again
     async with listening(b"") as port:
-        found = await fault(host.spec(address="127.0.0.1", port=port, connect_timeout_s=1.0))
+        found = await fault(host.spec(address="127.0.0.1", port=port))
     assert str(found) == (
         f"lab01: 127.0.0.1 port {port} closed the connection during the login; "
         "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"

@@ -24,7 +24,8 @@ from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from tests.support import leftovers
 from tests.support.devices import Missing
 
-START_S = 10.0
+START_S = 10.0  # for an sshd
+CONNECT_S = 60.0  # for a login, and for each answer of the bootstrap: many may be under way on few cores
 
 
 @dataclass
@@ -121,6 +122,7 @@ class Sshd:
             identity=str(self.host.lab.identity),
             known_hosts=str(known_hosts),
             cache_dir=str(self.host.folder / "cache"),
+            connect_timeout_s=CONNECT_S,
             ssh_config=False,
         )
         return replace(spec, **changes)  # type: ignore[arg-type]

@@ -162,6 +162,6 @@ def hosts_yaml(specs: Sequence[HostSpec]) -> str:
         lines.append(
             f"  - {{ name: {spec.name}, launcher: {spec.launcher}, address: {spec.address}, port: {spec.port or 22},"
             f" user: {spec.user}, identity: {spec.identity}, known_hosts: {spec.known_hosts},"
-            f" cache_dir: {spec.cache_dir}, ssh_config: false }}"
+            f" cache_dir: {spec.cache_dir}, connect_timeout: {spec.connect_timeout_s:g}s, ssh_config: false }}"
         )
     return "\n".join(lines)

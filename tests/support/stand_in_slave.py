@@ -60,8 +60,11 @@ def stand_in(**more: bytes) -> Bundle:
     return pack({"__main__.py": STAND_IN, **more})
 
 
+CONNECT_S = 60.0  # for each answer of the bootstrap: many may be under way on few cores
+
+
 def local(cache: Path, **changes: object) -> HostSpec:
-    spec = HostSpec("here", Launcher.LOCAL, "here", cache_dir=str(cache))
+    spec = HostSpec("here", Launcher.LOCAL, "here", cache_dir=str(cache), connect_timeout_s=CONNECT_S)
     return replace(spec, **changes)  # type: ignore[arg-type]
 
 
