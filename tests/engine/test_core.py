@@ -49,7 +49,8 @@ SCENARIOS = [
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
 ]
 
-REALTIME = {"caught_up", "slowed_down"}  # their lateness is the driver's own, and nothing else's
+# The lateness of these is the driver's own, and nothing else's; late_by_turns collects in time for the next boundary.
+REALTIME = {"caught_up", "slowed_down", "late_by_turns"}
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
