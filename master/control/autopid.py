@@ -61,7 +61,7 @@ class AutoPid:
 
     def refuses(self, targets: Mapping[str, float]) -> list[str]:
         if len(targets) < len(self.instances) or len(set(targets.values())) > 1:
-            return ["its range is still being found; until then all instances have one target"]
+            return [f"the range is still being found; until then all instances of {self.focus.rollup} have one target"]
         return []
 
     def retargeted(self, targets: Mapping[str, float], number: int) -> "AutoPid":

@@ -93,7 +93,7 @@ class Pid:
     def refuses(self, targets: Mapping[str, float]) -> list[str]:
         """Why instances cannot have these targets, a sentence each."""
         return [
-            f"{name}: {text}"
+            f"{self.focus.rollup}={name}: {text}"
             for name, target in targets.items()
             for _, text in self.loops[name].range.faults(target, self.focus.unit)
         ]

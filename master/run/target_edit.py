@@ -52,7 +52,7 @@ def new_target(words: Sequence[str], rollups: Rollups, state: ControlState) -> N
     except ValueError as error:
         raise EditRefused([str(error)]) from None
     if faults := steered.steer.refuses(targets):
-        raise EditRefused(f"{focus.rollup}: {text}" for text in faults)
+        raise EditRefused(faults)
     changed = {name: target for name, target in targets.items() if target != present[name]}
     pairs = [
         f"target of {focus.rollup}={name} {format_amount(focus.unit, present[name])} -> "

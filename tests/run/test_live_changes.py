@@ -596,6 +596,17 @@ def test_a_target_that_cannot_be_is_refused_and_changes_nothing(tmp_path: Path) 
     assert not stage(tmp_path, visit, HELD, queues()).events("edit")
 
 
+def test_a_target_outside_of_the_range_names_its_instance_once(tmp_path: Path) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(12.0)
+        with pytest.raises(EditRefused) as refused:
+            await run.api.edit(["host={a,b}", "target=20ms"], False, ME)
+        below = "target is 20 ms; it must be below high_target, 10 ms"
+        assert str(refused.value) == f"host=a: {below}\nhost=b: {below}"
+
+    stage(tmp_path, visit, HELD.replace("high_iops: 1900", "high_iops: 1900, low_target: 600us, high_target: 10ms"))
+
+
 def test_without_feedback_control_there_is_no_target(tmp_path: Path) -> None:
     async def visit(run: Run, staged: SimulatedRun) -> None:
         await asyncio.sleep(12.0)
