@@ -33,11 +33,11 @@ from .baseline_step import Key, Measured, References
 from .discover_luns import PlacedPlan
 from .edit_parser import apply_edit, describe_change, parse_edit
 from .edit_policy import check
-from .live_changes import ChangeResult, EditRefused, InForce, LiveChanges
+from .live_changes import ChangeResult, EditRefused, InForce
+from .live_step import LiveStep
 from .run_recorder import RunRecorder
 from .signals import Interrupts
-from .step import StepCycle
-from .target_edit import names_target, new_target
+from .target_edit import names_target
 
 NO_STEP = "no step is running; an edit changes a running step, and the next step starts with the plan's settings"
 
@@ -47,13 +47,9 @@ class RunningStep:
     """The step that runs, and what an edit of it has to know."""
 
     number: int
-    cycle: StepCycle
+    live: LiveStep
     discovered: PlacedPlan
     measured: Measured
-
-    @property
-    def changes(self) -> LiveChanges:
-        return self.cycle.changes
 
 
 class ControlApi:
@@ -107,7 +103,7 @@ class ControlApi:
             pid=os.getpid(),
             step=hub.step,
             running=self.running is not None,
-            paused=self.running is not None and self.running.changes.paused,
+            paused=self.running is not None and self.running.live.changes.paused,
             last=hub.last,
             ended=tuple(hub.ended),
             hosts={name: driver.lost or "" for name, driver in self._drivers.items()},
@@ -128,27 +124,25 @@ class ControlApi:
             check(after, present, discovered, force)
             return after
 
-        result = await running.changes.alter(alter, f"{edit.words}; by {who}")
-        running.cycle.found(references.findings(result.first))
+        result = await running.live.changes.alter(alter, f"{edit.words}; by {who}")
+        running.live.note(references.findings(result.first))
         return self._changed(running, result, "edit", f"{edit.words}: ", who)
 
     def _retarget(self, words: Sequence[str], running: RunningStep, rollups: Rollups, who: str) -> Changed:
-        running.changes.check_changeable()
-        new = new_target(words, rollups, running.cycle.control)
-        if new.targets:
-            running.cycle.retarget(new.targets, f"{' '.join(words)}; by {who}")
-            self._event("edit", f"{' '.join(words)}: {new.what}; by {who}", running)
-        return Changed(new.what, ())
+        what = running.live.retarget(words, rollups, who)
+        if what:
+            self._event("edit", f"{' '.join(words)}: {what}; by {who}", running)
+        return Changed(what, ())
 
     async def pause(self, who: str) -> Changed:
         """Raises EditRefused."""
         running = self._running()
-        return self._changed(running, await running.changes.pause(), "pause", "", who)
+        return self._changed(running, await running.live.changes.pause(), "pause", "", who)
 
     async def unpause(self, who: str) -> Changed:
         """Raises EditRefused."""
         running = self._running()
-        return self._changed(running, await running.changes.unpause(), "unpause", "", who)
+        return self._changed(running, await running.live.changes.unpause(), "unpause", "", who)
 
     def mark(self, text: str, who: str) -> Done:
         """A row of events.csv. Raises EditRefused."""

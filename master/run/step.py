@@ -15,35 +15,34 @@ Time: boundaries are `start + (k + 1) x length` on the controller's clock. The d
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...protocol.messages import Go
 from ...protocol.states import State as HostState
-from ..control.decide import ControlState, decide, opening
+from ..control.decide import opening
 from ..control.decision import Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import observe
-from ..control.steer import retargeted
 from ..hosts.driver import DRIVING, Driver
 from ..rollup.instances import Rollups
 from ..rollup.parameters_in_force import Settings, SettingsInForce
 from ..rollup.validity import ScopedFinding
-from ..verdicts import Finding, Reason
+from ..verdicts import Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
-from .host_settings import HostSettings
 from .interlock import InterlockChecks, Moments, timing_of
 from .io_faults import IoFaults
-from .live_changes import Disturbance, LiveChanges
+from .live_changes import Disturbance
+from .live_step import LiveStep
 from .resolve_settings import steered
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
 from .step_commands import StepCommands, send_halt
 from .step_hosts import StepHosts
 from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
-from .step_states import Change, StepProgress
+from .step_states import Change
 from .step_types import ClosedSubinterval, Recorder, StepOutcome
 
 CATCH_S: Final = 12.0  # after a stop, for `stopped`: hosts catch what is in flight for up to 10 s
@@ -59,8 +58,7 @@ class StepCycle:
         self,
         fleet: Fleet,
         rollups: Rollups,
-        host_settings: HostSettings,
-        control: ControlState,
+        live: LiveStep,
         length_s: float,
         cooldown: int,
         recorder: Recorder,
@@ -69,16 +67,15 @@ class StepCycle:
         """The hosts that are idle now take part."""
         self._fleet = fleet
         self._rollups = rollups
-        self._host_settings = host_settings
-        self.control = control
+        self._live = live
         self._length_s = length_s
         self._length_ns = length_ns = round(length_s * 1e9)
         self._recorder = recorder
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
         self._settings = SettingsInForce(rollups)
-        self._progress = progress = StepProgress()
-        self.changes = LiveChanges(host_settings, length_ns)
+        self._progress = progress = live.progress
+        self._changes = live.changes
         order = {name: rollups.order(name) for name in rollups.hosts()}
         drivers = [driver for driver in fleet.alive if driver.name in order and driver.state is HostState.IDLE]
         find, report, boundaries = self._findings.append, recorder.event, Boundaries(length_ns)
@@ -91,15 +88,15 @@ class StepCycle:
             stop_on_error,
         )  # fmt: skip
         self._commands = StepCommands(
-            fleet, self._hosts, rollups, boundaries, self.changes, recorder, progress, length_ns, cooldown
+            fleet, self._hosts, rollups, boundaries, self._changes, recorder, progress, length_ns, cooldown
         )
 
     async def run(self) -> None:
         progress, hosts = self._progress, self._hosts
         start_ns = await self._commands.go(self._findings.append)
-        self.changes.begin(start_ns)
-        first = opening(self.control)
-        self.changes.steers(steered(first.edits, self._rollups, self._host_settings.parameters, hosts.names))
+        self._changes.begin(start_ns)
+        first = opening(self._live.control)
+        self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))
         announced, decided_hosts = first.next_phase, hosts.names
         while hosts.live and (k := progress.running) <= progress.last:
             end_ns = start_ns + (k + 1) * self._length_ns
@@ -107,8 +104,8 @@ class StepCycle:
             merged_ns = self._fleet.now_ns()
             if not (interval := collected.interval).hosts:
                 break
-            disturbed = self.changes.seen(interval)
-            settings = self._settings.of(self.changes.in_force(), interval.hosts)
+            disturbed = self._changes.seen(interval)
+            settings = self._settings.of(self._changes.in_force(), interval.hosts)
             decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
             deciding = progress.is_deciding
             if deciding and disturbed is Disturbance.PAUSED:
@@ -128,7 +125,7 @@ class StepCycle:
             }  # which had to end here
             announced = decision.next_phase
             progress.running = k + 1
-        self.changes.close("the step has ended")
+        self._changes.close("the step has ended")
         no_host = progress.is_deciding
         if no_host:
             progress.move(Change.NO_HOST)
@@ -141,18 +138,6 @@ class StepCycle:
         await self._measurements.sum_up(self._recorder.stored)
         return StepOutcome(tuple(self._measurements.closed), tuple(findings), tuple(self._faults.hung))
 
-    def retarget(self, targets: Mapping[str, float], words: str) -> None:
-        """Other targets for instances that control holds at one; `words`: which, and by whom."""
-        running = self._progress.running
-        self.control = retargeted(self.control, targets, running)
-        self._findings.append(
-            ScopedFinding(Finding(Reason.EDITED, f"{words}, in subinterval {running}"), since=running)
-        )
-
-    def found(self, outside: Iterable[ScopedFinding]) -> None:
-        """What is known of the step from elsewhere."""
-        self._findings += outside
-
     def _decide(
         self, collected: Collected, settings: Settings, announced: Phase, disturbed: Disturbance, hosts: frozenset[str]
     ) -> Decision:
@@ -160,12 +145,12 @@ class StepCycle:
         interval, k = collected.interval, self._progress.running
         start_s = k * self._length_ns / 1e9
         edited = disturbed in (Disturbance.EDITED, Disturbance.CATCHING_UP)
-        same_hosts, focuses = interval.hosts == hosts, self.control.focuses
+        same_hosts, focuses = interval.hosts == hosts, self._live.control.focuses
         seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
-        self.control, decision = decide(self.control, seen)
+        decision = self._live.decide(seen)
         if disturbed is Disturbance.CATCHING_UP and not decision.measured:
             decision = replace(
-                decision, progress=f"{self.changes.catching_up:,} I/Os of the earlier load are still outstanding"
+                decision, progress=f"{self._changes.catching_up:,} I/Os of the earlier load are still outstanding"
             )
         self._note_measured(decision.measured)
         self._progress.decided = k
@@ -176,7 +161,7 @@ class StepCycle:
     def _note_measured(self, measured: Iterable[Measured]) -> None:
         for one in measured:
             self._progress.unmeasured = one.last + 1
-            self._findings += self.changes.edited(one.first, one.last)
+            self._findings += self._changes.edited(one.first, one.last)
 
     def _end(self, no_host: bool = False) -> Sequence[ScopedFinding]:
         """Close the measurement that the end cuts short, and return the findings of the step. The first call counts.
@@ -186,11 +171,11 @@ class StepCycle:
         if self._ended is not None:
             return self._ended
         if not self._progress.is_complete:
-            cut = self.control.cut_short(self._progress.decided)
+            cut = self._live.control.cut_short(self._progress.decided)
             cut = _because(NO_HOST, cut) if no_host else cut
             self._note_measured([cut])
             self._measurements.close(cut)
-        found = [*self._findings, *self.changes.found(), *self._hosts.losses()]
+        found = [*self._live.findings, *self._findings, *self._changes.found(), *self._hosts.losses()]
         if no_host:  # the lost hosts are the reason for the early end
             found = [replace(one, since=min(one.since, max(cut.last, 0))) for one in found]
         self._ended = [*found, *self._interlock.findings]
@@ -205,7 +190,7 @@ class StepCycle:
         stalled_ns, cpu_ns = self._fleet.lag.take()
         progress.longest_stall_ns = max(progress.longest_stall_ns, stalled_ns)
         timing = timing_of(interval, at, stalled_ns, cpu_ns)
-        may_end = (progress.decided, *self.control.may_end)
+        may_end = (progress.decided, *self._live.control.may_end)
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0
         k, phase = progress.running, self._phase(announced, disturbed)

@@ -24,6 +24,7 @@ from .edit_policy import violations
 from .fleet import Fleet, HaltCause
 from .host_settings import HostSettings
 from .live_changes import EditRefused
+from .live_step import LiveStep
 from .reconnect import Reconnection
 from .resolve_settings import NotMeasured, resolve
 from .run_recorder import RunRecorder
@@ -162,17 +163,18 @@ class StepRunner:
         discovered, parameters = self._discovered, self._host_settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
         recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
+        live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
+        live.note(beforehand)
         cycle = StepCycle(
-            self._fleet, discovered.rollups, self._host_settings, control, step.subinterval_s,
-            step.cooldown_subintervals, recorder, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+            self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
+            stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
-        cycle.found(beforehand)
 
         def result(ended: StepOutcome) -> StepResult:
             tolerance, utc_ns = self._plan.achieved_iops_tolerance, self._recorder.clock.utc_ns
             return result_of(step, recorder.begun_utc_ns, ended, discovered, tolerance, parameters, utc_ns)
 
-        with self._api.editing(RunningStep(step.number, cycle, discovered, self._measured)):
+        with self._api.editing(RunningStep(step.number, live, discovered, self._measured)):
             try:
                 await cycle.run()
                 await recorder.finish()

@@ -17,6 +17,7 @@ from ivypy.master.rollup.window import Window
 from ivypy.master.run.controller_lag import ControllerLag
 from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
+from ivypy.master.run.live_step import LiveStep
 from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_types import ClosedMeasurement, ClosedSubinterval, StepOutcome
 from ivypy.master.verdicts import Reason
@@ -115,8 +116,7 @@ async def a_step(
         sequence = StepCycle(
             fleet,
             Rollups.build(instances, []),
-            HostSettings(fleet, parameters),
-            control,
+            LiveStep(HostSettings(fleet, parameters), control, round(length_s * 1e9)),
             length_s,
             cooldown,
             book,

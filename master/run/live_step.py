@@ -1,0 +1,52 @@
+"""A running step as requests from outside change it: its load, and the targets of its control.
+
+Rule: requests and the step's cycle know this object and not each other. A request changes it at once; the cycle reads
+it at the next boundary.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from ..control.decide import ControlState, decide
+from ..control.decision import Decision
+from ..control.observation import Observation
+from ..control.steer import retargeted
+from ..rollup.instances import Rollups
+from ..rollup.validity import ScopedFinding
+from ..verdicts import Finding, Reason
+from .host_settings import HostSettings
+from .live_changes import LiveChanges
+from .step_states import StepProgress
+from .target_edit import new_target
+
+
+class LiveStep:
+    """Holds one step's changes from outside, its control, and where it stands."""
+
+    def __init__(self, host_settings: HostSettings, control: ControlState, length_ns: int) -> None:
+        self.changes = LiveChanges(host_settings, length_ns)
+        self.control = control  # as the last decision or the last new target left it
+        self.progress = StepProgress()
+        self.findings: list[ScopedFinding] = []  # that do not come from the step's hosts or its control
+
+    def decide(self, seen: Observation) -> Decision:
+        """Control's decision on a closed subinterval."""
+        self.control, decision = decide(self.control, seen)
+        return decision
+
+    def note(self, findings: Iterable[ScopedFinding]) -> None:
+        """What is known of the step from elsewhere: from steps before it, and from edits."""
+        self.findings += findings
+
+    def retarget(self, words: Sequence[str], rollups: Rollups, who: str) -> str:
+        """Set new targets for instances that control holds at one. Raises EditRefused.
+
+        Returns what is different, for people; "" if nothing is.
+        """
+        self.changes.check_changeable()
+        new = new_target(words, rollups, self.control)
+        if new.targets:
+            running = self.progress.running
+            self.control = retargeted(self.control, new.targets, running)
+            detail = f"{' '.join(words)}; by {who}, in subinterval {running}"
+            self.note([ScopedFinding(Finding(Reason.EDITED, detail), since=running)])
+        return new.what
