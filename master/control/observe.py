@@ -56,7 +56,7 @@ def observe(
     layout = closed.layout
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
-    samples, loads = observed(_figures(closed.merged), layout.rollups, focuses, surged)
+    samples, loads = observed(closed.figures, layout.rollups, focuses, surged)
     return Observation(closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding)
 
 

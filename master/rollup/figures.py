@@ -110,6 +110,12 @@ class Figures:
         self._response = response
         self._latencies: dict[tuple[int, ...], LatencyFigures] = {}
 
+    def shown(self, response: NDArray[np.bool_]) -> "Figures":
+        """The same figures where the response times of other rows may be read; what is computed of one, both have."""
+        found = Figures(self.merged, response)
+        found._latencies = self._latencies
+        return found
+
     def service(self, category: str) -> LatencyFigures:
         return self._latency(SERVICE, category)
 

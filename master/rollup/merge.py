@@ -16,6 +16,7 @@ from ...protocol.errors import ProtocolError
 from ...protocol.messages import Result
 from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Presence, RowMoments, Words, limbs_of
 from .decode_result import threads_of
+from .figures import Figures
 from .instances import Rollups
 from .merge_layout import MergeLayout
 from .partial_merge import PartialMerge, PartialMerger
@@ -28,6 +29,7 @@ class MergedSubinterval:
     subinterval: int
     layout: MergeLayout
     merged: Merged
+    figures: Figures  # of `merged`, computed once for all who read them; with every row's response times
     counts: Ints  # (I, Count)
     results: Mapping[str, Result]  # of the hosts that are in: CPU, threads, faults, and the arrays as received
     length_ns: Ints  # (H,) real length of each host's; 0 where it is not in
@@ -108,7 +110,10 @@ class Merger:
             presence=presence(layout, part.length_ns, part.cpu),
         )
         results = {host: self._results[host] for host in layout.hosts if host in self._results}
-        return MergedSubinterval(part.subinterval, layout, merged, part.counts, results, part.length_ns, class_io)
+        figures = Figures(merged, np.ones(len(merged.counts), bool))
+        return MergedSubinterval(
+            part.subinterval, layout, merged, figures, part.counts, results, part.length_ns, class_io
+        )  # fmt: skip
 
     def _check_turn(self, host: str, result: Result) -> None:
         if result.subinterval != self.subinterval or host in self._results:

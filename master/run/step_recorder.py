@@ -16,7 +16,6 @@ from ..output.histogram_db_reader import HistogramReader
 from ..output.record_types import SubintervalRecord, SummaryRecord, WindowRecord
 from ..output.step_folder import StepFolder
 from ..plan.model import Step
-from ..rollup.figures import Figures
 from ..rollup.instances import Rollups
 from ..rollup.merge import Merger
 from ..rollup.window import Window
@@ -59,7 +58,7 @@ class StepRecorder:
         self._running = closed.number + 1
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
         end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
-        figures = Figures(closed.interval.merged, closed.settings.response_rows())
+        figures = closed.interval.figures.shown(closed.settings.response_rows())
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
         self._tables(decision.rows)

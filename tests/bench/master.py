@@ -18,7 +18,6 @@ import numpy as np
 
 from ivypy.master.output.folder import RunFolder
 from ivypy.master.output.record_types import HostTiming, SubintervalRecord, Timing
-from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.metrics import column
@@ -129,7 +128,7 @@ class Bench:
         interval = self.merger.close()
         self.window.add(interval)
         mark()
-        figures = Figures(interval.merged, self.settings.response_rows())
+        figures = interval.figures.shown(self.settings.response_rows())
         column(figures, "overall_response_us_p99")
         self.step.subinterval(SubintervalRecord(interval, figures, self.settings, "run", k * 5 * 10**9, self.timing))
         mark()

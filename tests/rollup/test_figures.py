@@ -190,6 +190,16 @@ def test_every_metric_has_a_name_a_meaning_and_a_value_per_row() -> None:
         assert column(figures, name).shape == (3,), name
 
 
+def test_figures_shown_of_other_rows_are_those_computed_already() -> None:
+    every = figures_of(PACED)
+    none = every.shown(np.zeros(3, bool))
+    for category in CATEGORIES:
+        assert none.service(category) is every.service(category)
+        assert none.response(category) is every.response(category)
+    assert np.isnan(value(none, "overall_response_us_mean")) and value(every, "overall_response_us_mean") > 0
+    assert value(none, "overall_service_us_mean") == value(every, "overall_service_us_mean")
+
+
 def test_an_unknown_metric_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         column(figures_of(PACED), "overall_latency")

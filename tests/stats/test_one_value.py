@@ -90,7 +90,7 @@ class Shown:
     def __init__(self, merger: Merger, place: int, hosts: tuple[dict[Kind, list[tuple[int, int]]], ...]) -> None:
         data = {host: host_data(one) for host, one in zip(("h1", "h2"), hosts, strict=True)}
         self.interval: MergedSubinterval = merged(merger, data, place, length_ns=LENGTH_NS)
-        self.figures = Figures(self.interval.merged, SETTINGS.response_rows())
+        self.figures = self.interval.figures.shown(SETTINGS.response_rows())
         self.start_utc_ns = START + place * LENGTH_NS
         focuses = list(map(focus_on, FOCUS_METRICS))
         self.seen = observe(self.interval, SETTINGS, focuses, 5.0 * place, 5.0, Phase.RUN, True, False)

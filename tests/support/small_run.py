@@ -17,7 +17,6 @@ from ivypy.master.output.record_types import (
     Timing,
     WindowRecord,
 )  # fmt: skip
-from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.parameters_in_force import Settings
@@ -80,7 +79,7 @@ def record(merged: MergedSubinterval, settings: Settings, phase: str, timed: boo
     host = HostTiming(3_000_000, 1_000_000, -2_500, 40_000, 1.25, 900, -800)
     timing = Timing(4_000_000, 2_000_000, 1_500_000, 4_990_000_000, dict.fromkeys(HOSTS, host) if timed else {})
     start = START + merged.subinterval * LENGTH
-    return SubintervalRecord(merged, Figures(merged.merged, settings.response_rows()), settings, phase, start, timing)
+    return SubintervalRecord(merged, merged.figures.shown(settings.response_rows()), settings, phase, start, timing)
 
 
 HELLO = Hello(
