@@ -1,11 +1,15 @@
 """Pages that code prints are as the code prints them; `scripts/docs` writes them anew."""
 
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
+from ivypy.master.control.observation import Phase
 from ivypy.master.plan.load import read
+from ivypy.master.verdicts import Scope, Severity, Verdict
+from ivypy.protocol.parameters import Iosequencer
 from tests.support.doc_pages import ROOT, pages
 
 
@@ -27,3 +31,28 @@ def test_the_readmes_plan_is_a_plan() -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     plan = read(text, "README.md", {})
     assert [step.name for step in plan.steps] == ["max", "half"] and len(plan.hosts) == 16
+
+
+def glossary_words() -> list[str]:
+    """The words that the glossary explains, from the first cells of its tables."""
+    cells = re.findall(r"^\| \*\*(.+?)\*\* \|", (ROOT / "docs/glossary.md").read_text(), re.MULTILINE)
+    return [word for cell in cells for word in cell.split(", ")]
+
+
+@pytest.mark.parametrize("enum", [Phase, Verdict, Severity, Scope, Iosequencer], ids=lambda enum: enum.__name__)
+def test_every_word_of_a_column_is_in_the_glossary(enum: type[StrEnum]) -> None:
+    text = (ROOT / "docs/glossary.md").read_text()
+    assert [str(word) for word in enum if not re.search(rf"\b{word}\b", text)] == []
+
+
+def plain(text: str) -> str:
+    """Without case and the differences between prose and names of columns and reasons."""
+    return text.casefold().replace("_", " ").replace("i/o", "io")
+
+
+def test_every_word_of_the_glossary_is_used_and_explained_once() -> None:
+    places = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "master").rglob("*.py")]
+    used = plain("\n".join(path.read_text() for path in places if path.name != "glossary.md"))
+    words = glossary_words()
+    assert len(words) == len(set(words)) > 80
+    assert [word for word in words if plain(word) not in used] == []
