@@ -16,6 +16,7 @@ from ..drivers.process import DriverProcess
 from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.bundle import Bundle
+from ..hosts.controller_lag import ControllerLag
 from ..hosts.driver import CommandRefused, Driver, HostLost, Inbox, barrier
 from ..hosts.errors import HostUnusable
 from ..hosts.host_spec import HostSpec
@@ -23,7 +24,6 @@ from ..hosts.launch import open_pipe
 from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from ..hosts.pipe_driver import PipeDriver
-from .controller_lag import ControllerLag
 from .fleet import Fleet
 from .reconnect import Reconnection
 

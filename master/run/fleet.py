@@ -12,8 +12,8 @@ from typing import Any, Final
 from ...protocol.messages import Hello
 from ...protocol.payload import Notice
 from ..errors import HostFault, HostsError
+from ..hosts.controller_lag import ControllerLag
 from ..hosts.driver import Driver, Event, Inbox, barrier
-from .controller_lag import ControllerLag
 
 ANSWER_S: Final = 30.0
 

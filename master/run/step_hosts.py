@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...protocol.messages import Result, Stopped, StopReason
+from ..hosts.controller_lag import ControllerLag
 from ..hosts.driver import Driver
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
-from .controller_lag import ControllerLag
 from .io_faults import Find, Report
 from .step_states import StepProgress
 

@@ -19,11 +19,11 @@ from ivypy.master.drivers.driver_messages import SignOfLife
 from ivypy.master.drivers.process import DriverProcess
 from ivypy.master.drivers.share import ResultSums
 from ivypy.master.drivers.split import even_shares, processes_for
+from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
 from ivypy.master.rollup.partial_merge import PartialMerger
 from ivypy.master.run import run as session_run
-from ivypy.master.run.controller_lag import ControllerLag
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.master.verdicts import ExitCode

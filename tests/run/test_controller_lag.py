@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
+from ivypy.master.hosts.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.hosts.driver import Driver
 from ivypy.master.rollup.merge import Merger
-from ivypy.master.run.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.run.run import Run
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder

@@ -10,11 +10,11 @@ import pytest
 from ivypy.master.control.decide import ControlState
 from ivypy.master.control.decision import Measured
 from ivypy.master.control.fixed import Fixed
+from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.hosts.driver import Inbox
 from ivypy.master.hosts.pipe_driver import PipeDriver
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.window import Window
-from ivypy.master.run.controller_lag import ControllerLag
 from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.live_step import LiveStep
