@@ -1,7 +1,7 @@
 """The controller's own pauses and CPU time: for how long its event loop did not run.
 
-Rule: a timer ticks in the loop. While a tick is overdue, no pipe was read and no lease renewed. Before a host counts as
-late, `patient_until_ns` says whether the controller itself was paused, and until when to wait instead.
+Rule: a timer ticks in the loop. While a tick is overdue, no pipe was read and no lease renewed. So no host counts as
+late but by a `Deadline`, which waits for longer if the controller itself was paused.
 """
 
 import asyncio
@@ -50,6 +50,11 @@ class ControllerLag:
         self._measure()
         return self._back_ns + min(self._late_ns, most_ns)
 
+    def deadline(self, within_s: float, patience_s: float | None = None) -> "Deadline":
+        """So long from now. Pauses of the controller move it by `patience_s` at most: by default, as long again."""
+        within_ns = round(within_s * 1e9)
+        return Deadline(self, self.now_ns() + within_ns, within_ns if patience_s is None else round(patience_s * 1e9))
+
     def take(self) -> tuple[int, int]:
         """(time in pauses, CPU time) since the last `take`, in nanoseconds."""
         stalled_ns, used_ns = self.stalled_ns(), self._cpu_ns()
@@ -72,3 +77,37 @@ class ControllerLag:
             self._back_ns, self._late_ns = now_ns, late_ns
             self._stalled_ns += late_ns
             self._due_ns = now_ns
+
+
+class Deadline:
+    """State: until when hosts are waited for.
+
+    Where the controller was paused, what they sent is still unread at the deadline: then it moves.
+    """
+
+    def __init__(self, lag: ControllerLag, at_ns: int, patience_ns: int) -> None:
+        """`at_ns`: on the controller's clock. `patience_ns`: the most by which it moves, from when it passed first,
+        however often the controller is paused."""
+        self.at_ns = at_ns
+        self._lag = lag
+        self._patience_ns = patience_ns
+        self._latest_ns: int | None = None  # None: it has not passed yet
+
+    @property
+    def left_s(self) -> float:
+        """Until it passes or moves; negative where it has passed."""
+        return (self.at_ns - self._lag.now_ns()) / 1e9
+
+    def bring_forward(self, at_ns: int) -> None:
+        """To this instant, where it is later."""
+        self.at_ns = min(self.at_ns, at_ns)
+
+    def has_passed(self) -> bool:
+        """Whether nobody is waited for any more; moves the deadline where the controller was paused."""
+        now_ns = self._lag.now_ns()
+        if now_ns < self.at_ns:
+            return False
+        if self._latest_ns is None:
+            self._latest_ns = now_ns + self._patience_ns
+        self.at_ns = max(self.at_ns, min(self._lag.patient_until_ns(self._patience_ns), self._latest_ns))
+        return now_ns >= self.at_ns

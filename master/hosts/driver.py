@@ -32,6 +32,7 @@ from ...protocol.states import State, may_command
 from ...protocol.text import printable
 from ..errors import OutputError
 from .clock_offset import OffsetEstimator
+from .controller_lag import Deadline
 from .heartbeat import Pulse
 from .pipe import PipeLost
 
@@ -237,11 +238,9 @@ class Driver(ABC):
 async def barrier(
     hosts: Iterable[Driver],
     request: Callable[[Driver], Awaitable[Answer]],
-    deadline: float,
-    patient_until: Callable[[], float] | None = None,
+    deadline: Deadline,
 ) -> tuple[dict[Driver, Answer], dict[Driver, str]]:
-    """Send a request to all hosts at once and wait for all, no longer than `deadline` (of the loop's clock), or than
-    `patient_until` returns at the deadline.
+    """Send a request to all hosts at once and wait for all, no longer than `deadline`.
 
     Returns the answers, and for each host that gave none the reason, in the order of `hosts`. Raises nothing that a
     host can cause: one whose answer `request` cannot deal with is lost.
@@ -274,15 +273,14 @@ async def barrier(
             failed[host] = host.lost or str(error)
 
     def expire() -> None:
-        until = deadline if patient_until is None else patient_until()
-        if until > loop.time():
-            timers.append(loop.call_at(until, expire))
+        if not deadline.has_passed():
+            timers.append(loop.call_later(deadline.left_s, expire))
             return
         late.update(host for host, task in tasks.items() if not task.done())
         for host in late:
             tasks[host].cancel()
 
-    timers = [loop.call_at(deadline, expire)]
+    timers = [loop.call_later(deadline.left_s, expire)]
     try:
         async with asyncio.TaskGroup() as group:
             for host in hosts:

@@ -87,8 +87,10 @@ async def connected(
                 for driver in opened:
                     begin(driver)
                 fleet.miss(faults)
-                fleet.miss(await _greeted(opened, version))
-                rejoining = Reconnection(specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version))
+                fleet.miss(await _greeted(opened, version, lag))
+                rejoining = Reconnection(
+                    specs, fleet.drivers, open_one, begin, lambda some: _greeted(some, version, lag)
+                )
                 tasks.append(group.create_task(rejoining.watch()))
                 yield fleet, rejoining
             finally:
@@ -123,7 +125,7 @@ async def _open_all(
     return drivers, [one for one in opened if isinstance(one, HostFault)]
 
 
-async def _greeted(drivers: Iterable[Driver], version: str) -> list[HostFault]:
+async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag) -> list[HostFault]:
     """Wait for every hello, and check that each is a slave of our own version. Returns what is wrong."""
     drivers = list(drivers)
 
@@ -132,8 +134,7 @@ async def _greeted(drivers: Iterable[Driver], version: str) -> list[HostFault]:
         if driver.lost is not None:
             raise HostLost(driver.lost)
 
-    deadline = asyncio.get_running_loop().time() + HELLO_S
-    _, failed = await barrier(drivers, wait_hello, deadline)
+    _, failed = await barrier(drivers, wait_hello, lag.deadline(HELLO_S))
     faults = [
         HostFault(driver.name, reason, f"its log says more: log/{driver.name}.log") for driver, reason in failed.items()
     ]

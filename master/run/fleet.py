@@ -122,7 +122,7 @@ class Fleet:
         self.miss(
             [HostFault(name, driver.lost, "") for name, driver in self.drivers.items() if driver.lost is not None]
         )
-        deadline = asyncio.get_running_loop().time() + within_s
+        deadline = self.lag.deadline(within_s)
         answers, failed = await barrier(requests, lambda driver: requests[driver](driver), deadline)
         if failed:
             self.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])

@@ -23,6 +23,7 @@ from ...protocol.messages import (
 from ...protocol.parameters import LIVE, PARAMETERS, Parameters
 from ...protocol.payload import Consent, Setting, WorkloadToCreate
 from ..errors import HostFault
+from ..hosts.controller_lag import Deadline
 from ..hosts.driver import Driver, barrier
 from .baseline_step import Key
 from .discover_luns import PlacedPlan
@@ -72,11 +73,14 @@ class HostSettings:
     def now_ns(self) -> int:
         return self._fleet.now_ns()
 
+    def deadline(self, within_s: float) -> Deadline:
+        return self._fleet.lag.deadline(within_s)
+
     async def edit(
-        self, number: int, settings: Mapping[Key, Parameters], within_s: float, mute_s: float | None = None
+        self, number: int, settings: Mapping[Key, Parameters], deadline: Deadline, mute_s: float | None = None
     ) -> EditResult:
-        """Live settings, to all their hosts at once, of which answers are awaited for `within_s`; for `mute_s` where a
-        host has not answered the edit before."""
+        """Live settings, to all their hosts at once, of which answers are awaited until `deadline`; for `mute_s` where
+        a host has not answered the edit before."""
         by_host: dict[str, list[Setting]] = {}
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
@@ -88,7 +92,7 @@ class HostSettings:
             return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
 
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
-        answers, failed = await barrier(chosen, one, asyncio.get_running_loop().time() + within_s)
+        answers, failed = await barrier(chosen, one, deadline)
         effective = {driver.name: at_ns for driver, at_ns in answers.items()}
         self.acknowledged({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}
@@ -134,8 +138,7 @@ class HostSettings:
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 
-            deadline = asyncio.get_running_loop().time() + APPLYING_S
-            _, failed = await barrier(self._fleet.alive, one, deadline)
+            _, failed = await barrier(self._fleet.alive, one, self.deadline(APPLYING_S))
             if not self.begun:
                 self._fleet.miss([HostFault(driver.name, reason, "") for driver, reason in failed.items()])
             for driver, reason in failed.items():

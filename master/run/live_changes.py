@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX, Iops, Parameters
 from ..errors import PlanError
+from ..hosts.controller_lag import Deadline
 from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
@@ -186,7 +187,7 @@ class LiveChanges:
             return acted
 
     async def steer(
-        self, work: Callable[[Mapping[Key, Parameters]], Mapping[Key, Parameters]], within_s: float
+        self, work: Callable[[Mapping[Key, Parameters]], Mapping[Key, Parameters]], deadline: Deadline
     ) -> Mapping[str, str]:
         """A change by the step's own control; while paused it is kept for afterwards. Returns who failed, and why."""
         async with self._host_settings.changing:
@@ -195,7 +196,7 @@ class LiveChanges:
             if self._held is not None:
                 self._held.update((key, one.iops) for key, one in changed.items())
                 return {}
-            return (await self._edit(changed, within_s, outside=False)).failed
+            return (await self._edit(changed, deadline, outside=False)).failed
 
     def seen(self, interval: MergedSubinterval) -> Disturbance:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
@@ -293,8 +294,8 @@ class LiveChanges:
         if not after:
             return ChangeResult(0, {}, {}, {}, {})
         was = {key: before[key] for key in after}
-        within_s = min(ANSWER_S, max(self._length_ns / 1e9, 1.0))
-        edited = await self._edit(after, within_s, outside=True)
+        deadline = self._host_settings.deadline(min(ANSWER_S, max(self._length_ns / 1e9, 1.0)))
+        edited = await self._edit(after, deadline, outside=True)
         effective = {
             host: (max(0, (at_ns - self._start_ns) // self._length_ns), at_ns)
             for host, at_ns in edited.effective_ns.items()
@@ -308,7 +309,7 @@ class LiveChanges:
         """The subinterval that runs."""
         return max(0, (self._host_settings.now_ns() - self._start_ns) // self._length_ns)
 
-    async def _edit(self, settings: Mapping[Key, Parameters], within_s: float, outside: bool) -> EditResult:
+    async def _edit(self, settings: Mapping[Key, Parameters], deadline: Deadline, outside: bool) -> EditResult:
         """Send it; that it is under way is known before any host can have it."""
         number = self._host_settings.next_edit()
         if outside:
@@ -316,7 +317,7 @@ class LiveChanges:
         before = {key: self._host_settings.parameters[key] for key in settings}
         self._sent.append(_SentEdit(number, frozenset(host for host, _ in settings), before))
         since = self._now()
-        edited = await self._host_settings.edit(number, settings, within_s, None if outside else MUTE_S)
+        edited = await self._host_settings.edit(number, settings, deadline, None if outside else MUTE_S)
         for host, why in edited.failed.items():
             mine = {key: one for key, one in settings.items() if key[0] == host}
             self._untaken.append(_UnappliedEdit(host, number, mine, since, why))

@@ -12,6 +12,7 @@ from typing import Any, Final
 from ...protocol.errors import ProtocolError
 from ...protocol.messages import DyingWords, Result, Stopped
 from ...protocol.payload import Notice
+from ..hosts.controller_lag import Deadline
 from ..hosts.driver import Delivered, Driver, Event, Lost
 from ..rollup.merge import MergedSubinterval
 from ..rollup.validity import ScopedFinding
@@ -74,21 +75,17 @@ class ResultBarrier:
             self._merge(driver, result, arrived_ns, arrived)
         patience_ns = round(PATIENCE * length_ns)
         in_ns = max(arrived.values(), default=0)
-        deadline_ns = end_ns + patience_ns
-        latest_ns = 0  # however often the controller is stalled
+        deadline = Deadline(fleet.lag, end_ns + patience_ns, patience_ns)
         while hosts.awaited:
             if fleet.interrupted.is_set() and not self._progress.is_halted:
-                deadline_ns = min(deadline_ns, await halt() + round(HOLD_HALT_S * 1e9))
-            event = await self.next_event(deadline_ns)
+                deadline.bring_forward(await halt() + round(HOLD_HALT_S * 1e9))
+            event = await self.next_event(deadline)
             if event is not None:
                 in_ns = max(in_ns, self._came_ns(event[1]))
                 self._take(*event, k, arrived)
-            elif fleet.now_ns() >= deadline_ns:
-                in_ns = deadline_ns
-                latest_ns = latest_ns or fleet.now_ns() + patience_ns
-                deadline_ns = max(deadline_ns, min(fleet.lag.patient_until_ns(patience_ns), latest_ns))
-                if fleet.now_ns() >= deadline_ns:
-                    break
+            elif deadline.has_passed():
+                in_ns = deadline.at_ns
+                break
         for driver in sorted(hosts.awaited, key=lambda driver: driver.name):
             hosts.is_late(driver, f"no result of subinterval {k} by barrier 1", k)
         interval, missing = await self._merging.close()
@@ -98,7 +95,7 @@ class ResultBarrier:
                 self._take(*fleet.inbox.get_nowait(), k, arrived)
         return Collected(interval, arrived, in_ns)
 
-    async def next_event(self, deadline_ns: int) -> "tuple[Driver, Event] | None":
+    async def next_event(self, deadline: Deadline) -> "tuple[Driver, Event] | None":
         """What happens next; None at the deadline, or at the first interrupt."""
         fleet = self._fleet
         if not fleet.inbox.empty():
@@ -107,7 +104,7 @@ class ResultBarrier:
         waits: set[asyncio.Future[Any]] = {inbox}
         if not self._progress.is_halted:
             waits.add(asyncio.ensure_future(fleet.interrupted.wait()))
-        wait_s = max((deadline_ns - fleet.now_ns()) / 1e9, 0.0)
+        wait_s = max(deadline.left_s, 0.0)
         try:
             await asyncio.wait(waits, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             return inbox.result() if inbox.done() else None

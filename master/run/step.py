@@ -211,21 +211,21 @@ class StepCycle:
         A host that gives none is lost, and with it goes its lease.
         """
         fleet, progress = self._fleet, self._progress
-        deadline_ns = progress.halted_ns + round(HOLD_HALT_S * 1e9)
-        if not progress.is_halted:
-            deadline_ns = fleet.now_ns() + round(CATCH_S * 1e9)
+        deadline = fleet.lag.deadline(CATCH_S)
+        if progress.is_halted:
+            deadline.bring_forward(progress.halted_ns + round(HOLD_HALT_S * 1e9))
         halted: set[Driver] = set()
         while busy := self._busy():
             if fleet.interrupted.is_set() and not progress.is_halted:
                 halted.update(driver for driver in busy if driver.state in DRIVING)
-                deadline_ns = min(deadline_ns, await self._commands.halt_those(busy) + round(HOLD_HALT_S * 1e9))
+                deadline.bring_forward(await self._commands.halt_those(busy) + round(HOLD_HALT_S * 1e9))
             if new := [driver for driver in busy if driver in left - halted and driver.state in DRIVING]:
                 halted.update(new)
-                await send_halt(new)
-            event = await self._results.next_event(deadline_ns)
+                await send_halt(new, fleet.lag)
+            event = await self._results.next_event(deadline)
             if event is not None:
                 self._results.take_after(*event)
-            elif fleet.now_ns() >= deadline_ns:
+            elif deadline.has_passed():
                 break
         for driver in self._busy():
             driver.lose("it has not stopped; later steps are without it")

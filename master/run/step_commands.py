@@ -6,13 +6,14 @@ Rule: a command to all hosts goes out at once, and its answers are awaited until
 
 import asyncio
 from array import array
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
 
 from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
 from ...protocol.payload import Array, ArrayType
 from ...protocol.states import State as HostState
 from ..control.decision import Decision, LoadEdit
+from ..hosts.controller_lag import ControllerLag, Deadline
 from ..hosts.driver import DRIVING, Driver, barrier
 from ..rollup.instances import Rollups
 from ..rollup.validity import ScopedFinding
@@ -73,8 +74,7 @@ class StepCommands:
                 order=_u32(classes.order), classes=_u32(classes.of),
             )  # fmt: skip
 
-        deadline = asyncio.get_running_loop().time() + lead_ns / 1e9
-        ready, failed = await barrier(drivers, go, deadline)
+        ready, failed = await barrier(drivers, go, self._fleet.lag.deadline(lead_ns / 1e9))
         self._hosts.live.update(ready)
         for driver, reason in failed.items():
             self._hosts.is_late(driver, f"not ready at the start: {reason}", 0)
@@ -87,9 +87,10 @@ class StepCommands:
 
     async def follow(self, k: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
         """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it."""
+        deadline = self._fleet.lag.deadline(left_s, PATIENCE * self._length_ns / 1e9)
         async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
-            both.create_task(self._steer(decision.edits, left_s))
-            commanding = both.create_task(self._command(k, start_ns, decision.done, left_s))
+            both.create_task(self._steer(decision.edits, deadline))
+            commanding = both.create_task(self._command(k, start_ns, decision.done, deadline))
         return commanding.result()
 
     async def halt(self) -> int:
@@ -102,11 +103,11 @@ class StepCommands:
         self._progress.move(Change.HALT)
         self._changes.close("the run is being halted")
         self._recorder.event("", "halt", "no more I/O is submitted; waiting for I/Os in flight")
-        for driver, reason in (await send_halt(self._hosts.in_order(drivers))).items():
+        for driver, reason in (await send_halt(self._hosts.in_order(drivers), self._fleet.lag)).items():
             self._hosts.lose(driver, f"not halted: {reason}", self._progress.running)
         return halted_ns
 
-    async def _command(self, k: int, start_ns: int, done: bool, left_s: float) -> dict[Driver, int]:
+    async def _command(self, k: int, start_ns: int, done: bool, deadline: Deadline) -> dict[Driver, int]:
         async def command(driver: Driver) -> int:
             if done and self._cooldown:
                 await driver.request(Cooldown, subinterval=k + 2)
@@ -124,37 +125,20 @@ class StepCommands:
         hosts = self._hosts
         drivers = hosts.in_order(hosts.live | hosts.late)
         running = [driver for driver in drivers if driver.lost is None and driver.state is HostState.RUNNING]
-        deadline = asyncio.get_running_loop().time() + left_s
-        answers, failed = await barrier(running, command, deadline, self._patience())
+        answers, failed = await barrier(running, command, deadline)
         for driver, reason in failed.items():
             self._recorder.event(
                 driver.name, "late", f"no acknowledgement of the decision after subinterval {k}: {reason}"
             )
         return answers
 
-    def _patience(self) -> Callable[[], float]:
-        """Until when to wait instead, on the loop's clock: as long again as the controller was stalled.
-
-        PATIENCE subintervals at most from its first call on, however often the controller is stalled.
-        """
-        fleet, loop = self._fleet, asyncio.get_running_loop()
-        most_s = PATIENCE * self._length_ns / 1e9
-        first: list[float] = []
-
-        def until() -> float:
-            first[:] = first or [loop.time()]
-            patient_s = (fleet.lag.patient_until_ns(round(most_s * 1e9)) - fleet.now_ns()) / 1e9
-            return min(loop.time() + patient_s, first[0] + most_s)
-
-        return until
-
-    async def _steer(self, edits: Sequence[LoadEdit], within_s: float) -> None:
+    async def _steer(self, edits: Sequence[LoadEdit], deadline: Deadline) -> None:
         """Send control's edits to all hosts that drive."""
         if not edits:
             return
         live, late = ({driver.name for driver in those} for those in (self._hosts.live, self._hosts.late))
         failed = await self._changes.steer(
-            lambda parameters: steered(edits, self._rollups, parameters, live, late), within_s
+            lambda parameters: steered(edits, self._rollups, parameters, live, late), deadline
         )
         for host, reason in failed.items():
             self._recorder.event(host, "edit", f"control's edit failed: {reason}")
@@ -166,11 +150,10 @@ def lead_s(drivers: Sequence[Driver]) -> float:
     return max(LEAD_S, far) + LEAD_PER_HOST_S * len(drivers)
 
 
-async def send_halt(hosts: Iterable[Driver]) -> dict[Driver, str]:
+async def send_halt(hosts: Iterable[Driver], lag: ControllerLag) -> dict[Driver, str]:
     """Halt those that drive, all at once. Returns who has not answered in time, and why."""
     driving = [driver for driver in hosts if driver.state in DRIVING]
-    deadline = asyncio.get_running_loop().time() + HALTING_S
-    _, failed = await barrier(driving, lambda driver: driver.request(Halt), deadline)
+    _, failed = await barrier(driving, lambda driver: driver.request(Halt), lag.deadline(HALTING_S))
     return failed
 
 

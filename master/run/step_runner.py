@@ -96,11 +96,10 @@ class StepRunner:
 
     async def _rejoin(self) -> None:
         fleet = self._fleet
-        deadline = asyncio.get_running_loop().time() + REJOIN_S
         began, failed = await barrier(
             [driver for driver in await self._reconnecting.connected_again() if driver.name not in fleet.may_drive()],
             lambda driver: begin_again(self._plan, driver, self._discovered),
-            deadline,
+            fleet.lag.deadline(REJOIN_S),
         )
         for driver, files in began.items():
             try:

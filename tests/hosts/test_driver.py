@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ivypy.master.hosts.controller_lag import ControllerLag, Deadline
 from ivypy.master.hosts.driver import CommandRefused, Delivered, Driver, Event, HostLost, LateAnswer, Lost, barrier
 from ivypy.master.hosts.message_checks import MOST_AT_ONCE
 from ivypy.master.hosts.pipe_driver import PipeDriver
@@ -219,6 +220,11 @@ def test_messages_of_a_lost_host_are_ignored() -> None:
     with_host(test)
 
 
+def within(seconds: float) -> Deadline:
+    loop = asyncio.get_running_loop()
+    return ControllerLag(lambda: int(loop.time() * 1e9)).deadline(seconds)
+
+
 def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
     async def main() -> None:
         slaves = [
@@ -230,7 +236,7 @@ def test_a_barrier_waits_for_all_and_for_none_beyond_its_deadline() -> None:
             loop = asyncio.get_running_loop()
             before = loop.time()
             answers, failed = await barrier(
-                [a, b, c], lambda d: d.request(m.Prepare, backend="null", threads=1, lease_ns=1), before + 2
+                [a, b, c], lambda d: d.request(m.Prepare, backend="null", threads=1, lease_ns=1), within(2)
             )
             assert list(answers) == [a] and failed == {b: "no answer within 2.0 s", c: "prepare: not here"}
             assert loop.time() == pytest.approx(before + 2)
@@ -338,7 +344,7 @@ def test_barrier_loses_the_host_whose_answer_raises() -> None:
                 await prepared(driver)
                 return 1 // (driver is a)
 
-            answers, failed = await barrier([a, b], ask, asyncio.get_running_loop().time() + 2)
+            answers, failed = await barrier([a, b], ask, within(2))
             assert answers == {a: 1} and list(failed) == [b]
             assert b.lost is not None and b.lost.startswith("protocol error: ZeroDivisionError")
             assert a.lost is None

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from ivypy.master.control.decision import Decision
 from ivypy.master.hosts.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.hosts.driver import Driver
+from ivypy.master.live.socket_messages import Changed
 from ivypy.master.rollup.merge import Merger
+from ivypy.master.run.io_faults import Find
 from ivypy.master.run.run import Run
+from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_types import ClosedSubinterval
-from ivypy.master.verdicts import Finding, Reason
+from ivypy.master.verdicts import ExitCode, Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate
@@ -153,13 +156,78 @@ def test_a_controller_stall_in_barrier_2_makes_no_host_late(
         commands: StepCommands, k: int, start_ns: int, decision: Decision, left_s: float
     ) -> dict[Driver, int]:
         if k in (5, 11):
-            asyncio.get_running_loop().call_later(0.05, work, still_s)
+            asyncio.get_running_loop().call_later(ANSWERS_ON_THEIR_WAY_S, work, still_s)
         return await follow(commands, k, start_ns, decision, left_s)
 
     monkeypatch.setattr(StepCommands, "follow", standing_still)
-    slaves = {name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=0.1) for name in "abc"}
-    staged = stage(tmp_path, nobody, ONE_SECOND, slaves)
+    staged = stage(tmp_path, nobody, ONE_SECOND, far_hosts())
     unblamed(staged)
+
+
+ONE_WAY_S = 0.04  # a command to far hosts, or its answer
+ANSWERS_ON_THEIR_WAY_S = 0.06  # after a command was sent to far hosts
+
+
+def far_hosts() -> dict[str, SimulatedSlave]:
+    return {name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=ONE_WAY_S) for name in "abc"}
+
+
+@pytest.mark.parametrize("still_s", [1.0, 3.0])
+def test_a_controller_that_is_stalled_after_go_calls_no_host_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_s: float
+) -> None:
+    go = StepCommands.go
+
+    async def standing_still(commands: StepCommands, find: Find) -> int:
+        asyncio.get_running_loop().call_later(ANSWERS_ON_THEIR_WAY_S, work, still_s)
+        return await go(commands, find)
+
+    monkeypatch.setattr(StepCommands, "go", standing_still)
+    unblamed(stage(tmp_path, nobody, ONE_SECOND, far_hosts()))
+
+
+@pytest.mark.parametrize("still_s", [1.5, 8.0])
+def test_a_controller_that_is_stalled_after_an_edit_blames_no_host_for_it(tmp_path: Path, still_s: float) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(5.0)
+        asyncio.get_running_loop().call_later(ANSWERS_ON_THEIR_WAY_S, work, still_s)
+        staged.notes["edit"] = await run.api.edit(["all=all", "iops=500"], True, "me")
+
+    staged = stage(tmp_path, visit, ONE_SECOND, far_hosts())
+    unblamed(staged)
+    edit = staged.notes["edit"]
+    assert isinstance(edit, Changed) and {one.host: one.failed for one in edit.took} == dict.fromkeys("abc", "")
+    assert Reason.EDIT_NOT_APPLIED not in {finding.reason for finding in staged.step.findings}
+
+
+@pytest.mark.parametrize("still_s", [2.0, 3.5, 13.0])
+def test_a_controller_that_is_stalled_after_halt_loses_no_host(tmp_path: Path, still_s: float) -> None:
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(5.0)
+        asyncio.get_running_loop().call_later(ANSWERS_ON_THEIR_WAY_S, work, still_s)
+        run.api.stop("me")
+
+    staged = stage(tmp_path, visit, ONE_SECOND, far_hosts())
+    assert staged.code is ExitCode.INTERRUPTED
+    unblamed(staged)
+
+
+@pytest.mark.parametrize("still_s", [12.5, 20.0])
+def test_a_controller_that_is_stalled_at_the_end_of_a_step_loses_no_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_s: float
+) -> None:
+    """`stopped` is in the pipes when it is back."""
+    wait = StepCycle._wait_until_stopped
+
+    async def standing_still(cycle: StepCycle, left: set[Driver]) -> None:
+        asyncio.get_running_loop().call_later(0.01, work, still_s)
+        await wait(cycle, left)
+
+    monkeypatch.setattr(StepCycle, "_wait_until_stopped", standing_still)
+    slaves = far_hosts()
+    for slave in slaves.values():
+        slave.faults = Faults(catch_s=3.0)
+    unblamed(stage(tmp_path, nobody, ONE_SECOND, slaves))
 
 
 def test_a_host_that_does_not_answer_in_barrier_2_is_late_all_the_same(tmp_path: Path) -> None:
@@ -215,6 +283,31 @@ def test_lag_is_the_lateness_of_a_tick(lates: list[float]) -> None:
             assert lag.patient_until_ns(S) <= loop.time() * S + S
             await asyncio.sleep(0.2)
             assert lag.take()[0] <= late_s * S + 1 and lag.stalled_ns() == 0
+        lag.end()
+
+    simulate(main())
+
+
+@given(within_s=st.floats(0.1, 3.0), patience_s=st.floats(0.0, 2.0), stalls=st.lists(st.floats(0.0, 2.0), min_size=1))
+def test_a_deadline_moves_for_stalls_and_by_its_patience_at_most(
+    within_s: float, patience_s: float, stalls: list[float]
+) -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        lag = ControllerLag(lambda: int(loop.time() * S), lambda: 0)
+        lag.begin()
+        deadline = lag.deadline(within_s, patience_s)
+        planned_ns, left = deadline.at_ns, list(stalls)
+        seen_ns: int | None = None  # when it was found to have passed or moved first
+        while not deadline.has_passed():
+            if lag.now_ns() >= planned_ns:
+                seen_ns = seen_ns or lag.now_ns()
+            await asyncio.sleep(min(max(deadline.left_s, 0.001), 0.25))
+            work(left.pop() if left else 0.0)
+        assert deadline.at_ns >= planned_ns
+        assert deadline.at_ns <= (seen_ns or lag.now_ns()) + patience_s * S + 1
+        if max(stalls) * S < NOTICED_NS:
+            assert deadline.at_ns == planned_ns
         lag.end()
 
     simulate(main())
