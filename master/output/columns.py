@@ -122,7 +122,7 @@ EVENTS: Final = (
     Column("step", "", "the step; blank between steps"),
     Column("subinterval", "", "the subinterval that was running; blank between steps"),
     Column("host", "", "the host; blank where the event concerns all hosts or none"),
-    Column("kind", "", "kind of event, one word"),
+    Column("kind", "", "kind of event, one word; of a notice from a host, the notice's own kind"),
     Column("text", "", "what happened, in a sentence"),
 )
 INDEX: Final = (

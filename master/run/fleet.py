@@ -85,15 +85,15 @@ class Fleet:
         return {name: driver.hello for name, driver in self.drivers.items() if driver.hello is not None}
 
     @asynccontextmanager
-    async def notices_to(self, report: Callable[[str, str], None]) -> AsyncIterator[None]:
-        """While the block runs, `report` gets the host and the text of each notice when it comes: how much of the files
+    async def notices_to(self, report: Callable[[str, Notice], None]) -> AsyncIterator[None]:
+        """While the block runs, `report` gets the host and each notice of it when it comes: how much of the files
         is created, for instance. Everything else waits in the inbox, in its order, for the step that follows.
         """
         waiting: list[tuple[Driver, Event]] = []
 
         def take(driver: Driver, event: Event) -> None:
             if isinstance(event, Notice):
-                report(driver.name, event.text)
+                report(driver.name, event)
             else:
                 waiting.append((driver, event))
 

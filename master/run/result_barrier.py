@@ -139,7 +139,7 @@ class ResultBarrier:
             case DyingWords():
                 self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
             case Notice():
-                self._recorder.event(driver.name, "notice", event.text)
+                self._recorder.event(driver.name, event.kind, event.text)
             case Lost():
                 hosts.lose(driver, event.reason, k, arrived)
 

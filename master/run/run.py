@@ -182,7 +182,7 @@ class Run:
         files = sum(file.count for file in plan.luns.create)
         self._creating = True
         self.recorder.event("creating", f"creating {consent.counted(files, 'file')} on each host")
-        async with fleet.notices_to(lambda host, text: self.recorder.event("notice", text, host)):
+        async with fleet.notices_to(lambda host, notice: self.recorder.event(notice.kind, notice.text, host)):
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed

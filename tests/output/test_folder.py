@@ -249,7 +249,7 @@ def test_hosts_luns_workloads_and_events_have_their_tables(run: Path) -> None:
     assert (workload["rollup.host+port"], workload["rollup.all"]) == ("h2+2:A", "all")
     (event,) = table(run / "events.csv")
     assert event == {
-        "utc": "2025-11-21T11:10:05.250000Z", "step": "0", "subinterval": "1", "host": "h1", "kind": "notice",
+        "utc": "2025-11-21T11:10:05.250000Z", "step": "0", "subinterval": "1", "host": "h1", "kind": "mark",
         "text": 'he said "x, y"\\nand left',
     }  # fmt: skip
     (window,) = table(run / "step0000.max" / "windows.csv")
@@ -306,7 +306,7 @@ def test_a_folder_that_has_gone_is_an_error_with_the_path(tmp_path: Path) -> Non
     folder = RunFolder.create(tmp_path, "x", datetime.now(UTC))
     folder.path.rename(tmp_path / "elsewhere")
     with pytest.raises(OutputError, match=r"events.csv: not written: No such file"):
-        folder.event(Event(START, "notice", "x"))
+        folder.event(Event(START, "mark", "x"))
     with pytest.raises(OutputError, match=r"plan.yaml: not written: No such file"):
         folder.plan("x")
     with pytest.raises(OutputError, match=r"step0000.x: not written: No such file"):

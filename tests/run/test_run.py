@@ -1,5 +1,6 @@
 """Whole runs on simulated hosts: what the folder says must be what the hosts did."""
 
+import asyncio
 import csv
 import json
 from dataclasses import replace
@@ -11,12 +12,14 @@ import pytest
 from ivypy.master.errors import HostsError, RefusedError
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.run.consent import Target, token
+from ivypy.master.run.run import Run
 from ivypy.master.verdicts import ExitCode, Verdict
 from ivypy.protocol import messages as m
+from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters
-from ivypy.protocol.payload import Identity, Lun
+from ivypy.protocol.payload import Identity, Lun, Notice, NoticeKind
 from tests.support.real_runs import presence
-from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, run, slaves
+from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, hosts, run, slaves, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, known, lun_of, steady
 
 pytestmark = pytest.mark.slow
@@ -50,6 +53,23 @@ def test_dying_words_and_files_that_may_be_left_are_reported(tmp_path: Path) -> 
     assert ("b", "files_left", left) in told
     assert ("c", "last_words", "goodbye; files that it created may be left") in told
     assert not [row for row in told if row[0] == "a" and row[1] in ("files_left", "last_words")]
+
+
+def test_a_notice_is_an_event_of_its_own_kind_whenever_it_comes(tmp_path: Path) -> None:
+    created = Notice(NoticeKind.FILES_CREATED, "created 2 files")
+    pages = Notice(NoticeKind.BUFFER_PAGES, "pages of 4 KiB")
+    lab = hosts()
+    lab["b"].creating = (created,)
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(12.0)
+        lab["c"].pipe.say(encode_line(pages))
+
+    staged = stage(tmp_path, visit, slaves=lab)
+    events = [(row["host"], row["subinterval"], row["kind"], row["text"]) for row in staged.rows("events.csv")]
+    assert ("b", "", "files_created", "created 2 files") in events
+    assert ("c", "2", "buffer_pages", "pages of 4 KiB") in events
+    assert {"created 2 files", "pages of 4 KiB"} <= set(staged.eyes.event_lines())
 
 
 def test_every_subinterval_has_its_row(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def write_run(root: Path) -> Path:
     run.hosts([HostRecord("h1", "ssh", "10.0.0.1", HELLO), HostRecord("h2", "local", "", HELLO)])
     run.luns([LunRecord("h1", LUN), LunRecord("h2", LUN)])
     run.workloads(sliced, PARAMETERS)
-    run.event(Event(START, "notice", 'he said "x, y"\nand left', step=0, subinterval=1, host="h1"))
+    run.event(Event(START, "mark", 'he said "x, y"\nand left', step=0, subinterval=1, host="h1"))
     for number, name in enumerate(("max", "half, again")):
         write_step(run, number, name, sliced, settings)
     steps = (StepRecord(0, "max", START, START + 4 * LENGTH, "valid"),)

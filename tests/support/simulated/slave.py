@@ -19,7 +19,7 @@ from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import bucket_of
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
-from ivypy.protocol.payload import Array, ArrayType, Attribute, Identity, Lun, Refusal, WorkloadToCreate
+from ivypy.protocol.payload import Array, ArrayType, Attribute, Identity, Lun, Notice, Refusal, WorkloadToCreate
 from ivypy.protocol.states import State, may_command, state_after
 
 Service = Callable[[float, Parameters], tuple[float, int]]
@@ -111,6 +111,7 @@ class SimulatedSlave:
         self.parameters: dict[int, Parameters] = {}
         self.edit = 0
         self.submitted_after_halt = 0
+        self.creating: tuple[Notice, ...] = ()  # sent while it creates files
         self.last_words = "goodbye"
         self.clean = True  # whether nothing is left once it has ended
         self._silent = False
@@ -198,6 +199,8 @@ class SimulatedSlave:
             case m.InspectLuns():
                 self._say_luns(command.id, [known(lun, self.name) for lun in self.luns if lun.path in command.paths])
             case m.CreateFiles():
+                for notice in self.creating:
+                    self._say(notice)
                 paths = [(f.path.replace("{}", str(i)), f.size) for f in command.files for i in range(f.count)]
                 self._say_luns(
                     command.id, [replace(known(lun_of(*one), self.name), ours=True, made=True) for one in paths]
