@@ -15,14 +15,14 @@ Time: boundaries are `start + (k + 1) x length` on the controller's clock. The d
 while k + 1 runs; with it goes the place of the boundary that ends k + 2.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from ...protocol.messages import Go
 from ...protocol.states import State as HostState
 from ..control.decide import opening
-from ..control.decision import Decision, Measured
+from ..control.decision import Alert, Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import observe
 from ..hosts.driver import DRIVING, Driver
@@ -62,15 +62,17 @@ class StepCycle:
         length_s: float,
         cooldown: int,
         recorder: Recorder,
+        raise_alert: Callable[[Alert], None],
         stop_on_error: bool,
     ) -> None:
-        """The hosts that are idle now take part."""
+        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and does not wait."""
         self._fleet = fleet
         self._rollups = rollups
         self._live = live
         self._length_s = length_s
         self._length_ns = length_ns = round(length_s * 1e9)
         self._recorder = recorder
+        self._raise_alert = raise_alert
         self._findings: list[ScopedFinding] = []
         self._ended: Sequence[ScopedFinding] | None = None  # its findings; None until the step is over
         self._settings = SettingsInForce(rollups)
@@ -196,6 +198,8 @@ class StepCycle:
         k, phase = progress.running, self._phase(announced, disturbed)
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
         self._recorder.closed(closed)
+        for alert in decision.alerts:
+            self._raise_alert(alert)
         self._measurements.add(closed)
         self._interlock.check(closed)
 

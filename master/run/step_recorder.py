@@ -20,7 +20,6 @@ from ..rollup.instances import Rollups
 from ..rollup.merge import Merger
 from ..rollup.window import Window
 from .run_recorder import RunRecorder
-from .slo_alerts import SloAlerts
 from .step_measurements import real_length_ns
 from .step_reports import subinterval_report
 from .step_result import StepResult
@@ -28,7 +27,7 @@ from .step_types import ClosedMeasurement, ClosedSubinterval
 
 
 class StepRecorder:
-    """Holds one step's folder, and the commands of its alerts. `begin` makes one."""
+    """Holds one step's folder. `begin` makes one."""
 
     def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
         self._run = run
@@ -37,7 +36,6 @@ class StepRecorder:
         self._folder = folder
         self.begun_utc_ns = begun_utc_ns
         self._later_steps_s = 0.0
-        self._slo_alerts = SloAlerts(step, self.event)
         self._running = 0  # the subinterval that runs
 
     @classmethod
@@ -64,8 +62,6 @@ class StepRecorder:
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
-        for alert in decision.alerts:
-            self._slo_alerts.raise_alert(alert)
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 
     def measured(self, measurement: ClosedMeasurement) -> None:
@@ -87,10 +83,6 @@ class StepRecorder:
     async def stored(self, first: int, last: int) -> Window:
         """Subintervals summed from histograms.sqlite. Raises OutputError."""
         return await self._run.writer.do(partial(self._sum, first, last))
-
-    async def finish(self) -> None:
-        """The step has ended: end its commands."""
-        await self._slo_alerts.close()
 
     def end(self, result: StepResult) -> None:
         """Write the step's rows of the summaries, the measurement's histograms, and its line in run.json."""

@@ -28,6 +28,7 @@ from .live_step import LiveStep
 from .reconnect import Reconnection
 from .resolve_settings import NotMeasured, resolve
 from .run_recorder import RunRecorder
+from .slo_alerts import SloAlerts
 from .step import StepCycle
 from .step_control import control_for, opening_parameters
 from .step_recorder import StepRecorder
@@ -164,9 +165,10 @@ class StepRunner:
         recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
         live.note(beforehand)
+        alerts = SloAlerts(step, recorder.event)
         cycle = StepCycle(
             self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
-            stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+            alerts.raise_alert, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
         )  # fmt: skip
 
         def result(ended: StepOutcome) -> StepResult:
@@ -176,7 +178,7 @@ class StepRunner:
         with self._api.editing(RunningStep(step.number, live, discovered, self._measured)):
             try:
                 await cycle.run()
-                await recorder.finish()
+                await alerts.close()
                 ended = await cycle.outcome()
             except asyncio.CancelledError:  # the hosts are given up, what was measured is not
                 self._end(recorder, result(await cycle.outcome()))

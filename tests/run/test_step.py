@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ivypy.master.control.decide import ControlState
-from ivypy.master.control.decision import Measured
+from ivypy.master.control.decision import Alert, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.hosts.driver import Inbox
@@ -36,6 +36,7 @@ class Notebook:
 
     kept: list[ClosedSubinterval] = field(default_factory=list)
     measurements: list[ClosedMeasurement] = field(default_factory=list)
+    alerts: list[Alert] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -120,6 +121,7 @@ async def a_step(
             length_s,
             cooldown,
             book,
+            book.alerts.append,
             stop_on_error=False,
         )
         if interrupt_after is not None:
