@@ -448,6 +448,7 @@ def test_a_slave_that_was_frozen_beyond_its_lease_submits_nothing_more(tmp_path:
         slave.prepare()
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", PACED)
+        slave.ask(m.ClockProbe)
         slave.go(0)
         slave.until(m.Result)
         heard = slave.ask(m.ClockProbe)
