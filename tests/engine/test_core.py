@@ -49,8 +49,8 @@ SCENARIOS = [
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
 ]
 
-# The lateness of these is the driver's own, and nothing else's; late_by_turns collects in time for the next boundary.
-REALTIME = {"caught_up", "slowed_down", "late_by_turns"}
+# In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.
+REALTIME = {"caught_up", "slowed_down", "late_by_turns", "hung"}
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes
