@@ -16,7 +16,7 @@ from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import TextLines, subinterval_line
 from ivypy.master.live.reports import Report, RunEnds, StepBegins, StepEnds, Subinterval
 from ivypy.master.live.terminal_view import Terminal
-from ivypy.master.run import step as cycle
+from ivypy.master.run import live_step
 from ivypy.master.run.run import Run
 from tests.support.simulated.loop import SimulatedLoop
 from tests.support.simulated.plants import queue
@@ -110,7 +110,7 @@ def test_a_slow_decision_is_reported_once_in_a_step(tmp_path: Path, monkeypatch:
             loop.work(2.6)
         return decide(state, interval)
 
-    monkeypatch.setattr(cycle, "decide", slow)
+    monkeypatch.setattr(live_step, "decide", slow)
     staged = stage(tmp_path, nobody, slaves=hosts())
     took = "2.60 s from the last result to the decision, of 5 s in subinterval 2"
     said = f"the controller took {took}"
