@@ -67,18 +67,22 @@ def steady(
         window_s = None if window is None else _read("window", parse_duration, window)
         question = _Question(criterion, limit, window_s, latency, metric, rollup)
         question.criterion_for(None)
-        never = False
-        for path in paths:
+        every = [
+            named
+            for path in paths
             for named in series_of(
                 path, lambda settings: question.criterion_for(settings).focus.metric, rollup, interval_s
-            ):
-                for note in named.notes:
-                    click.echo(f"note: {note}", err=True)
-                fitted, window_s = _fitted(question, named)
-                found = first_attained(windows(fitted, named.series, ramp_s, named.breaks))
-                never |= found is None
-                found = found or best_window(windows(fitted, named.series, ramp_s, named.breaks))
-                click.echo(_block(named, fitted, found, window_s) if as_json else _sentence(named, fitted, found))
+            )
+        ]
+        fitted = [_fitted(question, named) for named in every]  # before anything is printed: it finds faults, too
+        never = False
+        for named, (fit, window_s) in zip(every, fitted, strict=True):
+            for note in named.notes:
+                click.echo(f"note: {note}", err=True)
+            found = first_attained(windows(fit, named.series, ramp_s, named.breaks))
+            never |= found is None
+            found = found or best_window(windows(fit, named.series, ramp_s, named.breaks))
+            click.echo(_block(named, fit, found, window_s) if as_json else _sentence(named, fit, found))
     except ValueError as error:
         raise PlanError(str(error)) from None
     return ExitCode.NOT_REACHED if never else ExitCode.OK

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.cli.steady import steady as steady_command
 from ivypy.master.errors import PlanError
 from ivypy.master.verdicts import ExitCode
 from tests.support.logs import run_steady
@@ -238,3 +239,16 @@ def test_a_series_shorter_than_its_window_has_none(tmp_path: Path) -> None:
 def test_standard_input_and_blank_lines(tmp_path: Path) -> None:
     done = run_steady("-", "--window", "3s", stdin="overall_iops\n1000\n\n1000\n\n1000\n")
     assert "-: steady after 3 s" in done.stdout and "note: -: 2 blank lines are left out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("second", "words"), [("nosuch.csv", "not read: No such file"), ("wide.csv", "a value every 60 s: ")]
+)
+def test_nothing_is_printed_where_a_later_path_is_at_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], second: str, words: str
+) -> None:
+    (tmp_path / "wide.csv").write_text("length_s,overall_iops\n60,1000\n60,1000\n")
+    good = numbers(tmp_path, 1000, 1000, 1000)
+    with pytest.raises(PlanError, match=words):
+        steady_command.main([str(good), str(tmp_path / second), "--window", "3s"], standalone_mode=False)
+    assert capsys.readouterr().out == ""
