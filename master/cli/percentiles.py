@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from ..errors import PlanError
 from ..verdicts import ExitCode
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.Path(path_type=Path, dir_okay=False)
+_OF_COMPAT = ("show", "output_unit", "divisor", "decimals", "directions")  # options that nothing else reads
 _T = TypeVar("_T")  # what an option is parsed to
 
 
@@ -105,7 +107,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
     from ..logs.timeline.rollups import parse_by
     from ..text.units import parse_duration
 
-    faults: list[str] = []
+    faults = [] if words["compat"] else _without_compat()
 
     def read(option: str, parse: Callable[[str], _T], text: str | None) -> _T | None:
         try:
@@ -165,6 +167,13 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
             show=words["show"],
         ),
     )
+
+
+def _without_compat() -> list[str]:
+    """The options of the old tools that were given, each with what it needs."""
+    source_of = click.get_current_context().get_parameter_source
+    given = [name.replace("_", "-") for name in _OF_COMPAT if source_of(name) is ParameterSource.COMMANDLINE]
+    return [f"--{option}: it needs --compat, and has no effect without it" for option in given]
 
 
 def _endings(option: str, paths: tuple[Path, ...], known: tuple[str, ...]) -> list[str]:

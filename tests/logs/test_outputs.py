@@ -250,3 +250,14 @@ def test_help_is_quick_and_lists_every_option() -> None:
     ran: Ran = run("--help")
     for option in ("--interval", "--by", "--sla", "--compat", "--keep-going", "--start-times", "--json", "--check"):
         assert option in ran.out
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--show", "sum"), ("--output-unit", "msec"), ("--divisor", 1), ("--decimals", 0), ("--directions", "rw")],
+)
+def test_an_option_of_the_old_tools_needs_compat(stall: list[str], option: str, value: object) -> None:
+    """It would be ignored; the value may be the default."""
+    ran = run(*stall, option, value)
+    assert (ran.code, ran.out) == (ExitCode.PLAN, "")
+    assert ran.err == f"{option}: it needs --compat, and has no effect without it\n"
