@@ -117,7 +117,7 @@ class StepCycle:
                 decided_hosts = interval.hosts
             decided_ns = self._fleet.now_ns()
             if deciding:
-                left_s = max((end_ns + self._length_ns - decided_ns) / 1e9, 0.1)
+                left_s = (end_ns + self._length_ns - decided_ns) / 1e9
                 acknowledged = await self._commands.follow(k, start_ns, decision, left_s)
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)

@@ -32,6 +32,7 @@ LEAD_PER_HOST_S: Final = 0.001
 LEAD_MARGIN_S: Final = 0.2  # beyond two round trips to the farthest host
 LONGEST_LEAD_S: Final = 5.0  # whatever one host's round trip is
 HALTING_S: Final = 1.0  # for answers to `halt`
+SHORTEST_ANSWER_S: Final = 0.1  # beyond two round trips, for answers in barrier 2 when the decision is late
 
 
 class StepCommands:
@@ -86,8 +87,12 @@ class StepCommands:
         return start_ns
 
     async def follow(self, k: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
-        """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it."""
-        deadline = self._fleet.lag.deadline(left_s, PATIENCE * self._length_ns / 1e9)
+        """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it.
+
+        `left_s`: until the next subinterval ends; negative after a stall of the controller.
+        """
+        shortest_s = SHORTEST_ANSWER_S + 2 * _farthest_s(self._hosts.part)
+        deadline = self._fleet.lag.deadline(max(left_s, shortest_s), PATIENCE * self._length_ns / 1e9)
         async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
             both.create_task(self._steer(decision.edits, deadline))
             commanding = both.create_task(self._command(k, start_ns, decision.done, deadline))
@@ -146,8 +151,13 @@ class StepCommands:
 
 def lead_s(drivers: Sequence[Driver]) -> float:
     """From `go` to the start: every host has to receive it, get ready, and answer."""
-    far = min(2 * max((driver.round_trip_s for driver in drivers), default=0.0) + LEAD_MARGIN_S, LONGEST_LEAD_S)
-    return max(LEAD_S, far) + LEAD_PER_HOST_S * len(drivers)
+    far_s = min(2 * _farthest_s(drivers) + LEAD_MARGIN_S, LONGEST_LEAD_S)
+    return max(LEAD_S, far_s) + LEAD_PER_HOST_S * len(drivers)
+
+
+def _farthest_s(drivers: Iterable[Driver]) -> float:
+    """The longest round trip."""
+    return max((driver.round_trip_s for driver in drivers), default=0.0)
 
 
 async def send_halt(hosts: Iterable[Driver], lag: ControllerLag) -> dict[Driver, str]:

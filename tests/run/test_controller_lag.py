@@ -164,12 +164,23 @@ def test_a_controller_stall_in_barrier_2_makes_no_host_late(
     unblamed(staged)
 
 
+@pytest.mark.parametrize("one_way_s", [0.04, 0.1, 0.2])
+def test_decisions_after_a_controller_stall_leave_each_host_time_to_answer(tmp_path: Path, one_way_s: float) -> None:
+    """They are taken one after the other, when the subintervals they are for have ended."""
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(5.0)
+        work(8.0)
+
+    unblamed(stage(tmp_path, visit, ONE_SECOND, far_hosts(one_way_s)))
+
+
 ONE_WAY_S = 0.04  # a command to far hosts, or its answer
 ANSWERS_ON_THEIR_WAY_S = 0.06  # after a command was sent to far hosts
 
 
-def far_hosts() -> dict[str, SimulatedSlave]:
-    return {name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=ONE_WAY_S) for name in "abc"}
+def far_hosts(one_way_s: float = ONE_WAY_S) -> dict[str, SimulatedSlave]:
+    return {name: SimulatedSlave(name, plant=steady(50_000.0), delay_s=one_way_s) for name in "abc"}
 
 
 @pytest.mark.parametrize("still_s", [1.0, 3.0])
