@@ -103,7 +103,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
     from ..logs.result.interval_length import parse_interval, parse_percentiles
     from ..logs.result.interval_statistics import Interpolation
     from ..logs.result.sla import parse_sla
-    from ..logs.timeline.accumulate import Weighting
+    from ..logs.timeline.resample import Weighting
     from ..logs.timeline.rollups import parse_by
     from ..text.units import parse_duration
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..rollup.instances import ALL
-from ..text.relative import OfStep
+from ..text.plan_parameters import OfStep
 from .autopid import AutoPid
 from .check import blank_fault, stairs
 from .control_spec import (

@@ -11,7 +11,7 @@ from typing import Final
 from ..rollup.metrics import METRICS
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import amount_in_words
-from ..text.relative import OfStep
+from ..text.plan_parameters import OfStep
 from ..text.suggestions import OLD_NAMES, did_you_mean
 from ..text.units import format_fraction
 from .choices import WindowChoice

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..stats.estimate import Correction
 from ..text.metric_amounts import amount_in_words
-from ..text.relative import OfStep
+from ..text.plan_parameters import OfStep
 from ..verdicts import Finding, Reason
 from .choices import OnLeave, WindowChoice
 from .criteria import Criterion

@@ -1,4 +1,4 @@
-"""A driver process: `python -m ivypy.master.drivers FD`, started by process.py with one end of a socket pair."""
+"""A driver process: `python -m ivypy.master.drivers FD`; controller_side.py starts it with one end of a socket pair."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from ..hosts.login_throttle import LoginThrottle
 from ..hosts.pipe import Pipe
 from .driver_link import open_link
 from .driver_messages import Begin, FromController, ProcessFailed
-from .share import HostShare, Opening
+from .process_side import HostShare, Opening
 
 MOMENT_S: Final = 0.1
 LOGGED_EVERY_S: Final = 0.2

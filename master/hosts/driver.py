@@ -4,7 +4,7 @@ Rule: no expected fault leaves a driver as an exception of a task. A cut pipe, a
 answered: each becomes `lost`, a reason as text; callers that wait for an answer get HostLost, and the inbox gets a
 Lost. So does a bug of ours that a host's message brings out: then its log has the traceback. The pipe of a lost host is
 closed at once: the end of its input halts a slave that is still there. Here is what all drivers share; pipe_driver.py
-holds a host's pipe itself, the RemoteDriver of drivers/process.py has a driver process hold it.
+holds a host's pipe itself, the RemoteDriver of drivers/controller_side.py has a driver process hold it.
 """
 
 import asyncio

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ..errors import HostFault, IvypyError
-from . import bootstrap_client, ssh, subprocess_pipe
+from . import bootstrap_client, ssh_pipe, subprocess_pipe
 from .bootstrap_client import Damaged
 from .bundle import Bundle
 from .errors import HostUnusable
@@ -61,7 +61,7 @@ async def _launch(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: 
     log(f"-> {bootstrap_client.shown([*host.command, *words])}")
     match host.launcher:
         case Launcher.SSH:
-            return await ssh.start(host, words, throttle, log)
+            return await ssh_pipe.start(host, words, throttle, log)
         case Launcher.LOCAL:
             return await subprocess_pipe.start(host.name, words, log)
         case Launcher.COMMAND:

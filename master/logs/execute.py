@@ -27,9 +27,9 @@ from .result.interval_statistics import Interpolation
 from .result.series import Series
 from .result.sla import Promise, check_promises
 from .result.table import LogResult
-from .timeline.accumulate import Weighting, tolerance_ns
 from .timeline.clock_alignment import HostStart, apart, misalignment, read_start_times, with_start_times
 from .timeline.common_axis import placed_logs, steps_on_grid
+from .timeline.resample import Weighting, tolerance_ns
 from .timeline.unlogged_tail import read_totals
 
 _MOST_ROWS = 5_000_000

@@ -11,7 +11,7 @@ from typing import Final
 
 from ...protocol.payload import FileToCreate
 from ..rollup.instances import ALL, EVERYTHING, RollupSpec
-from ..text.relative import PlanParameters
+from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import suggestion
 from .checks.cross_section import (
     KnownNames,

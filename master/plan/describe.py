@@ -22,7 +22,7 @@ from ..control.criteria import Criterion
 from ..hosts.host_spec import HostSpec, Launcher
 from ..rollup.instances import ALL, RollupSpec
 from ..text.metric_amounts import format_amount
-from ..text.relative import OfStep, PlanParameters
+from ..text.plan_parameters import OfStep, PlanParameters
 from ..text.units import format_bytes, format_duration, format_fraction, format_iops
 from .model import Edit, Live, LunSelection, Plan, Step, Workload
 from .read.field_types import written

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import PydanticUndefined
 
 from ...protocol.parameters import Parameters, Unit
-from ..text.relative import PlanParameters
+from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import INSTEAD, SAME
 from ..text.units import format_duration
 from .model import TOTAL_IOPS

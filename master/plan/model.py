@@ -16,7 +16,7 @@ from ...protocol.payload import Attribute, FileToCreate
 from ..control.control_spec import ControlSpec
 from ..hosts.host_spec import HostSpec
 from ..rollup.instances import RollupSpec
-from ..text.relative import PlanParameters, Span, Value
+from ..text.plan_parameters import PlanParameters, Span, Value
 from .read.yaml_positions import Place, PlanFault, PlanFaults
 from .select.selection import Select
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ...protocol.parameters import MAX
 from ..control.control_spec import ControlSpec, FindSpec, FixedSpec, PidSpec, StaircaseSpec
 from ..rollup.instances import ALL
-from ..text.relative import OfStep, Value
+from ..text.plan_parameters import OfStep, Value
 from ..text.units import format_duration, format_fraction
 from .control_keys import check_measures, control_spec
 from .model import TOTAL_IOPS, Edit, Step

@@ -21,10 +21,10 @@ from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
 from .instances import Rollups
+from .lateness_share import excess
 from .metrics import column
 from .overload import FALSE_ALARM, rows_ahead, rows_behind
 from .parameters_in_force import NOTHING, Settings
-from .tail import excess
 from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time

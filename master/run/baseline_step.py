@@ -11,7 +11,7 @@ from typing import Any
 
 from ..rollup.instances import RollupInstance, WorkloadInstance
 from ..rollup.validity import ScopedFinding
-from ..text.relative import OfStep
+from ..text.plan_parameters import OfStep
 from ..verdicts import Finding, Reason, Severity
 
 Key = tuple[str, int]  # host, number

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ...protocol.messages import PROTOCOL_VERSION, Die, DyingWords, Role
-from ..drivers.process import DriverProcess
+from ..drivers.controller_side import DriverProcess
 from ..errors import HostFault
 from ..hosts import open_files
 from ..hosts.bundle import Bundle

@@ -19,7 +19,7 @@ from ..plan.select.attributes import ATTRIBUTES
 from ..plan.steps import clause
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.parameters_in_force import text
-from ..text.relative import OfStep, Value, in_bytes
+from ..text.plan_parameters import OfStep, Value, in_bytes
 from ..text.suggestions import SAME, did_you_mean, listed, suggestion
 from ..text.units import format_bytes, parse_fraction
 from .baseline_step import Key, Measured, equal, of_step, shares

@@ -12,7 +12,7 @@ from ...protocol.parameters import Parameters
 from ..errors import HostFault, HostsError
 from ..plan.model import Plan
 from ..rollup.instances import RollupInstance, Rollups
-from ..text.relative import in_bytes
+from ..text.plan_parameters import in_bytes
 from .baseline_step import Key, Reference
 from .placement import Placement
 from .resolve_settings import resolve

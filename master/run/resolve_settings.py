@@ -14,7 +14,7 @@ from ..control.decision import LoadEdit
 from ..plan.model import TOTAL_IOPS, Edit, Plan, Step
 from ..plan.read.yaml_positions import Place
 from ..rollup.instances import RollupInstance, Rollups
-from ..text.relative import NO_STEP_YET, OfStep, PlanParameters, Value
+from ..text.plan_parameters import NO_STEP_YET, OfStep, PlanParameters, Value
 from ..text.suggestions import suggestion
 from ..verdicts import Finding, Reason, Severity
 from .baseline_step import Key, Measured, equal, of_step, shares

@@ -16,7 +16,7 @@ from typing import Final
 
 from ... import __version__
 from ...protocol.messages import DyingWords
-from ..drivers.process import DriverProcess, driver_processes
+from ..drivers.controller_side import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
 from ..hosts.bundle import slave_bundle

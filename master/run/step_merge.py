@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...protocol.messages import Result
-from ..drivers.process import DriverProcess, ProcessGone, RemoteDriver
+from ..drivers.controller_side import DriverProcess, ProcessGone, RemoteDriver
 from ..hosts.driver import Driver
 from ..rollup.instances import Rollups
 from ..rollup.merge import MergedSubinterval, Merger

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Final, NamedTuple
 
 from ...protocol.parameters import MAX, Iops
-from .relative import OfStep, Position, Span
+from .plan_parameters import OfStep, Position, Span
 
 
 class Expected(NamedTuple):

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.drivers.controller_side import DriverProcess
 from ivypy.master.drivers.driver_messages import SignOfLife
-from ivypy.master.drivers.process import DriverProcess
-from ivypy.master.drivers.share import ResultSums
+from ivypy.master.drivers.process_side import ResultSums
 from ivypy.master.drivers.split import even_shares, processes_for
 from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.plan.load import read

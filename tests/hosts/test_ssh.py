@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ivypy.master.hosts import login, ssh
+from ivypy.master.hosts import ssh_login, ssh_pipe
 from ivypy.master.hosts.errors import HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
@@ -216,9 +216,9 @@ async def test_the_command_launcher_reaches_the_same_host(namespaces: Lab) -> No
 async def test_the_command_launcher_goes_through_ssh_itself(host: LabHost) -> None:
     """Whose own settings and sockets then count: ControlPath, GSSAPI, a second factor."""
     spec = host.spec()
-    ssh = ("ssh", "-F", "none", "-p", str(spec.port), "-i", str(spec.identity))
+    ssh_pipe = ("ssh", "-F", "none", "-p", str(spec.port), "-i", str(spec.identity))
     known = ("-o", f"UserKnownHostsFile={spec.known_hosts}", "-o", "BatchMode=yes")
-    words = (*ssh, *known, f"{USER}@{spec.address}")
+    words = (*ssh_pipe, *known, f"{USER}@{spec.address}")
     if shutil.which("ssh") is None:
         pytest.skip("this machine lacks ssh (package openssh-client)")
     async with opened(spec_of_command(spec, words)) as pipe:
@@ -362,7 +362,7 @@ async def test_port_that_sends_no_banner_is_named(host: LabHost) -> None:
 
 
 async def test_a_port_that_hangs_up(host: LabHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login, "PAUSE_S", 1000.0)  # beyond connect_timeout: it is not tried again
+    monkeypatch.setattr(ssh_login, "PAUSE_S", 1000.0)  # beyond connect_timeout: it is not tried again
     async with listening(b"") as port:
         found = await fault(host.spec(address="127.0.0.1", port=port))
     assert str(found) == (
@@ -584,7 +584,7 @@ async def test_closing_ends_the_slave(host: LabHost) -> None:
 
 
 async def test_closing_does_not_wait_for_a_slave_that_stays(host: LabHost, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "GRACE_S", 0.2)
+    monkeypatch.setattr(ssh_pipe, "GRACE_S", 0.2)
     async with opened(host.spec()) as pipe:
         far = await far_process(pipe)
         await ask(pipe, "stay")
@@ -611,7 +611,7 @@ async def test_a_cable_that_is_pulled_for_a_moment_does_no_harm(namespaces: Lab)
 
 
 async def test_closing_over_a_dead_link_does_not_hang(namespaces: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ssh, "GRACE_S", 0.2)
+    monkeypatch.setattr(ssh_pipe, "GRACE_S", 0.2)
     async with opened(namespaces.hosts[1].spec()) as pipe:
         with namespaces.hosts[1].unplugged():
             async with asyncio.timeout(PATIENCE_S):

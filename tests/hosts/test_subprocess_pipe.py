@@ -269,8 +269,8 @@ def test_a_login_that_is_reset_until_the_time_is_up_was_reset(monkeypatch: pytes
         await asyncio.sleep(100.0)
 
     monkeypatch.setattr(asyncssh, "connect", connect)
-    monkeypatch.setattr("ivypy.master.hosts.login.look_up", lambda *where: asyncio.sleep(0, []))
-    monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
+    monkeypatch.setattr("ivypy.master.hosts.ssh_login.look_up", lambda *where: asyncio.sleep(0, []))
+    monkeypatch.setattr("ivypy.master.hosts.ssh_login.connected", lambda addresses: asyncio.sleep(0, None))
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1, connect_timeout_s=10.0)
     with pytest.raises(HostUnusable, match=r"^h1: 127\.0\.0\.1 port 1 closed the connection during the login"):
         simulate(open_pipe(spec, stand_in(), LoginThrottle(), lambda text: None))
@@ -285,7 +285,7 @@ async def test_an_exception_in_a_library_loses_only_the_host(monkeypatch: pytest
     monkeypatch.setattr(asyncssh, "connect", connect)
     said: list[str] = []
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
-    monkeypatch.setattr("ivypy.master.hosts.login.connected", lambda addresses: asyncio.sleep(0, None))
+    monkeypatch.setattr("ivypy.master.hosts.ssh_login.connected", lambda addresses: asyncio.sleep(0, None))
     with pytest.raises(HostUnusable, match=f"h1: the connection failed: {type(error).__name__}: "):
         await open_pipe(spec, stand_in(), LoginThrottle(), said.append)
     assert any("Traceback" in text for text in said)

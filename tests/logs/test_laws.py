@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.logs.readers.bucket_layouts import FIO_3, IVYPY, Layout
 from ivypy.master.logs.readers.fio_row_intervals import Aligner
-from ivypy.master.logs.timeline.accumulate import Accumulator, Weighting
+from ivypy.master.logs.timeline.resample import Accumulator, Weighting
 from ivypy.protocol.histogram import bucket_of
 from tests.support.log_table import Row, table
 from tests.support.logs import Ran, log, row, run

@@ -16,7 +16,7 @@ from ivypy.master.plan.read.yaml_positions import PlanFault, PlanFaults
 from ivypy.master.rollup.figures import CATEGORIES
 from ivypy.master.rollup.metrics import unit_of
 from ivypy.master.text.metric_amounts import amount_in_words, format_amount, parse_amount
-from ivypy.master.text.relative import OfStep
+from ivypy.master.text.plan_parameters import OfStep
 from ivypy.master.text.suggestions import OLD_NAMES
 from ivypy.protocol.counters import Kind
 from tests.support.control_specs import SETTLES_S, measure_spec

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from ivypy.master.rollup.arrays import Buckets
+from ivypy.master.rollup.lateness_share import excess
 from ivypy.master.rollup.parameters_in_force import Settings
-from ivypy.master.rollup.tail import excess
 from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Reason, Severity

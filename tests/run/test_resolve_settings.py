@@ -17,7 +17,7 @@ from ivypy.master.run.baseline_step import Measured, Reference, References
 from ivypy.master.run.limits import limits_of, union
 from ivypy.master.run.placement import Placement, place
 from ivypy.master.run.resolve_settings import NotMeasured, resolve
-from ivypy.master.text.relative import OfStep, PlanParameters, Position
+from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
 from ivypy.protocol.parameters import MAX
 from ivypy.protocol.payload import Attribute, Identity, Lun

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.text.relative import OfStep, Position, Span
+from ivypy.master.text.plan_parameters import OfStep, Position, Span
 from ivypy.master.text.units import (
     format_bytes,
     format_duration,

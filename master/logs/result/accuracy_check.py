@@ -20,7 +20,7 @@ from ..readers.fio_latency import read as read_latency
 from ..readers.records import NS_PER_S, Floats, Ints, Records
 from ..readers.source import DIRECTIONS, Format, Source
 from ..readers.text_rows import Reading
-from ..timeline.accumulate import BLOCK, Accumulator, Weighting, on_grid
+from ..timeline.resample import BLOCK, Accumulator, Weighting, on_grid
 from .interval_statistics import Interpolation, Statistics, statistics_of
 from .table import latency_text
 

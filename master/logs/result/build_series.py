@@ -21,7 +21,7 @@ from ..readers.bucket_layouts import IVYPY, Layout
 from ..readers.records import Records, Samples
 from ..readers.source import Format, Kind, Source
 from ..readers.text_rows import Reading
-from ..timeline.accumulate import Accumulator, Weighting, moved, on_grid, tolerance_ns
+from ..timeline.resample import Accumulator, Weighting, moved, on_grid, tolerance_ns
 from ..timeline.rollups import Slice, SliceShare, shares_of
 from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
 from .exact import ExactSamples

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...stats.percentiles import fewest_ios
 from ..readers.records import Floats, Ints, Samples
-from ..timeline.accumulate import EVERY
+from ..timeline.resample import EVERY
 from ..timeline.rollups import Slice
 from .interval_statistics import Statistics
 from .series import Series, Span, Splits

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
-from ..timeline.accumulate import BLOCK, Accumulator
+from ..timeline.resample import BLOCK, Accumulator
 from ..timeline.rollups import Slice
 from .interval_statistics import ExactMoments, Interpolation, Statistics, statistics_of
 

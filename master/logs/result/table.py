@@ -17,7 +17,7 @@ import numpy as np
 from ...stats.percentiles import NS_PER_US
 from ..readers.records import NS_PER_S
 from ..readers.source import Format
-from ..timeline.accumulate import tolerance_ns
+from ..timeline.resample import tolerance_ns
 from ..timeline.rollups import Slice
 from .interval_statistics import Statistics
 from .series import Series

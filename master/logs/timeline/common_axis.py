@@ -8,8 +8,8 @@ import numpy as np
 from ...text.units import format_duration
 from ..readers.records import NS_PER_MS, NS_PER_S
 from ..readers.source import Format, Source
-from .accumulate import tolerance_ns
 from .clock_alignment import begins_ns
+from .resample import tolerance_ns
 from .rollups import Slice, shares_of
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..readers.source import DIRECTIONS, NONE, Format, Source
-from .accumulate import EVERY
+from .resample import EVERY
 
 ATTRIBUTES: Final = ("all", "run", "host", "job", "file", "direction")
 

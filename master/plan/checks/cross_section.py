@@ -12,7 +12,7 @@ from ....protocol.geometry import geometry_faults
 from ....protocol.parameters import MAX
 from ...control.check import faults as control_faults
 from ...rollup.instances import ALL
-from ...text.relative import NO_STEP_YET, OfStep
+from ...text.plan_parameters import NO_STEP_YET, OfStep
 from ...text.suggestions import listed, nearest, suggestion
 from ...text.units import format_fraction
 from ..model import LunSelection, Step, Workload

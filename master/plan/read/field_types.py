@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ....protocol.parameters import PARAMETERS, About, Parameters, Unit
-from ...text.relative import Span
+from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
     format_bytes,

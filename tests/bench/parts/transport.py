@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 import psutil
 
-from ivypy.master.drivers.process import driver_processes
+from ivypy.master.drivers.controller_side import driver_processes
 from ivypy.master.hosts.bundle import Bundle, pack
 from ivypy.master.hosts.login_throttle import LoginThrottle
 from ivypy.master.live.reports import Nobody, Report, StepEnds, Subinterval

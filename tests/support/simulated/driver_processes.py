@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from ivypy.master.drivers.process import DriverProcess
-from ivypy.master.drivers.share import HostShare
+from ivypy.master.drivers.controller_side import DriverProcess
+from ivypy.master.drivers.process_side import HostShare
 from ivypy.master.run.connect import Opener
 
 

@@ -16,9 +16,9 @@ import asyncssh
 from ..errors import HostFault
 from .errors import HostUnusable
 from .host_spec import HostSpec
-from .login import logged_in
 from .login_throttle import Login, LoginThrottle
 from .pipe import PipeLost
+from .ssh_login import logged_in
 from .stderr import Stderr
 from .subprocess_pipe import GRACE_S, ended
 
