@@ -271,10 +271,10 @@ def _notes_on(sources: Sequence[Source]) -> list[str]:
         notes.append("fio's histogram logs hold completion latency (clat) only, and not the I/Os after the last row")
     if any(s.format is Format.FIO_LATENCY and s.fields == 4 and s.unit_ns == 1 for s in sources):
         notes.append("latency logs of 4 columns are taken to be nanoseconds (fio 2.99 on); --unit us for older ones")
-    if any(s.format is Format.IVYPY and s.quantity == "response" for s in sources):
+    if any(s.unpaced or s.blank_rollups for s in sources):
         notes.append(
-            "response times of runs are of paced instances only; the run's own rows leave them blank where an instance "
-            "is at max"
+            "response times are blank, as in the run's own rows, where an instance was at max beside paced ones, and "
+            "in the whole also where a step's load was not sustained"
         )
     if any(s.averaged for s in sources):
         notes.append("logs with log_avg_msec hold means: their rows count means, and percentiles stay blank")
@@ -340,6 +340,10 @@ def _draw(result: LogResult, options: PercentilesOptions) -> None:
     """Pictures and HdrHistogram's files show the series `all` of the first kind of log."""
     drawn = [series for series in result.series if series.histograms is not None]
     for path in (*options.plots, *options.hgrm):
+        if not drawn and any(series.instance.rollup_type == "all" for series in result.series):
+            raise PlanError(
+                f"{path}: response times that are blank in part are not drawn; leave out --latency response"
+            )
         if not drawn:
             raise PlanError(f"{path}: only `all` is drawn; add it to --by")
         _saved(path, lambda path=path: _draw_one(result, drawn[0], path))  # type: ignore[misc]

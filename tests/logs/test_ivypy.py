@@ -95,12 +95,6 @@ def test_both_latencies_apart_and_the_step_as_job(folder: Path) -> None:
     }
 
 
-def test_response_times_are_said_to_be_of_paced_instances(folder: Path) -> None:
-    words = "response times of runs are of paced instances only"
-    assert words in run(folder, "--latency", "response").err
-    assert words not in run(folder, "--latency", "service").err
-
-
 def test_a_step_without_response_times_is_no_fault(tmp_path: Path) -> None:
     """Where iops is max nothing is due, so there is no response time to be read; the service time is."""
     instances = [WorkloadInstance(0, "h1", "/dev/x", "w")]

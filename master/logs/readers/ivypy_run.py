@@ -2,12 +2,18 @@
 
 Rule: one source per host, step and latency; the step is its `job`. A subinterval is a record (start, start + length]
 on the controller's clock. Random and sequential are summed; reads and writes stay apart.
+
+Response times are blank where the run's own rows leave them blank: in subintervals in which some I/Os have none, as
+their instance was at max (by the same rule as Figures.has_response), and in the whole of a step if its row in the
+run's summary leaves them blank, by its verdict.
 """
 
+import csv
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -34,7 +40,9 @@ _RESULTS: Final = (
     "SELECT phase, start_utc_ns, length_ns, moments, spans, buckets, bucket_type FROM result"
     " WHERE step = ? AND host = ? ORDER BY subinterval"
 )
-_MOMENTS: Final = "SELECT phase, moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
+_MOMENTS: Final = (
+    "SELECT phase, start_utc_ns, length_ns, moments FROM result WHERE step = ? AND host = ? ORDER BY subinterval"
+)
 
 
 def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
@@ -49,9 +57,12 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
         with HistogramReader(path) as stored:
             steps = stored.steps()
         with closing(_connect(path)) as base:
+            blank = {rollup: _blank_rows(path.parent / f"summary.{rollup}.csv") for rollup in ("all", "host")}
             for number, name in steps.items():
                 rows = list(base.execute(_PLACES, (number,)))
-                for host in dict.fromkeys(row[0] for row in rows if row[3] not in other_phases):
+                hosts = dict.fromkeys(row[0] for row in rows if row[3] not in other_phases)
+                recorded = {host: _recorded(base, number, host, other_phases) for host in hosts}
+                for host in hosts:
                     own = [row[1:] for row in rows if row[0] == host]
                     begins, lengths, _ = zip(*(row for row in own if row[2] not in other_phases), strict=True)
                     sources += [
@@ -69,11 +80,13 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
                             run=str(path.parent),
                             other_phases=other_phases,
                             gaps=_gaps(own, other_phases),
+                            unpaced=recorded[host].unpaced if latency == "response" else (),
+                            blank_rollups=_blank_rollups(blank, number, host) if latency == "response" else frozenset(),
                         )
                         for latency in latencies
-                        if _was_recorded(base, number, host, latency, other_phases)
+                        if _is_used(recorded, host, latency)
                     ]
-    except (OutputError, sqlite3.Error, zlib.error, ValueError) as error:
+    except (OutputError, OSError, sqlite3.Error, zlib.error, ValueError) as error:
         return Fault(str(path), f"is not a run of ivypy that can be read: {error}")
     return sources or Fault(
         str(path), "holds no I/Os: the run ended before its first subinterval under load, or recorded no such latency"
@@ -103,16 +116,58 @@ def left_out(path: Path, other_phases: tuple[str, ...]) -> list[str]:
     return [f"{counts[phase]} {phase}" for phase in other_phases if phase in counts]
 
 
-def _was_recorded(base: sqlite3.Connection, step: int, host: str, latency: str, other_phases: tuple[str, ...]) -> bool:
-    """Whether a host's step has any such latency: where iops was max there is no response time, which is no fault."""
-    first = _SERIES_OF[latency]
-    for phase, moments in base.execute(_MOMENTS, (step, host)):
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a host recorded in a step."""
+
+    latencies: frozenset[str]  # those that any I/O has
+    unpaced: tuple[tuple[int, int], ...]  # the stretches of subintervals in which some I/Os have no response time
+
+
+def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tuple[str, ...]) -> _Recorded:
+    latencies: set[str] = set()
+    unpaced: list[tuple[int, int]] = []
+    was_paced = True
+    for phase, begin_ns, length_ns, moments in base.execute(_MOMENTS, (step, host)):
         if phase in other_phases:
             continue
         known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
-        if known[:, first : first + KINDS, Moment.COUNT].any():
-            return True
-    return False
+        ios = {name: known[:, first : first + KINDS, Moment.COUNT].sum() for name, first in _SERIES_OF.items()}
+        latencies |= {name for name, count in ios.items() if count}
+        is_paced = ios["response"] == ios["service"]
+        if not is_paced:
+            unpaced.append((begin_ns if was_paced else unpaced.pop()[0], begin_ns + length_ns))
+        was_paced = is_paced
+    return _Recorded(frozenset(latencies), tuple(unpaced))
+
+
+def _is_used(recorded: Mapping[str, _Recorded], host: str, latency: str) -> bool:
+    """Where iops was max there are no response times, which is no fault. But beside a host that has some, a host
+    without tells where those of all are blank."""
+    if latency in recorded[host].latencies:
+        return True
+    is_beside_one = any(latency in other.latencies for other in recorded.values())
+    return latency == "response" and is_beside_one and bool(recorded[host].unpaced)
+
+
+def _blank_rows(summary: Path) -> set[tuple[int, str]] | None:
+    """(step, rollup instance) of the summary's rows that have service times and no response times; None where the run
+    has no such summary."""
+    if not summary.exists():
+        return None
+    with open(summary, newline="", encoding="utf-8") as file:
+        return {
+            (int(row["step"]), row["rollup_instance"])
+            for row in csv.DictReader(file)
+            if row.get("overall_service_us_mean") and not row.get("overall_response_us_mean")
+        }
+
+
+def _blank_rollups(blank: Mapping[str, set[tuple[int, str]] | None], step: int, host: str) -> frozenset[str]:
+    """For which slices the whole of a host's step is blank; without rows by host, as in the row of all."""
+    of_all = (step, "all") in (blank["all"] or ())
+    of_host = of_all if blank["host"] is None else (step, host) in blank["host"]
+    return frozenset(rollup for rollup, is_blank in (("all", of_all), ("host", of_host)) if is_blank)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -59,6 +59,8 @@ class Source:
     run: str = NONE  # ivypy: the run's folder
     other_phases: tuple[str, ...] = ()  # ivypy: phases whose subintervals are left out
     gaps: tuple[tuple[int, int], ...] = ()  # ivypy: the stretches left out between others, on its own clock
+    unpaced: tuple[tuple[int, int], ...] = ()  # ivypy, response: where I/Os have none, (begin, end] on its own clock
+    blank_rollups: frozenset[str] = frozenset()  # ivypy, response: `all`, `host`: whose row of the step is blank
     content: Path | None = None  # the copy that is read, where `path` is a pipe
 
     @property

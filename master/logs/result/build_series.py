@@ -26,7 +26,7 @@ from ..timeline.rollups import Slice, SliceShare, shares_of
 from ..timeline.unlogged_tail import JobTotals, Logged, Tail, estimate
 from .exact import ExactSamples
 from .interval_statistics import Interpolation
-from .series import Series, Span, finish
+from .series import Blanks, Series, Span, finish
 
 Batch = Records | Samples
 
@@ -77,6 +77,8 @@ class _Live:
     waiting: int  # logs that are still to be read
     spans: list[Span] = field(default_factory=list)
     tail: list[tuple[int, int]] = field(default_factory=list)  # the span of the estimated tail
+    unpaced: list[tuple[int, int]] = field(default_factory=list)  # where a run's I/Os have no response time
+    is_blank: bool = False  # a run's own summary leaves the whole blank
 
 
 class Analysis:
@@ -143,7 +145,7 @@ class Analysis:
             span = wider
             samples += len(batch)
             self._add(source, batch)
-        if not samples and not reading.faults:
+        if not samples and not source.unpaced and not reading.faults:
             reading.fault("holds no I/Os", left_out="the file")
         if span is not None and source.begin_ns is not None:  # it covers the time before its first I/O, too
             span = min(span[0], source.begin_ns), span[1]
@@ -170,6 +172,8 @@ class Analysis:
             for share in self._shares[source]:
                 live = self._live[share.instance]
                 live.waiting -= 1
+                live.unpaced += self._moved(source, source.unpaced)
+                live.is_blank |= ("host" if share.instance.has("host") else "all") in source.blank_rollups
                 if span is not None:
                     if source is self._tail_source:
                         live.tail.append(span)
@@ -184,13 +188,17 @@ class Analysis:
                     self._series.append(series)
 
     def _gaps_of(self, source: Source, span: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-        """The source's gaps on the common clock, moved onto the grid as the records beside them are."""
-        if not source.gaps:
-            return ()
+        gaps = self._moved(source, source.gaps)
+        return tuple((begin, end) for begin, end in gaps if span[0] <= begin < end <= span[1])
+
+    def _moved(self, source: Source, stretches: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """A source's stretches on the common clock, moved onto the grid as the records beside them are."""
+        if not stretches:
+            return []
         length_ns = self.question.length_ns
         near = tolerance_ns(np.array(source.period_ns or length_ns), length_ns)
-        gaps = moved(np.array(source.gaps) + source.start_ns, near, length_ns).tolist()
-        return tuple((begin, end) for begin, end in gaps if span[0] <= begin < end <= span[1])
+        found = moved(np.array(stretches) + source.start_ns, near, length_ns).tolist()
+        return [(begin, end) for begin, end in found]
 
     def _finish(self, instance: Slice, live: _Live) -> Series:
         question = self.question
@@ -198,7 +206,8 @@ class Analysis:
             return live.accumulator.finish(instance, question.percentiles, live.spans)
         keep = question.keep_histograms and instance.rollup_type == "all"
         how = question.interpolation_of(instance.format)
-        return finish(instance, live.accumulator, question.percentiles, how, live.spans, live.tail, keep)
+        blanks = Blanks(tuple(live.unpaced), live.is_blank)
+        return finish(instance, live.accumulator, question.percentiles, how, live.spans, live.tail, keep, blanks)
 
     def _plan_tail(self) -> Source | None:
         """A source of its own for the tail, so that its instances wait for it; hosts and jobs where all agree."""

@@ -12,10 +12,12 @@ above 17 s, is no number: it is "at least" the bucket's lower edge. So are the m
 histogram with I/Os there.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...stats.percentiles import FEWEST_BEYOND, clamped, percentile_buckets
 from ..readers.bucket_layouts import Layout
@@ -42,10 +44,26 @@ class Statistics:
     insufficient: np.ndarray  # (n, p) bool: too few samples lie beyond it
     saturated: np.ndarray  # (n,) bool: mean, stdev and high are lower bounds, too
 
+    def blank(self, rows: NDArray[np.bool_]) -> "Statistics":
+        """The same without latencies in some `rows` (n,); the counts stay."""
+        names = ("sums", "stdev", "low", "high", "values", "widths")
+        times = {name: _where_not(rows, getattr(self, name), np.nan) for name in names}
+        flags = {
+            name: _where_not(rows, getattr(self, name), False) for name in ("at_least", "insufficient", "saturated")
+        }
+        return replace(self, **times, **flags)
+
     @property
     def mean(self) -> Floats:
         found: Floats = np.divide(self.sums, self.count, out=np.full(len(self.count), np.nan), where=self.count > 0)
         return found
+
+
+def _where_not(rows: NDArray[np.bool_], values: NDArray[Any], other: float) -> NDArray[Any]:
+    """`values` (n,) or (n, p) with `other` in some rows."""
+    found = values.copy()
+    found[rows] = other
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..readers.bucket_layouts import Layout
 from ..readers.records import Floats, Ints
@@ -76,6 +77,21 @@ class Splits:
 
 
 @dataclass(frozen=True, slots=True)
+class Blanks:
+    """Where a run's own rows leave the latencies of a series blank."""
+
+    stretches: tuple[tuple[int, int], ...] = ()  # (begin, end], ns; then the whole is blank, too
+    whole: bool = False
+
+    def rows(self, quanta: Ints, length_ns: int) -> NDArray[np.bool_]:
+        """(n,) Which quanta a stretch touches."""
+        found = np.zeros(len(quanta), bool)
+        for begin_ns, end_ns in self.stretches:
+            found |= (quanta >= begin_ns // length_ns) & (quanta <= (end_ns - 1) // length_ns)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Series:
     instance: Slice
     length_ns: int
@@ -127,8 +143,12 @@ def finish(
     spans: Sequence[Span],
     tail: Sequence[tuple[int, int]],
     keep_histograms: bool,
+    blanks: Blanks,
 ) -> Series:
-    """The statistics of everything that was added; the accumulator's blocks are given up on the way."""
+    """The statistics of everything that was added; the accumulator's blocks are given up on the way. A series whose
+    whole is blank keeps no histograms: what is drawn of them shows the whole."""
+    is_blank = blanks.whole or bool(blanks.stretches)
+    keep_histograms = keep_histograms and not is_blank
     layout, wanted = accumulator.layout, np.array(percentiles, np.float64)
     quanta: list[Ints] = []
     parts: list[Statistics] = []
@@ -165,13 +185,14 @@ def finish(
         np.array([highest]),
     )
     all_quanta = np.concatenate(quanta) if quanta else np.empty(0, np.int64)
+    found = _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how)
     return Series(
         instance,
         accumulator.length_ns,
         tuple(percentiles),
         all_quanta,
-        _joined(parts) if parts else statistics_of(np.zeros((0, layout.buckets)), layout, wanted, how),
-        statistics_of(whole, layout, wanted, how, total),
+        found.blank(blanks.rows(all_quanta, accumulator.length_ns)),
+        statistics_of(whole, layout, wanted, how, total).blank(np.array([is_blank])),
         tuple(spans),
         Splits(np.concatenate([_NONE, *split]), np.concatenate([_NONE, *above])),
         tuple(tail),

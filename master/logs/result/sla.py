@@ -61,11 +61,14 @@ class Outcome:
     instance: str
     intervals: int  # that have the percentile
     empty: int
+    blank: int  # that the run's own rows leave blank
     insufficient: int  # that hold I/Os, but too few for the percentile
     broken: tuple[Row, ...]
 
     def sentence(self) -> str:
         idle = f"; {self.empty} intervals without I/O are not checked" if self.empty else ""
+        if self.blank:
+            idle += f"; {self.blank} intervals are blank in the run's own rows and not checked"
         if self.insufficient:
             idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
         if not self.broken:
@@ -88,7 +91,9 @@ def check_promises(result: LogResult, promises: Iterable[Promise]) -> list[Outco
             own = [row for row in rows(result, series) if row.interval is not None]
             held = [row for row in own if promise.is_known(row)]
             empty = sum(not row.count for row in own)
+            blank = sum(row.is_blank for row in own)
             broken = tuple(row for row in held if not promise.is_kept(row))
             name = f"{series.instance} ({series.instance.quantity_name})"
-            outcomes.append(Outcome(promise, name, len(held), empty, len(own) - len(held) - empty, broken))
+            insufficient = len(own) - len(held) - empty - blank
+            outcomes.append(Outcome(promise, name, len(held), empty, blank, insufficient, broken))
     return outcomes

@@ -50,7 +50,7 @@ COLUMNS: Final = {
     "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: lower bounds. "
     "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os are in rows of logs "
     "that the interval cuts, divided by time; the named figures exceed all rows that are wholly in the interval, so "
-    "they may belong to its neighbour.",
+    "they may belong to its neighbour. `blank`: response times that the run's own rows leave blank.",
 }
 
 
@@ -94,6 +94,11 @@ class Row:
         return self.series.instance.averaged
 
     @property
+    def is_blank(self) -> bool:
+        """It has I/Os, but the run's own row has no latency of them."""
+        return self.count > 0 and self.low_us is None
+
+    @property
     def iops(self) -> float | None:
         if self.covered_s:
             return self.count / self.covered_s
@@ -121,6 +126,7 @@ class Row:
             words.append(" ".join([f"split {_percent(self.split)}", *names]))
         if not self.count:
             return "; ".join(words)
+        words += ["blank"] if self.is_blank else []
         few = [p.name for p in self.percentiles if p.insufficient]
         words += [f"few_beyond {' '.join(few)}"] if few else []
         words += [f"saturated {' '.join(self.lower_bounds)}"] if self.lower_bounds else []
@@ -250,8 +256,8 @@ def _us(ns: float) -> float | None:
 
 def _mean_us(statistics: "Statistics | _Nothing", row: int) -> float | None:
     """Divided once, as a run's own rows are, so that it is the same float."""
-    count = float(statistics.count[row])
-    return float(statistics.sums[row]) / (count * NS_PER_US) if count > 0 else None
+    count, total = float(statistics.count[row]), float(statistics.sums[row])
+    return total / (count * NS_PER_US) if count > 0 and not math.isnan(total) else None
 
 
 _UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))

@@ -30,6 +30,10 @@ class Slice:
         """As results have it."""
         return f"{self.quantity}_avg" if self.averaged else self.quantity
 
+    def has(self, attribute: str) -> bool:
+        """Whether it is sliced by the attribute."""
+        return attribute in self.rollup_type.split("+")
+
     def __str__(self) -> str:
         return f"{self.rollup_type}={self.value}"
 
