@@ -46,26 +46,43 @@ def test_stamps_that_go_back_in_the_middle_are_a_fault() -> None:
     assert backwards == Backwards(3, 900, 700, 100)
 
 
-def test_a_late_row_is_one_io_at_its_stamp_and_the_rest_before_it_fell_due() -> None:
+SLOW, QUICK = 1855 - 64 * 2, 1000  # buckets of 4.2 s and of 1.7 ms
+# a late row's slowest I/Os, and begin, end, where else the I/Os may have completed, I/Os
+LATE = [
+    pytest.param(SLOW, [(200, 300, 300, {5: 7, SLOW: 1}), (4200, 4200, 4200, {SLOW: 1})], id="stall"),
+    pytest.param(
+        QUICK,
+        [(200, 300, 300, {5: 6, QUICK: 1}), (4200, 4200, 300, {5: 1}), (200, 300, 4200, {QUICK: 1})],
+        id="pause",
+    ),
+]
+
+
+@pytest.mark.parametrize(("slowest", "expected"), LATE)
+def test_a_late_row_is_one_io_at_its_stamp_and_the_rest_before_it_fell_due(
+    slowest: int, expected: list[tuple[int, int, int, dict[int, int]]]
+) -> None:
     """Nothing completed after the row fell due (200 + 100 ms) but the I/O that made fio write it."""
     aligner = Aligner(100, epoch=False)
     records, _ = aligner.records(
         np.array([100, 200, 4200]),
         np.zeros(3, np.uint8),
         np.array([0, 1, 2, 4]),
-        np.array([5, 5, 5, 1000], np.uint16),
+        np.array([5, 5, 5, slowest], np.uint16),
         np.array([10, 10, 7, 2], np.uint64),
         LogClock(),
     )
+    assert records.elsewhere is not None
     found = [
         (
-            int(s) // 10**6,
-            int(e) // 10**6,
-            dict(zip(records.buckets[a:b].tolist(), records.counts[a:b].tolist(), strict=True)),
+            *(int(ns) // 10**6 for ns in moments),
+            {int(bucket): int(n) for bucket, n in zip(records.buckets[a:b], records.counts[a:b], strict=True) if n},
         )
-        for s, e, a, b in zip(records.starts, records.ends, records.first, records.stop, strict=True)
+        for *moments, a, b in zip(
+            records.starts, records.ends, records.elsewhere, records.first, records.stop, strict=True
+        )
     ]
-    assert found == [(0, 100, {5: 10}), (100, 200, {5: 10}), (200, 300, {5: 7, 1000: 1}), (4200, 4200, {1000: 1})]
+    assert found == [(0, 100, 100, {5: 10}), (100, 200, 200, {5: 10}), *expected]
     assert aligner.late_rows == 1
 
 

@@ -57,6 +57,22 @@ def test_burst_example_of_the_documentation_is_shown_as_documented(tmp_path: Pat
     assert found[7] + found[8] == found[15] + found[16] == 1001, "the first of a burst are stamped with its first ms"
 
 
+def test_the_slowest_io_of_a_burst_is_in_its_interval_and_marked(tmp_path: Path) -> None:
+    """A pause is no stall: nothing shows that the I/O after it was the slowest of the row that it wrote."""
+    ios = bursts(8, 3, 1000, 4000, 0.1)
+    ios[400] = Io(ios[400].at_ms, 80_000_000)
+    found = intervals(run(write_histogram_log(tmp_path / "a_clat_hist.1.log", ios, 500)))
+    highs = [float(one["latency_us_max"] or 0) for one in found]
+    assert highs[0] == pytest.approx(80_000, rel=0.02), "where it completed"
+    assert max(highs[1:]) < 1000
+    assert "split <1% max;" in found[0]["notes"], "but the row does not say so, and p50 and p99 are sure"
+
+
+def test_intervals_that_hold_a_pause_whole_are_not_split(tmp_path: Path) -> None:
+    path = write_histogram_log(tmp_path / "a_clat_hist.1.log", bursts(8, 3, 1000, 4000, 0.1), 500)
+    assert all("split" not in one["notes"] for one in intervals(run(path, "--interval", "20s")))
+
+
 @pytest.mark.parametrize("period_ms", [100, 250, 333, 500, 1000, 2000])
 def test_the_period_is_found_by_all_logs_together(tmp_path: Path, period_ms: int) -> None:
     """Jobs with gaps of different lengths; none says enough alone where the period is not round."""

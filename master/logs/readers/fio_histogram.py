@@ -21,7 +21,7 @@ def read(reading: Reading, split_late: bool = True) -> Iterator[Records]:
     """
     source, into = reading.source, HistogramRows(reading.source)
     period_ms = source.period_ns / NS_PER_MS if source.period_ns else None
-    aligner = Aligner(period_ms, source.epoch, source.begins_ms, split_late=split_late)
+    aligner = Aligner(period_ms, source.epoch, source.begins_ms, layout=source.layout, split_late=split_late)
     clock = LogClock(source.start_ns, source.drift)
     for text, (rows, entries, *_) in reading.parse(into.parse):
         records, backwards = aligner.records(

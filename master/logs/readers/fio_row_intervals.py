@@ -7,16 +7,19 @@ Rules, each proven against logs of every I/O of the same run:
   catch-up rows follow it (logging_period.py).
 - fio writes a row at the first completion after it fell due. So where a row comes more than a period late, nothing
   completed between the moment it fell due (at most one period after the previous row) and its stamp: its I/Os lie
-  in (previous, previous + period], but for one, which completed at the stamp. That one is taken to be the slowest.
+  in (previous, previous + period], but for one, which completed at the stamp. Where the slowest took as long as the
+  silence before the stamp, it is that one: it stalled. Else (a pause of the job) it may be any of them: the median one
+  is taken, and both it and the slowest are marked as I/Os that may have completed at the other's time.
 - After a stall, catch-up rows follow with the same stamp, one completion each: moments.
 - In a log that jobs share (per_job_logs=0), stamps go back to where the first job's began. Anywhere else, stamps
   that go back are a fault.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from .bucket_layouts import FIO_3, Layout
 from .records import NS_PER_MS, Buckets, Counts, Directions, Ints, LogClock, Records
 from .source import DIRECTIONS
 
@@ -42,6 +45,7 @@ class Aligner:
     begins_ms: tuple[int | None, ...] = (None,) * len(DIRECTIONS)  # of the first job's first rows, where known
     first_ms: int | None = None  # the first stamp of the log
     previous: list[int | None] = field(default_factory=lambda: [None] * len(DIRECTIONS))
+    layout: Layout = FIO_3
     split_late: bool = True  # place the I/Os of late rows where they must have been
     late_rows: int = 0
     catch_up_rows: int = 0
@@ -92,7 +96,7 @@ class Aligner:
     def records(
         self, stamps: Ints, directions: Directions, first: Ints, buckets: Buckets, counts: Counts, clock: LogClock
     ) -> tuple[Records, Backwards | None]:
-        """Rows of one batch (`first` has one more entry than rows) as records; late rows are split in two."""
+        """Rows of one batch (`first` has one more entry than rows) as records; late rows are split."""
         starts, backwards = self.starts(stamps, directions)
         rows = len(starts)
         plain = Records(starts, stamps[:rows], directions[:rows], first[:rows], first[1 : rows + 1], buckets, counts)
@@ -102,29 +106,51 @@ class Aligner:
             late = np.flatnonzero((lengths > _LATE * self.period_ms) & (plain.stop > plain.first))
             if len(late):
                 self.late_rows += len(late)
-                plain = _split_late(plain, late, round(self.period_ms))
+                plain = _split_late(plain, late, round(self.period_ms), self.layout)
         return _on_clock(plain, clock), backwards
 
 
 def _on_clock(records: Records, clock: LogClock) -> Records:
     starts = clock.common(records.starts * NS_PER_MS)
     ends = clock.common(records.ends * NS_PER_MS)
-    return Records(starts, ends, records.directions, records.first, records.stop, records.buckets, records.counts)
+    elsewhere = None if records.elsewhere is None else clock.common(records.elsewhere * NS_PER_MS)
+    return replace(records, starts=starts, ends=ends, elsewhere=elsewhere)
 
 
-def _split_late(records: Records, late: Ints, period_ms: int) -> Records:
-    """Of each late row, one I/O of its highest bucket at its stamp; the others within a period of its begin."""
-    ends, counts = records.ends.copy(), records.counts.copy()
+def _split_late(records: Records, late: Ints, period_ms: int, layout: Layout) -> Records:
+    """Of each late row, one I/O at its stamp, and the others within a period of its begin; the slowest of them apart
+    where it may be the one at the stamp."""
+    starts, stamps, counts = records.starts[late], records.ends[late], records.counts.copy()
+    due = starts + period_ms
     slowest = records.stop[late] - 1
-    counts[slowest] -= np.uint64(1)
-    ends[late] = records.starts[late] + period_ms
-    more = len(counts) + np.arange(len(late))
+    edges = layout.edges[1:][records.buckets[slowest]]
+    endless = layout.open_ended & (records.buckets[slowest] == layout.buckets - 1)
+    has_stalled = endless | (edges >= (stamps - due) * NS_PER_MS)
+    at_stamp = np.where(has_stalled, slowest, _medians(counts, records.first[late], records.stop[late]))
+    counts[at_stamp] -= np.uint64(1)
+    is_apart = ~has_stalled & (counts[slowest] > 0)  # else it was the row's only I/O
+    counts[slowest[is_apart]] -= np.uint64(1)
+    ends, stop = records.ends.copy(), records.stop.copy()
+    ends[late] = due
+    for _ in range(2):  # a row's last bucket is one that it has I/Os in
+        stop[late] -= (stop[late] > records.first[late]) & (counts[stop[late] - 1] == 0)
+    entries = np.concatenate([at_stamp, slowest[is_apart]])
+    ends_apart = np.concatenate([stamps, due[is_apart]])
+    more = len(counts) + np.arange(len(entries))
     return Records(
-        np.concatenate([records.starts, records.ends[late]]),
-        np.concatenate([ends, records.ends[late]]),
-        np.concatenate([records.directions, records.directions[late]]),
+        np.concatenate([records.starts, stamps, starts[is_apart]]),
+        np.concatenate([ends, ends_apart]),
+        np.concatenate([records.directions, records.directions[late], records.directions[late[is_apart]]]),
         np.concatenate([records.first, more]),
-        np.concatenate([records.stop, more + 1]),
-        np.concatenate([records.buckets, records.buckets[slowest]]),
-        np.concatenate([counts, np.ones(len(late), np.uint64)]),
+        np.concatenate([stop, more + 1]),
+        np.concatenate([records.buckets, records.buckets[entries]]),
+        np.concatenate([counts, np.ones(len(entries), np.uint64)]),
+        elsewhere=np.concatenate([ends, np.where(is_apart, due, stamps), stamps[is_apart]]),
     )
+
+
+def _medians(counts: Counts, first: Ints, stop: Ints) -> Ints:
+    """The entries of rows that hold their median I/Os."""
+    upto = np.concatenate([[0], np.cumsum(counts.astype(np.int64))])
+    entries: Ints = np.searchsorted(upto[1:], (upto[first] + upto[stop] + 1) // 2)
+    return entries

@@ -34,9 +34,17 @@ class Records:
     highest: Ints | None = None
     sums: Floats | None = None  # the exact sum of each row's latencies, ns, likewise
     squares: Floats | None = None  # and of their squares
+    elsewhere: Ints | None = None  # the moment at which a row's I/Os may have completed instead; else its own end
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def chosen(self, rows: NDArray[np.bool_]) -> "Records":
+        """Some of the rows; without what is known exactly of them."""
+        return Records(
+            self.starts[rows], self.ends[rows], self.directions[rows], self.first[rows], self.stop[rows], self.buckets,
+            self.counts,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

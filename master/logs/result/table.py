@@ -49,8 +49,8 @@ COLUMNS: Final = {
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
     "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: lower bounds. "
     "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os are in rows of logs "
-    "that the interval cuts, divided by time; the named figures exceed all rows that are wholly in the interval, so "
-    "they may belong to its neighbour. `blank`: response times that the run's own rows leave blank.",
+    "that the interval cuts, divided by time, or next to a pause; the named figures exceed all that is surely in the "
+    "interval, so they may belong to another. `blank`: response times that the run's own rows leave blank.",
 }
 
 

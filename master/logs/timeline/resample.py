@@ -82,7 +82,13 @@ def tolerance_ns(lengths: Ints, quantum_ns: int) -> Ints:
 def on_grid(records: Records, quantum_ns: int) -> Records:
     """The records with the ends that lie near a boundary moved onto it."""
     near = tolerance_ns(records.ends - records.starts, quantum_ns)
-    return replace(records, starts=moved(records.starts, near, quantum_ns), ends=moved(records.ends, near, quantum_ns))
+    elsewhere = None if records.elsewhere is None else moved(records.elsewhere, near, quantum_ns)
+    return replace(
+        records,
+        starts=moved(records.starts, near, quantum_ns),
+        ends=moved(records.ends, near, quantum_ns),
+        elsewhere=elsewhere,
+    )
 
 
 def moved(moments: Ints, near: Ints, quantum_ns: int) -> Ints:
@@ -111,14 +117,33 @@ class Accumulator:
         if latencies is not None and len(records.buckets):
             slowest = records.buckets[np.maximum(records.stop - 1, 0)]
             begin = begin - np.where(records.stop > records.first, latencies[slowest], 0).astype(np.int64)
+        parts = self._parts(records)
         for number, block in self._locked(self._numbers(int(begin[wanted].min()), int(records.ends[wanted].max()))):
-            spread_records(
-                records.starts, records.ends, records.directions, records.first, records.stop,
-                records.buckets, records.counts, mask, latencies, earliest,
-                self.length_ns, number * BLOCK, self.layout.buckets, block.cells, block.split,
-                block.top,
-            )  # fmt: skip
+            for part, is_sure in parts:
+                spread_records(
+                    part.starts, part.ends, part.directions, part.first, part.stop,
+                    part.buckets, part.counts, mask, latencies, earliest,
+                    self.length_ns, number * BLOCK, self.layout.buckets, block.cells, block.split,
+                    block.top if is_sure else np.full(BLOCK, -1),
+                )  # fmt: skip
+                if not is_sure and latencies is None:
+                    self._add_unsure(part, mask, number, block)
         self._know(records, wanted)
+
+    def _parts(self, records: Records) -> list[tuple[Records, bool]]:
+        """The records in whose quanta it is sure that their I/Os completed, and the others."""
+        if records.elsewhere is None:
+            return [(records, True)]
+        is_sure = (records.ends - 1) // self.length_ns == (records.elsewhere - 1) // self.length_ns
+        return [(records.chosen(is_sure), True), (records.chosen(~is_sure), False)]
+
+    def _add_unsure(self, records: Records, mask: int, number: int, block: Block) -> None:
+        """Count the I/Os that may have completed in another quantum as those of a record that is cut; each record
+        holds one, and those that really are cut have been counted."""
+        quanta = (records.ends - 1) // self.length_ns
+        is_whole = (records.starts >= quanta * self.length_ns) & ((mask >> records.directions) & 1 != 0)
+        at = quanta[is_whole] - number * BLOCK
+        np.add.at(block.split, at[(at >= 0) & (at < BLOCK)], 1.0)
 
     def add_samples(self, samples: Samples, mask: int = EVERY, begin_ns: int | None = None) -> None:
         """`begin_ns`: as for records."""
