@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..protocol.text import printable
-from .verdicts import ExitCode
+from .exit_codes import ExitCode
 
 
 class IvypyError(Exception):

@@ -4,7 +4,8 @@ from itertools import pairwise, takewhile
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
+from ivypy.master.exit_codes import ExitCode, code_of
+from ivypy.master.verdicts import Finding, Reason, Severity, Verdict, verdict_of
 
 
 def test_a_finding_prints_its_severity() -> None:

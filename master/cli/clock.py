@@ -13,6 +13,7 @@ from typing import Any, Final
 from ... import __version__
 from ...protocol.messages import ClockReport, MeasureClock
 from ..errors import PlanError
+from ..exit_codes import ExitCode
 from ..hosts.bundle import slave_bundle
 from ..hosts.driver import Driver
 from ..hosts.host_spec import HostSpec, Launcher
@@ -20,7 +21,6 @@ from ..hosts.login_throttle import LoginThrottle
 from ..plan.hosts import LOCAL
 from ..run.connect import connected, opener
 from ..text.units import parse_duration
-from ..verdicts import ExitCode
 
 PATIENCE_S: Final = 60.0  # beyond the time asked for
 LEAST_S: Final = 1.0

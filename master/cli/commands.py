@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import click
 
 from ..errors import IvypyError, PlanError
+from ..exit_codes import ExitCode
 from ..live import stdio
 from ..live.choose_view import Ui
-from ..verdicts import ExitCode
 from .percentiles import percentiles
 from .steady import steady
 

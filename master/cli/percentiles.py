@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import PlanError
-from ..verdicts import ExitCode
+from ..exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ..logs.execute import PercentilesOptions

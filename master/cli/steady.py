@@ -14,7 +14,7 @@ import click
 
 from ..control.choices import CRITERIA, LATENCIES, LIMIT_PERCENT, WINDOW_S
 from ..errors import PlanError
-from ..verdicts import ExitCode
+from ..exit_codes import ExitCode
 
 if TYPE_CHECKING:
     from ..control.criteria import Criterion

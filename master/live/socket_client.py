@@ -13,7 +13,7 @@ from typing import Final
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
-from ..verdicts import ExitCode
+from ..exit_codes import ExitCode
 from .reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, running

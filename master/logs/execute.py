@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import OutputError, PlanError
+from ..exit_codes import ExitCode
 from ..text.units import format_duration
-from ..verdicts import ExitCode
 from .compat import CompatOptions, Tool, printer_of
 from .faults import Fault, LogError
 from .readers.detect_format import Hints

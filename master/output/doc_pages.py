@@ -6,13 +6,14 @@ scripts/docs writes them; a test compares them.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ..exit_codes import OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode
 from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES
-from ..verdicts import ALL, OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode, Reason, Severity, Verdict
+from ..verdicts import ALL, Reason, Severity, Verdict
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"

@@ -19,6 +19,7 @@ from ...protocol.messages import DyingWords
 from ..drivers.controller_side import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
+from ..exit_codes import ExitCode
 from ..hosts.bundle import slave_bundle
 from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import EventLine, RunEnds, Watcher
@@ -26,7 +27,6 @@ from ..live.socket_server import served
 from ..output.csv_text import utc
 from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
-from ..verdicts import ExitCode
 from . import consent
 from .connect import Opener, connected, opener
 from .control_api import ControlApi

@@ -19,6 +19,7 @@ from ... import __version__
 from ...protocol.messages import Hello
 from ...protocol.parameters import Parameters
 from ..errors import OutputError
+from ..exit_codes import ExitCode
 from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..live.broadcast import Broadcast
@@ -38,7 +39,7 @@ from ..output.writer_thread import Writer
 from ..plan.model import Plan, Step
 from ..rollup.instances import Rollups
 from ..rollup.merge_layout import MergeLayout
-from ..verdicts import ExitCode, Verdict
+from ..verdicts import Verdict
 from .placement import Placement
 
 MOST_EVENTS: Final = 10_000  # that wait for the disk

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..errors import IvypyError
-from ..verdicts import ExitCode
+from ..exit_codes import ExitCode
 
 LEAVES: Final = 3  # presses
 PRESSES: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

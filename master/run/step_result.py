@@ -7,6 +7,7 @@ import numpy as np
 
 from ...protocol.parameters import Parameters
 from ...protocol.payload import NoticeKind
+from ..exit_codes import ExitCode, code_of
 from ..live.reports import StepEnds
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
@@ -15,7 +16,7 @@ from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity
 from ..text.suggestions import listed
-from ..verdicts import ExitCode, Finding, Reason, Severity, Verdict, code_of, verdict_of
+from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
 from .step_reports import ALL_ROW, figures_of, measurement_report

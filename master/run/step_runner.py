@@ -11,12 +11,13 @@ from typing import Any, Final
 from ...protocol.parameters import Parameters
 from ..control.decide import ControlState
 from ..errors import HostsError, NoHostLeft
+from ..exit_codes import ExitCode
 from ..hosts.driver import Lost, barrier
 from ..plan.model import OnIoError, Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
-from ..verdicts import ExitCode, Finding, Reason, Verdict
+from ..verdicts import Finding, Reason, Verdict
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
 from .discover_luns import PlacedPlan, begin_again, with_files

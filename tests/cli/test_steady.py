@@ -8,7 +8,7 @@ import pytest
 
 from ivypy.master.cli.steady import steady as steady_command
 from ivypy.master.errors import PlanError
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.logs import run_steady
 from tests.support.simulated.plants import over_time
 from tests.support.simulated.runs import controlled

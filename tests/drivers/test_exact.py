@@ -19,6 +19,7 @@ from ivypy.master.drivers.controller_side import DriverProcess
 from ivypy.master.drivers.driver_messages import SignOfLife
 from ivypy.master.drivers.process_side import ResultSums
 from ivypy.master.drivers.split import even_shares, processes_for
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.controller_lag import ControllerLag
 from ivypy.master.plan.load import read
 from ivypy.master.rollup.decode_result import light, whole
@@ -26,7 +27,6 @@ from ivypy.master.rollup.partial_merge import PartialMerger
 from ivypy.master.run import run as session_run
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
-from ivypy.master.verdicts import ExitCode
 from ivypy.protocol.counters import Count
 from tests.support.real_runs import presence
 from tests.support.rollup import instance, merger_of, rollups_by

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from ivypy.master.errors import HostsError, IvypyError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.line_view import event_line, verdict_lines
 from ivypy.master.live.reports import EventLine, StepEnds
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
-from ivypy.master.verdicts import ExitCode
 from tests.support.real_runs import names_of
 from tests.support.simulated.hostile import HostileSlave
 from tests.support.simulated.loop import simulate

@@ -216,9 +216,9 @@ async def test_the_command_launcher_reaches_the_same_host(namespaces: Lab) -> No
 async def test_the_command_launcher_goes_through_ssh_itself(host: LabHost) -> None:
     """Whose own settings and sockets then count: ControlPath, GSSAPI, a second factor."""
     spec = host.spec()
-    ssh_pipe = ("ssh", "-F", "none", "-p", str(spec.port), "-i", str(spec.identity))
+    ssh = ("ssh", "-F", "none", "-p", str(spec.port), "-i", str(spec.identity))
     known = ("-o", f"UserKnownHostsFile={spec.known_hosts}", "-o", "BatchMode=yes")
-    words = (*ssh_pipe, *known, f"{USER}@{spec.address}")
+    words = (*ssh, *known, f"{USER}@{spec.address}")
     if shutil.which("ssh") is None:
         pytest.skip("this machine lacks ssh (package openssh-client)")
     async with opened(spec_of_command(spec, words)) as pipe:

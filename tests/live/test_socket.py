@@ -13,6 +13,7 @@ import pytest
 
 from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live import socket_paths, socket_server
 from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import (
@@ -46,7 +47,7 @@ from ivypy.master.live.socket_messages import (
     UnpauseRequest,
 )
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import ExitCode, Finding, Reason, Verdict
+from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.lines import decode, encode_line
 from tests.support.real_runs import ivypy
 from tests.support.simulated.runs import SimulatedRun, stage

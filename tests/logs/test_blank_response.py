@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.log_table import Row, table
 from tests.support.logs import run
 from tests.support.simulated.runs import SimulatedHosts, SimulatedRun

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.log_simulator import Io, logged, paced, truths, write_histogram_log, write_latency_log
 from tests.support.log_table import counts, intervals
 from tests.support.logs import run

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.log_table import counts, intervals, whole
 from tests.support.logs import FIO2, NULL4, SMALLFILE, STALL, Ran, case_logs, expected, log, row, run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.log_table import table, whole
 from tests.support.logs import log, row, run
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.log_table import counts, intervals, whole
 from tests.support.logs import run
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.control.observation import Phase
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.bucket_layouts import FIO_3
 from ivypy.master.logs.render.hdr import whole_counts
 from ivypy.master.logs.result.series import Histograms
@@ -20,7 +21,6 @@ from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.rollup.instances import Rollups, WorkloadInstance
 from ivypy.master.rollup.merge import Merger
 from ivypy.master.rollup.merge_layout import MergeLayout
-from ivypy.master.verdicts import ExitCode
 from ivypy.protocol.counters import SERVICE, Kind
 from tests.support.log_simulator import paced, write_histogram_log
 from tests.support.log_table import counts, intervals, table, whole

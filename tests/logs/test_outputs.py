@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.logs.readers.bucket_layouts import FIO_3
 from ivypy.master.logs.result.interval_length import Auto, choose, parse_interval
 from ivypy.master.logs.result.series import Histograms
 from ivypy.master.logs.result.sla import parse_sla
 from ivypy.master.logs.result.table import COLUMNS, columns, documentation, latency_text
-from ivypy.master.verdicts import ExitCode
 from tests.support.log_table import intervals, table, whole
 from tests.support.logs import NULL4, STALL, Ran, case_logs, log, row, run
 

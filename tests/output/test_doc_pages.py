@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.output.columns import FILES, METRIC_COLUMNS, names
 from ivypy.master.output.doc_pages import columns_page, exit_codes_page, pages, verdicts_page
 from ivypy.master.rollup.metrics import METRICS
-from ivypy.master.verdicts import ExitCode, Reason
+from ivypy.master.verdicts import Reason
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 from tests.support.real_runs import ROOT
 from tests.support.simulated.plants import noisy, over_time, queue
 from tests.support.simulated.runs import SimulatedRun, controlled

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ivypy.master.control.decision import Decision
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.hosts.controller_lag import NOTICED_NS, TICK_NS, ControllerLag
 from ivypy.master.hosts.driver import Driver
 from ivypy.master.live.socket_messages import Changed
@@ -22,7 +23,7 @@ from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
 from ivypy.master.run.step_types import ClosedSubinterval
-from ivypy.master.verdicts import ExitCode, Finding, Reason
+from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
 from tests.support.real_runs import COMMAND, paced_plan, rows, wait_until_measuring
 from tests.support.simulated.loop import SimulatedLoop, simulate

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
-from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import ONE_STEP, Eyes, SimulatedHosts, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import Faults

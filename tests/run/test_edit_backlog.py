@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import ExitCode
 from tests.support.simulated.runs import SimulatedRun, stage
 from tests.support.simulated.slave import Faults, SimulatedSlave, steady
 

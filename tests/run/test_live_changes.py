@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.json_lines import plain
 from ivypy.master.run.live_changes import EditRefused
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.master.verdicts import Verdict
 from ivypy.protocol import messages as m
 from tests.support.simulated.plants import queue
 from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage

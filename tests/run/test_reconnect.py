@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import HostsError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.plan.load import read
 from ivypy.master.plan.read.yaml_positions import PlanFaults
-from ivypy.master.verdicts import ExitCode
 from ivypy.protocol import messages as m
 from tests.support.simulated.runs import TWO_STEPS, SimulatedHosts, SimulatedRun, run, slaves
 from tests.support.simulated.slave import Faults, SimulatedSlave

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import HostsError, RefusedError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.run.consent import Target, token
 from ivypy.master.run.run import Run
-from ivypy.master.verdicts import ExitCode, Verdict
+from ivypy.master.verdicts import Verdict
 from ivypy.protocol import messages as m
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.parameters import MAX, Parameters

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ivypy.master.cli.commands import cli
 from ivypy.master.cli.percentiles import percentiles
 from ivypy.master.errors import IvypyError
-from ivypy.master.verdicts import ExitCode
+from ivypy.master.exit_codes import ExitCode
 
 CASES = Path(__file__).parents[1] / "logs" / "cases"
 NULL4 = CASES / "01-null-4job-randrw-1s"
