@@ -134,7 +134,7 @@ class AutoPid:
         """The controller in the range that was found, or why there can be none."""
 
         def shown(value: float, digits: int = 4) -> str:
-            return amount_in_words(self.focus.unit, value, digits)
+            return amount_in_words(self.focus.unit, value, digits, self.target)
 
         loops: dict[str, Loop] = {}
         faults = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..stats.estimate import Correction
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
 from ..verdicts import Finding, Reason
 from .choices import OnLeave, WindowChoice
@@ -112,11 +112,11 @@ class SloSpec:
     every_s: float  # between two alerts
 
     def __str__(self) -> str:
-        return f"{self.focus.in_words} at most {self.in_words(self.at_most)}"
+        return f"{self.focus.in_words} at most {amount_in_words(self.focus.unit, self.at_most, LIMIT_DIGITS)}"
 
     def in_words(self, value: float, digits: int = 6) -> str:
-        """A value of its metric, with the unit."""
-        return amount_in_words(self.focus.unit, value, digits)
+        """A value of its metric, with the unit; above the threshold also in the digits that are shown."""
+        return amount_in_words(self.focus.unit, value, digits, self.at_most)
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
         """One for each instance of a measurement that missed."""

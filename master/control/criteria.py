@@ -7,7 +7,7 @@ arithmetic knows nothing of subinterval numbers or rollups: a running test and f
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import inf, isfinite, sqrt
+from math import copysign, inf, isfinite, sqrt
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..rollup.metrics import METRICS, Quantity, metric_of
 from ..stats.confidence import autocorrelation_time, t_quantile
 from ..stats.percentiles import Floats
 from ..stats.trend import line
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
 from .choices import FIO, USUAL_METRIC, Rule
 from .focus import Focus
 
@@ -71,13 +71,17 @@ class Criterion:
         if self.rule is Rule.SNIA:
             most = f"{SNIA_EXCURSION_PERCENT:g}%, its slope {SNIA_SLOPE_PERCENT:g}%"
             return f"snia of {self.focus.metric}: excursion at most {most} of the mean"
-        return f"{self.rule} of {self.focus.metric} within {self.in_words(self.limit)}"
+        return f"{self.rule} of {self.focus.metric} within {self.in_words(self.limit, LIMIT_DIGITS)}"
 
     def in_words(self, value: float, digits: int = 6) -> str:
-        """A score, or the limit, with its unit."""
+        """A score, or the limit, with its unit; a score has the digits that show its side of the limit."""
         if not isfinite(value):
             return "no known value"
-        size = f"{value:.{digits}g}%" if self.relative else amount_in_words(self.focus.unit, value, digits)
+        limit = copysign(self.limit, value)
+        if self.relative:
+            size = f"{rounded(value, limit, digits)}%"
+        else:
+            size = amount_in_words(self.focus.unit, value, digits, limit)
         return f"{size}/s" if self.rule is Rule.SLOPE else size
 
 

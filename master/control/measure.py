@@ -17,6 +17,7 @@ from ..stats.metric_sample import MetricSample
 from ..stats.percentiles import Floats
 from ..stats.sample_matrix import SampleMatrix, matrix_of_sums, sums_of
 from ..stats.trend import trend_probabilities
+from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .choices import WindowChoice
@@ -162,7 +163,7 @@ def describe_check(check: WindowCheck, spec: MeasureSpec) -> str:
     got = check.estimate
     if got is None:
         return blank_window(spec.focus, check.worst)
-    width = f"+/- {100 * got.relative:.3g} %" if got.relative < inf else "+/- ?"
+    width = f"+/- {rounded(100 * got.relative, 100 * spec.accuracy, 3)} %" if got.relative < inf else "+/- ?"
     width = f"{width}, target {format_fraction(spec.accuracy)[:-1]} %"
     more = lacking(check, spec)
     if more and got.relative <= spec.accuracy:

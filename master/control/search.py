@@ -12,7 +12,8 @@ from enum import StrEnum
 
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
-from ..text.metric_amounts import amount_in_words
+from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
+from ..text.units import format_fraction
 from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
 from .control_spec import FindSpec
@@ -88,7 +89,7 @@ class Find:
             why = Finding(Reason.SEARCH_UNBOUNDED, f"no load above {found.passed.iops:.6g} IOPS was seen to fail")
             return shortened(replace(so_far, findings=(why,)))
         if found.width is not None and found.width > self.spec.resolution:
-            why = Finding(Reason.SEARCH_UNRESOLVED, f"{found.width:.1%}, resolution {self.spec.resolution:.1%}")
+            why = Finding(Reason.SEARCH_UNRESOLVED, self._unresolved(found.width))
             return shortened(replace(so_far, findings=(why,)))
         return shortened(so_far)
 
@@ -145,7 +146,7 @@ class Find:
         if blank is not None:
             return f", {focus.metric} of {blank} blank so far"
         name, value = max(((name, value or 0.0) for name, value in values.items()), key=lambda one: one[1])
-        shown, aim = (amount_in_words(focus.unit, one, 4) for one in (value, target))
+        shown, aim = amount_in_words(focus.unit, value, 4, target), amount_in_words(focus.unit, target, LIMIT_DIGITS)
         return f", {focus.metric} of {name} {shown} so far, target {aim}"
 
     def _next(self, observation: Observation, rows: tuple[ControlRow, ...]) -> "tuple[Find, Decision]":
@@ -198,7 +199,7 @@ class Find:
     def _result(self, number: int) -> tuple[Measured, str]:
         """The highest pass is the measurement; findings say what is wrong with the bracket."""
         wanted, found = self.result()
-        name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.unit, self.spec.target)}"
+        name = f"{self.spec.focus.metric} <= {amount_in_words(self.spec.focus.unit, self.spec.target, LIMIT_DIGITS)}"
         if found.passed is None:
             lowest = min((one.iops for one in self.probes), default=0.0)
             fails = found.failed is not None
@@ -220,8 +221,13 @@ class Find:
         if found.width <= self.spec.resolution:
             return window, progress
         probes = len(self.probes) + self.maxima
-        detail = f"{progress}: {found.width:.1%}, resolution {self.spec.resolution:.1%}; {probes} probes"
+        detail = f"{progress}: {self._unresolved(found.width)}; {probes} probes"
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), progress
+
+    def _unresolved(self, width: float) -> str:
+        """A bracket that is wider than the resolution."""
+        resolution = self.spec.resolution
+        return f"{rounded(width, resolution, 1, '%')}, resolution {format_fraction(resolution)}"
 
     def _cells(self, probe: Probe) -> dict[str, Cell]:
         wanted, found = self.result()

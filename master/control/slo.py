@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
+from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .control_spec import SloSpec
 from .decide import ControlState
@@ -66,7 +67,8 @@ def _surely_above(threshold: SloSpec, batches: BatchMeans) -> str:
     for name in sorted(above, key=lambda one: above[one], reverse=True)[:_WORST]:
         got = estimate(batches.of(name), fraction, _CERTAIN)
         if got is not None and got.value - got.half_width > threshold.at_most:
-            found = f"{threshold.in_words(got.value)} +/- {threshold.in_words(got.half_width, 2)}"
+            half_width = amount_in_words(threshold.focus.unit, got.half_width, 2)
+            found = f"{threshold.in_words(got.value)} +/- {half_width}"
             return f"{threshold}: {found} of {name}, aborted early"
     return ""
 

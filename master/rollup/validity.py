@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..stats.confidence import FEWEST_STATED
+from ..text.metric_amounts import rounded
+from ..text.units import format_fraction
 from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from . import thread_stats
 from .arrays import Floats
@@ -261,9 +263,8 @@ def _types(case: _Case) -> Rows:
             droop = 1 - iops[slowest] / fastest
             if droop > kind.max_droop:
                 where = merged.rollups.rows[slowest].name
-                found.append(
-                    Finding(Reason.MAX_DROOP, f"{where} is {droop:.1%} below the fastest, not {kind.max_droop:.1%}")
-                )
+                below, most = rounded(droop, kind.max_droop, 1, "%"), format_fraction(kind.max_droop)
+                found.append(Finding(Reason.MAX_DROOP, f"{where} is {below} below the fastest, not {most}"))
         for instance in kind.instances:
             for finding in found:
                 yield instance.row, finding

@@ -1,11 +1,12 @@
 """Amounts of a metric, as people write them: the metric's unit says how.
 
 Rule: microseconds are written as a time, a transfer rate as MiB/s, CPU as a percentage, everything else as a number. An
-amount is kept in the unit that the metric's column has.
+amount is kept in the unit that the metric's column has. Where an amount is shown beside its limit, it is rounded to its
+own side of it: a text does not contradict the verdict that it explains.
 """
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_rate
 
@@ -24,7 +25,9 @@ class Unit(StrEnum):
     NONE = ""  # of a column that is no metric: a number alone
 
 
+LIMIT_DIGITS: Final = 12  # of a limit in words: all that a person writes
 _SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
+_MOST_DIGITS: Final = 17  # with so many, different floats are different texts
 
 
 def parse_amount(unit: Unit, text: str) -> float:
@@ -55,12 +58,24 @@ def format_amount(unit: Unit, amount: float) -> str:
     return f"{format_number(amount)}{unit if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ''}"
 
 
-def amount_in_words(unit: Unit, amount: float, digits: int = 6) -> str:
-    """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; others are a number alone."""
+def amount_in_words(unit: Unit, amount: float, digits: int = 6, limit: float | None = None) -> str:
+    """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; others are a number alone.
+
+    With a `limit`, it has as many more digits as show on which side of it the amount is.
+    """
+    factor, name = 1.0, str(unit) if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ""
     if unit is Unit.US:
-        factor, scaled = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
-        return f"{amount / factor:.{digits}g} {scaled}"
-    return f"{amount:.{digits}g}{f' {unit}' if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ''}"
+        factor, name = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
+    limit = amount if limit is None else limit
+    return f"{rounded(amount / factor, limit / factor, digits)}{f' {name}' if name else ''}"
+
+
+def rounded(number: float, limit: float, digits: int, form: Literal["g", "f", "%"] = "g") -> str:
+    """`number` with so many digits ("f", "%": decimals), and as many more as show its side of `limit`."""
+    for enough in range(digits, _MOST_DIGITS + 1):
+        if (shown := f"{number:.{enough}{form}}") != f"{limit:.{enough}{form}}":
+            return shown
+    return f"{number:.{digits}{form}}"
 
 
 def _microseconds(text: str) -> float:

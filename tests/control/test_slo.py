@@ -144,3 +144,10 @@ def test_batches_hold_what_was_added(histograms: list[list[int]], data: st.DataO
         assert found is not None and expected is not None and found.tolist() == expected.tolist()
         assert sum(one.amount for one in held) == sum(one.amount for one in samples)
         assert sum(one.per for one in held) == 2.0 * len(samples)
+
+
+def test_what_is_said_of_a_threshold_does_not_contradict_its_verdict() -> None:
+    decision = drive(watched(at_most=5000), lambda number: {"all": 5000.004})[-1]
+    (finding,) = decision.measured[0].findings
+    assert finding.detail == "overall_response_us_mean at most 5 ms: 5.000004 ms of all"
+    assert decision.thresholds == ("overall_response_us_mean at most 5 ms: now 5.000004 ms of all",)

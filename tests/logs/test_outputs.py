@@ -81,6 +81,11 @@ def test_latencies_are_printed_with_readable_units(us: float | None, text: str) 
     assert latency_text(us) == text
 
 
+def test_a_broken_limit_is_shown_as_broken() -> None:
+    assert latency_text(5000.4, limit_us=5000.0) == "5.0004 ms"
+    assert latency_text(7000.4, limit_us=5000.0) == "7.00 ms"
+
+
 def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
     """An I/O of 20 s is in fio's last bucket: how long it took is unknown."""
     path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 90, 1855: 10})])

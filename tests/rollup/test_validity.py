@@ -259,7 +259,12 @@ def test_response_times_have_no_meaning_where_the_target_was_not_reached() -> No
         (
             rollup_spec("host", max_droop=0.2),
             Plant(done=39),
-            "max_droop[invalid] (h2 is 22.0% below the fastest, not 20.0%)",
+            "max_droop[invalid] (h2 is 22.0% below the fastest, not 20%)",
+        ),
+        (
+            rollup_spec("host", max_droop=0.21999),
+            Plant(done=39),
+            "max_droop[invalid] (h2 is 22.000% below the fastest, not 21.999%)",
         ),
         (rollup_spec("host", max_droop=0.0), GOOD, None),
     ],

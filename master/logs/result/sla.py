@@ -74,11 +74,12 @@ class Outcome:
         if not self.broken:
             return f"sla {self.promise} {self.instance}: kept in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.promise.value)
+        value = latency_text(self.promise.value(worst), limit_us=self.promise.limit_us)
         share = len(self.broken) / self.intervals
         return (
             f"sla {self.promise} {self.instance}: BROKEN in {len(self.broken)} of {self.intervals} intervals "
             f"({share:.1%} of the time), first at {self.broken[0].start_s:g} s, last at {self.broken[-1].start_s:g} s, "
-            f"worst {latency_text(self.promise.value(worst))} at {worst.start_s:g} s{idle}"
+            f"worst {value} at {worst.start_s:g} s{idle}"
         )
 
 

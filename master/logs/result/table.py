@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from ...stats.percentiles import NS_PER_US
+from ...text.metric_amounts import rounded
 from ..readers.records import NS_PER_S
 from ..readers.source import Format
 from ..timeline.resample import tolerance_ns
@@ -263,14 +264,15 @@ def _mean_us(statistics: "Statistics | _Nothing", row: int) -> float | None:
 _UNITS: Final = (("s", 1e6), ("ms", 1e3), ("us", 1.0), ("ns", 1e-3))
 
 
-def latency_text(us: float | None, at_least: bool = False) -> str:
-    """Three digits and a unit, for eyes: "1.23 ms"."""
+def latency_text(us: float | None, at_least: bool = False, limit_us: float | None = None) -> str:
+    """Three digits and a unit, for eyes: "1.23 ms"; more where it takes them to show the side of a limit."""
     if us is None:
         return "-"
     unit, factor = next(((u, f) for u, f in _UNITS if us >= f * 0.9995), _UNITS[-1])
     scaled = us / factor
     digits = 2 - min(2, math.floor(math.log10(scaled))) if scaled >= 1 else 2
-    return f"{'>= ' if at_least else ''}{scaled:.{digits}f} {unit}"
+    shown = rounded(scaled, scaled if limit_us is None else limit_us / factor, digits, "f")
+    return f"{'>= ' if at_least else ''}{shown} {unit}"
 
 
 def columns(percentiles: Sequence[float]) -> list[str]:
