@@ -1,1 +1,1 @@
-"""The controller. Inside, from the ground up: plan, hosts, rollup, control, output, session, cli."""
+"""The controller. ARCHITECTURE.md lists its rooms in the order in which they may import each other."""

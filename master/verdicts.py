@@ -1,7 +1,7 @@
 """Verdicts and reasons: each a closed list with a sentence for its reader.
 
 Rule: every number has a verdict. A reason has one name, the severities that it can have, and a scope: the figures
-that it speaks against. docs/verdicts.md is printed from these tables.
+that it discredits. docs/verdicts.md is printed from these tables.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     @property
     def sentence(self) -> str:
         return {
-            Verdict.VALID: "No reason speaks against the number; there may be notes.",
+            Verdict.VALID: "No reason discredits the number; there may be notes.",
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
             "missing for part of the time, or the measurement was interrupted.",
             Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",

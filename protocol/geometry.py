@@ -33,7 +33,7 @@ def geometry_faults(parameters: Parameters, path: str, kind: str, size: int, blo
     elif (start, end) != (0, 0):
         parameter = "range"
         if not 0 <= start < end:
-            text = f"range is {start:,} to {end:,}, which holds nothing: its start comes before its end"
+            text = f"range is {start:,} to {end:,}, which is empty: its start must be below its end"
         elif end > size:
             text = f"range ends at {end:,}, and {path} at {size:,}: choose an end within it"
         elif end // each <= max(-(-start // each), first):

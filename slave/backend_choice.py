@@ -56,7 +56,7 @@ def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
         case "io_uring", errno.EPERM if sqpoll and probe(backend) == 0:
             return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
         case _, errno.EINVAL if asked:
-            return f"{' and '.join(asked)}: a way of io_uring's, and the backend is {backend}"
+            return f"{' and '.join(asked)}: an option of io_uring, but the backend is {backend}"
     match backend, number:
         case "io_uring", errno.EPERM if disabled:
             others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
@@ -98,8 +98,8 @@ def kernel_threads_on(luns: Sequence[str]) -> str:
         return ""
     more = f" and {len(handed) - 1:,} more LUNs" if len(handed) > 1 else ""
     return (
-        f"io_uring has threads of the kernel do each I/O on {handed[0]}{more}, whose drivers do not take RWF_NOWAIT: "
-        "their CPU time is in no thread's figures, and libaio does without them"
+        f"io_uring uses kernel threads for each I/O on {handed[0]}{more}, because its driver lacks RWF_NOWAIT: "
+        "no figure of CPU time includes these threads, and libaio does not need them"
     )
 
 
@@ -121,7 +121,7 @@ def choose(workloads: Sequence[WorkloadToCreate]) -> Choice:
     for lun in tried:
         try:
             if handed_on(lun):
-                return Choice(LIBAIO, f"io_uring would have threads of the kernel do each I/O on {lun} (no RWF_NOWAIT)")
+                return Choice(LIBAIO, f"io_uring would use kernel threads for each I/O on {lun} (no RWF_NOWAIT)")
             aio, ring = try_both(lun, by_lun[lun])
         except OSError as error:
             return Choice(LIBAIO, f"no trial was possible on {lun}: {error.strerror}")
@@ -167,9 +167,9 @@ def _turn(engine: Engine) -> float:
             completed += array("q", found.counts)[Count.COMPLETED]
             continue
         if now_ns() > 2 * PATIENCE_NS + deadline_ns:
-            raise TimeoutError(errno.ETIMEDOUT, "its reads do not come back")
+            raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
         if news.poll(100):
             os.eventfd_read(engine.fileno())
     if ended.uncaught:
-        raise TimeoutError(errno.ETIMEDOUT, "its reads do not come back")
+        raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
     return completed / TURN_NS * 1e9

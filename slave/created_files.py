@@ -210,7 +210,7 @@ def _short_of_space(files: Sequence[PlannedFile]) -> Iterable[Refusal]:
             yield Refusal(
                 group[0].path,
                 f"{_counted(len(group))}, {exact_size(needed)}, {be} to be created, and {folder} has"
-                f" {rough_size(free)} free: free some, or ask for less",
+                f" {rough_size(free)} free: free some, or create less",
             )
 
 

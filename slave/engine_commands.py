@@ -188,10 +188,10 @@ class EngineCommands:
             self.engine.edit(command.edit, self._workloads.settings_of(command))
             _, effective_ns = await self._edited
         except ThreadDied as error:
-            self._refuse(command, f"not every thread took it: {error}")
+            self._refuse(command, f"not every thread applied it: {error}")
             return
         except OSError as error:
-            self._refuse(command, f"the engine does not take it: {error.strerror}")
+            self._refuse(command, f"the engine rejects it: {error.strerror}")
             return
         finally:
             self._edited = None

@@ -53,10 +53,10 @@ def planned_files(asked: FileToCreate) -> list[PlannedFile]:
     path = os.path.abspath(os.path.expanduser(asked.path))
     if asked.count < 1 or asked.size < 1:
         raise CannotCreate(
-            [Refusal(path, f"{asked.count} files of {asked.size} bytes are none: ask for at least 1 of each")]
+            [Refusal(path, f"{asked.count} files of {asked.size} bytes are nothing: both must be at least 1")]
         )
     if asked.count > MOST_FILES:
-        raise CannotCreate([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: ask for fewer")])
+        raise CannotCreate([Refusal(path, f"{asked.count} files are more than {MOST_FILES:,}: create fewer")])
     if asked.count > 1 and "{}" not in path:
         raise CannotCreate(
             [Refusal(path, f"{asked.count} files need {{}} in their path, which becomes each one's number")]

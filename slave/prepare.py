@@ -74,7 +74,7 @@ def _against_backend(command: Prepare) -> str | None:
     backend, known = command.backend, backends()
     chosen = command.polled or command.sqpoll
     if backend == AUTO:
-        return "polled and sqpoll are ways of io_uring's: name it as the backend" if chosen else None
+        return "polled and sqpoll are options of io_uring: choose it as the backend" if chosen else None
     if backend in known:
         return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
     try:

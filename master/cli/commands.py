@@ -201,9 +201,9 @@ def mark(text: str, run: str | None) -> ExitCode:
 @RUN
 @UI
 def attach(run: str | None, ui: str) -> ExitCode:
-    """Follow a running test from another terminal, to its end; exits with its exit code.
+    """Follow a running test from another terminal, to its end.
 
-    Ctrl-C ends the following, not the run.
+    Exits with the run's exit code. Ctrl-C stops following; the run continues.
     """
     from ..live.choose_view import watcher
     from ..live.reports import RunEnds

@@ -86,7 +86,7 @@ def percentiles(**words: Any) -> ExitCode:
 
     Merges the logs of all threads and hosts on aligned intervals, then takes the percentiles. Reads fio's histogram
     and latency logs (fio 2 and 3, any coarseness, gzip, xz, zstd), smallfile's response times, and run folders; it
-    detects the format of each. A folder means the logs in it, - standard input.
+    detects the format of each. A folder stands for the logs in it, - for standard input.
     """
     from ..logs.execute import execute
 

@@ -37,22 +37,24 @@ _LIMIT = f"{LIMIT_PERCENT:g}%"
 )
 @click.option("--window", metavar="TIME",
               help=f"Length of the window. [default: of fio's JSON, its own; else {WINDOW_S:g}s]")  # fmt: skip
-@click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Left out at the beginning.")
+@click.option("--ramp", default="0", show_default=True, metavar="TIME", help="Time to leave out at the beginning.")
 @click.option("--latency", default=LATENCIES[0], show_default=True,
-              help="Of the latency criteria: mean, p50 ... p99_99.")  # fmt: skip
-@click.option("--metric", help="The column to use, of any criterion. [default: the criterion's own]")
-@click.option("--rollup", default="all", show_default=True, help="Of run folders: each instance of this type.")
-@click.option("--interval", default="1s", show_default=True, metavar="TIME", help="Between two rows of a CSV file.")
+              help="Statistic for the latency criteria: mean, p50 ... p99_99.")  # fmt: skip
+@click.option("--metric", help="Column that the criterion applies to. [default: the criterion's own]")
+@click.option("--rollup", default="all", show_default=True, help="For run folders: rollup type.")
+@click.option(
+    "--interval", default="1s", show_default=True, metavar="TIME", help="Time between two rows of a CSV file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print blocks like the steadystate of fio's JSON.")
 def steady(
     paths: tuple[Path, ...], criterion: str | None, limit: str | None, window: str | None, ramp: str, latency: str,
     metric: str | None, rollup: str, interval: str, as_json: bool,
 ) -> ExitCode:  # fmt: skip
-    """When would a test have stopped for a steady state, and why?
+    """Print when a test would have stopped for a steady state, and why.
 
-    Looks at finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
+    Reads finished data: a run folder, what fio's JSON keeps of its window, or a column of a CSV file; - is standard
     input. From fio's JSON it takes the steady state that the job asked for. Exits with 6 if
-    some series never was steady.
+    some series never became steady.
     """
     from ..control.offline import best_window, first_attained, windows
     from ..logs.readers.metric_series import series_of

@@ -150,14 +150,14 @@ def bootstrap_fault(word: str, arguments: list[str], bundle: Bundle) -> tuple[st
             return f"the cache {path} {reason}", f'run "chmod 700 {path}" there if it is yours, or {ANOTHER_CACHE}'
         case "open-parent", [path, reason]:
             return (
-                f"the directory {path}, which its cache is below, {reason}",
+                f"the directory {path} above its cache {reason}",
                 f'run "chmod go-w {path}" there if it is yours, or {ANOTHER_CACHE}',
             )
         case "os-error", [path, reason]:
             return f"the cache {path} cannot be used ({reason})", ANOTHER_CACHE
         case "native", [path, libc, reason]:
             return native_fault(path, libc, reason)
-    return f"its bootstrap sent {word!r}, which is unknown here", "report this to the makers of ivypy"
+    return f"its bootstrap sent {word!r}, which is unknown here", "report this as a bug of ivypy"
 
 
 def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:

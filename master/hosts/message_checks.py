@@ -33,7 +33,7 @@ class ResultChecks:
         k, length_ns = result.subinterval, self._length_ns
         self._newest, self._count = max(self._newest, k), self._count + 1
         if self._count > self._newest + 1:
-            raise ProtocolError(f"a result of subinterval {k} came again")
+            raise ProtocolError(f"a second result of subinterval {k}")
         if k * length_ns * (1 - MOVED) > now_ns - self._sent_ns:
             raise ProtocolError(f"a result of subinterval {k}, which cannot have begun")
         # After a machine stall a result may be of several subintervals; the merge checks where it was placed.

@@ -26,7 +26,7 @@ from .login_throttle import Leave, Login, LoginThrottle, nothing
 from .name_lookup import Address, NotLookedUp, connected, look_up
 
 ANY_KIND: Final = "ssh-ed25519,ecdsa-sha2-nistp*,rsa-sha2-*"
-ASK_SSHD: Final = "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"
+ASK_SSHD: Final = "see the host's sshd log (MaxStartups, AllowUsers, a full disk)"
 
 
 Connection = asyncssh.SSHClientConnection
@@ -272,7 +272,7 @@ def _fault(sshd: _Sshd, error: OSError | asyncssh.Error | NotLookedUp) -> tuple[
         case asyncssh.PermissionDenied():
             keys = f"the key {sshd.host.identity}" if sshd.host.identity else "any available key"
             return (
-                f'{sshd} does not let user "{sshd.user}" in with {keys}',
+                f'{sshd} rejects user "{sshd.user}" with {keys}',
                 f'make "{sshd.by_hand} true" work first: user:, identity:, ssh-add, authorized_keys there',
             )
         case _:

@@ -111,5 +111,5 @@ async def _run(connection: asyncssh.SSHClientConnection, host: HostSpec, command
             return await connection.open_session(command, encoding=None, request_pty=False, x11_forwarding=False)
     except (asyncssh.Error, OSError) as error:
         what = f"the login works, but it starts no process ({str(error) or 'no answer'})"
-        remedy = "its sshd log says why (MaxSessions, the user's shell)"
+        remedy = "see its sshd log (MaxSessions, the user's shell)"
         raise HostUnusable(HostFault(host.name, what, remedy)) from None

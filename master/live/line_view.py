@@ -145,13 +145,13 @@ def standing_lines(standing: RunStatus) -> list[str]:
 def changed_lines(changed: Changed) -> list[str]:
     """What is different now, and since when on which host."""
     if not changed.what:
-        return ["nothing is different: these settings were in force already"]
+        return ["nothing changed: these settings were in force already"]
     return [changed.what, *(f"  {_took(took)}" for took in changed.took)]
 
 
 def _took(took: HostAnswer) -> str:
     if took.failed:
-        return f"{took.host}: did not take it: {took.failed}"
+        return f"{took.host}: did not apply it: {took.failed}"
     return f"{took.host}: in force since {took.utc}, in subinterval {took.subinterval}"
 
 

@@ -35,10 +35,10 @@ def socket_of(run: str | None, only: bool = False) -> Path:
     if run is None:
         found = running()
         if not found:
-            raise PlanError("no run of yours is under way on this machine; `ivypy run PLAN.yaml` starts one")
+            raise PlanError("you have no active run on this machine; `ivypy run PLAN.yaml` starts one")
         if only and len(found) > 1:
             names = ", ".join(path.stem for path in found)
-            raise PlanError(f"several runs are under way; name the one that is meant: {names}")
+            raise PlanError(f"several runs are active; name one of them: {names}")
         return found[0]
     folder = Path(run)
     if (folder / "run.json").is_file():
@@ -47,7 +47,7 @@ def socket_of(run: str | None, only: bool = False) -> Path:
         if path.stem == run:
             return path
     under_way = ", ".join(path.stem for path in running()) or "none"
-    raise NoSuchRun(f"{run}: is neither a run's folder nor a run that is under way; under way: {under_way}")
+    raise NoSuchRun(f"{run}: is neither a run's folder nor an active run; active: {under_way}")
 
 
 def _of_folder(folder: Path) -> Path:
@@ -57,11 +57,13 @@ def _of_folder(folder: Path) -> Path:
     except (OSError, ValueError, AttributeError) as error:
         raise PlanError(f"{folder}/run.json: cannot be read: {error}") from None
     if ended:
-        raise PlanError(f"{folder}: the run has ended, at {ended}; its results stand in the folder")
+        raise PlanError(f"{folder}: the run has ended, at {ended}; its results are in the folder")
     if not said.get("socket"):
         raise PlanError(f"{folder}: the run has no control socket; its events.csv says why")
     if not answers(path):
-        raise PlanError(f"{folder}: the run is over, and was cut off before it could say so (nobody is at {path})")
+        raise PlanError(
+            f"{folder}: the run did not end properly (killed, or the machine restarted): no process listens at {path}"
+        )
     return path
 
 
@@ -119,7 +121,9 @@ class Client:
         except ConnectionResetError:
             return
         except ProtocolError as error:
-            raise PlanError(f"{self._path.stem}: what the run says is not understood: {error}") from None
+            raise PlanError(
+                f"{self._path.stem}: a message of the run is invalid: {error}; use the run's version of ivypy"
+            ) from None
 
 
 @contextmanager

@@ -67,7 +67,7 @@ class _Server:
                 if len(self._clients) > MOST_CLIENTS:
                     _send(writer, Rejection((f"{MOST_CLIENTS} clients are connected to the run already",)))
                 elif (who := peer(writer.get_extra_info("socket"))) is None:
-                    _send(writer, Rejection(("the run is another user's",)))
+                    _send(writer, Rejection(("the run belongs to another user",)))
                 else:
                     await self._converse(reader, writer, who)
                 await writer.drain()
@@ -101,7 +101,7 @@ class _Server:
                         leave = self._hub.follow(lambda report: _send(writer, report))
                     await writer.drain()
         except ProtocolError as error:
-            _send(writer, Rejection((f"not understood: {error}",)))
+            _send(writer, Rejection((f"invalid request: {error}",)))
         finally:
             if leave is not None:
                 leave()

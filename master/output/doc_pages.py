@@ -58,7 +58,7 @@ The column `reasons` lists each reason with its severity and what was seen, for 
 `generator_late[note] (12% of the mean)`; several are joined with `; `.
 
 - **severity**: `note` leaves the verdict as it is; `partial` and `invalid` give the row that verdict. The worst counts.
-- **scope**: the figures that the reason speaks against: `rate` (IOPS, MiB/s), `service` times, `response` times or all.
+- **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all.
 """
 
 

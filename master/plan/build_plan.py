@@ -123,7 +123,9 @@ def _name(doc: PlanDoc, faults: Faults) -> str:
 def _check_backend(doc: PlanDoc, faults: Faults) -> None:
     for name in ("polled", "sqpoll"):
         if getattr(doc, name) and doc.backend != "io_uring":
-            faults.add((name,), f"{name} is a way of io_uring's, and the backend is {doc.backend}: `backend: io_uring`")
+            faults.add(
+                (name,), f"{name} is an option of io_uring, but the backend is {doc.backend}: `backend: io_uring`"
+            )
 
 
 def _own_attributes(doc: PlanDoc, faults: Faults) -> list[str]:

@@ -73,7 +73,7 @@ def decode_result(host: str, result: Result, numbers: Sequence[int], classes: in
     if len(threads) > MOST_THREADS:
         raise wrong(f"it is of {len(threads)} threads, more than {MOST_THREADS}")
     if threads.size and (threads.max() > LARGEST_COUNT or threads.min() < -LARGEST_COUNT):
-        raise wrong("a figure of a thread is beyond all bounds")
+        raise wrong("a figure of a thread is out of range")
     unknown = {fault.number for fault in result.faults} - set(numbers) if result.faults else ()
     if unknown:
         raise wrong(f"it names faults of the unknown workloads {sorted(unknown)}")

@@ -135,9 +135,7 @@ async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag) 
             raise HostLost(driver.lost)
 
     _, failed = await barrier(drivers, wait_hello, lag.deadline(HELLO_S))
-    faults = [
-        HostFault(driver.name, reason, f"its log says more: log/{driver.name}.log") for driver, reason in failed.items()
-    ]
+    faults = [HostFault(driver.name, reason, f"see log/{driver.name}.log") for driver, reason in failed.items()]
     for name, hello in [(driver.name, driver.hello) for driver in drivers]:
         if hello is None:
             continue  # it is among those that failed

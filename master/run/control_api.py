@@ -178,7 +178,7 @@ class ControlApi:
             self._event(kind, f"{said}{what}; by {who}", running, result)
         for one in took:
             if one.failed:
-                self._event(kind, f"not taken: {one.failed}", running, host=one.host)
+                self._event(kind, f"not applied: {one.failed}", running, host=one.host)
         return Changed(what, tuple(took))
 
     def _event(

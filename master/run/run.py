@@ -135,7 +135,7 @@ class Run:
             self._last_word()
 
     def _slow_disk(self) -> None:
-        words = f"the disk of {self.folder} has not taken everything yet; it is given {PATIENCE_S:g} s"
+        words = f"the disk of {self.folder} has not written everything yet; waiting for up to {PATIENCE_S:g} s"
         self.recorder.hub.show(EventLine(utc(self.recorder.clock.utc_ns()), "", words))
 
     def _processes(self) -> AbstractAsyncContextManager[Mapping[str, DriverProcess]]:

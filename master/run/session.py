@@ -40,7 +40,7 @@ NOT_OPEN: Final = "the session is not open: use `async with ivypy.Session(...) a
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """What a step came to. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
+    """The result of a step. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
 
     name: str
     verdict: str  # valid, partial or invalid
@@ -101,12 +101,12 @@ class Session:
 
     @property
     def folder(self) -> Path:
-        """Where the run's files are."""
+        """The run folder."""
         return self._begun().folder
 
     @property
-    def standing(self) -> RunStatus:
-        """How the run stands, as `ivypy status` has it."""
+    def status(self) -> RunStatus:
+        """The run's status, as `ivypy status` prints it."""
         return self._begun().api.standing()
 
     async def go(self, name: str, **how: Any) -> SessionResult:
@@ -128,10 +128,10 @@ class Session:
         return result_of(await self._stepped().step(step), self._stepped().rollups)
 
     async def edit(self, clause: str, *, force: bool = False, **settings: Any) -> Changed | None:
-        """New settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
+        """Change settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
 
-        While a step runs, it is edited as by `ivypy edit`, and that holds for the rest of the step: returns what
-        changed. Between steps it is an edit as in plans, which holds for all steps that follow: returns None.
+        While a step runs, this does the same as `ivypy edit`: the change lasts until the end of the step, and is
+        returned. Between steps it is an edit as in plans, valid for all following steps; returns None.
         """
         if self._begun().api.running is not None:
             words = [clause, *(f"{name}={value}" for name, value in settings.items())]
@@ -150,18 +150,18 @@ class Session:
         return None
 
     async def pause(self) -> Changed:
-        """No I/O in the running step until `unpause`."""
+        """Stop all I/O of the running step until `unpause`."""
         return await self._begun().api.pause(self._me)
 
     async def unpause(self) -> Changed:
         return await self._begun().api.unpause(self._me)
 
     def mark(self, text: str) -> None:
-        """A row in events.csv."""
+        """Write `text` into events.csv."""
         self._begun().api.mark(text, self._me)
 
     def stop(self) -> None:
-        """Halt the running step, whose result is of its complete subintervals; no other begins."""
+        """Halt the running step, and begin no other. The result is of its complete subintervals."""
         self._begun().api.stop(self._me)
 
     def _begun(self) -> Run:

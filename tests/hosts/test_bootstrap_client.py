@@ -254,7 +254,7 @@ async def test_a_cache_below_a_directory_that_others_may_write(tmp_path: Path, m
     (open_one / "mine").mkdir(0o700)
     spec = command(tmp_path, cache_dir=str(open_one / "mine" / "cache"))
     assert str(await fault(spec)) == (
-        f"h1: the directory {open_one}, which its cache is below, may be written by others (mode {mode:04o});"
+        f"h1: the directory {open_one} above its cache may be written by others (mode {mode:04o});"
         f' run "chmod go-w {open_one}" there if it is yours, or name another directory with cache_dir:'
     )
     assert not (open_one / "mine" / "cache").exists()
@@ -266,7 +266,7 @@ async def test_a_cache_below_a_directory_of_another(tmp_path: Path) -> None:
     theirs.mkdir(0o755)
     os.chown(theirs, 12345, 12345)
     found = await fault(command(tmp_path, cache_dir=str(theirs / "cache")))
-    assert found.what == f"the directory {theirs}, which its cache is below, belongs to uid 12345"
+    assert found.what == f"the directory {theirs} above its cache belongs to uid 12345"
 
 
 # A command line whose pipe changes what it carries, the payload that is: `damage`, `cut`, or `damage PATH` once only.

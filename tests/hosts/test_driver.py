@@ -254,7 +254,7 @@ def a_result(subinterval: int = 0, **changes: object) -> m.Result:
 @pytest.mark.parametrize(
     ("results", "said"),
     [
-        ([a_result(0), a_result(0)], "a result of subinterval 0 came again"),
+        ([a_result(0), a_result(0)], "a second result of subinterval 0"),
         ([a_result(2)], "a result of subinterval 2, which cannot have begun"),
         ([a_result(length_ns=8 * 10**8)], "the result of subinterval 0 is of 800000000 ns, not 1000000000"),
         ([a_result(length_ns=16 * 10**8, last=True)], "the result of subinterval 0 is of 1600000000 ns"),

@@ -367,7 +367,7 @@ async def test_a_port_that_hangs_up(host: LabHost, monkeypatch: pytest.MonkeyPat
         found = await fault(host.spec(address="127.0.0.1", port=port))
     assert str(found) == (
         f"lab01: 127.0.0.1 port {port} closed the connection during the login; "
-        "the host's sshd log says why (MaxStartups, AllowUsers, a full disk)"
+        "see the host's sshd log (MaxStartups, AllowUsers, a full disk)"
     )
 
 
@@ -381,7 +381,7 @@ async def test_a_key_that_opens_nothing(host: LabHost, key: Path) -> None:
     sshd = host.sshds[0]
     hand = by_hand(sshd).replace(str(host.lab.identity), str(key))
     assert str(await fault(host.spec(identity=str(key)))) == (
-        f'lab01: {host.address} port {sshd.port} does not let user "{USER}" in with the key {key}; '
+        f'lab01: {host.address} port {sshd.port} rejects user "{USER}" with the key {key}; '
         f'make "{hand} true" work first: user:, identity:, ssh-add, authorized_keys there'
     )
 
@@ -389,13 +389,13 @@ async def test_a_key_that_opens_nothing(host: LabHost, key: Path) -> None:
 async def test_refused_user_is_named(host: LabHost) -> None:
     found = await fault(host.spec(user="nobody"))
     assert found.what == (
-        f'{host.address} port {host.sshds[0].port} does not let user "nobody" in with the key {host.lab.identity}'
+        f'{host.address} port {host.sshds[0].port} rejects user "nobody" with the key {host.lab.identity}'
     )
 
 
 async def test_missing_keys_are_named(host: LabHost, home: Path) -> None:
     found = await fault(host.spec(identity=None))
-    assert found.what.endswith(f'does not let user "{USER}" in with any available key')
+    assert found.what.endswith(f'rejects user "{USER}" with any available key')
 
 
 async def test_a_key_that_is_not_there(host: LabHost) -> None:
@@ -527,7 +527,7 @@ async def test_refused_session_is_named(host: LabHost) -> None:
     with host.sshd("MaxSessions 0") as sshd:
         found = await fault(sshd.spec())
     assert found.what.startswith("the login works, but it starts no process (")
-    assert found.remedy == "its sshd log says why (MaxSessions, the user's shell)"
+    assert found.remedy == "see its sshd log (MaxSessions, the user's shell)"
 
 
 async def test_a_connection_that_breaks_during_the_first_contact(host: LabHost, tmp_path: Path) -> None:

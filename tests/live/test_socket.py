@@ -135,7 +135,7 @@ def test_a_socket_is_its_users_and_goes_with_the_run(tmp_path: Path, runtime: Pa
 
     staged = stage(tmp_path, visit)
     assert list(runtime.iterdir()) == []
-    with pytest.raises(PlanError, match=r"the run has ended, at .*; its results stand in the folder"):
+    with pytest.raises(PlanError, match=r"the run has ended, at .*; its results are in the folder"):
         ask_folder(staged.folder)
 
 
@@ -160,12 +160,12 @@ def test_an_edit_through_the_socket_names_its_sender(tmp_path: Path) -> None:
 
 
 RUBBISH = [
-    (b"hello\n", "not understood: a line is not JSON"),
-    (b"\xff\xfe\n", "not understood: a line is not JSON"),
-    (b'{"type":"go"}\n', "not understood: unknown message 'go'"),
-    (b'{"type":"edit_request","words":"iops=5","force":false}\n', "not understood: edit_request.words: not a list"),
-    (b'{"type":"mark","text":"x","text":"y"}\n', "not understood: a line is not JSON (a key stands twice)"),
-    (b"x" * 70_000, "not understood: a line is longer than 65536 bytes"),
+    (b"hello\n", "invalid request: a line is not JSON"),
+    (b"\xff\xfe\n", "invalid request: a line is not JSON"),
+    (b'{"type":"go"}\n', "invalid request: unknown message 'go'"),
+    (b'{"type":"edit_request","words":"iops=5","force":false}\n', "invalid request: edit_request.words: not a list"),
+    (b'{"type":"mark","text":"x","text":"y"}\n', "invalid request: a line is not JSON (a key stands twice)"),
+    (b"x" * 70_000, "invalid request: a line is longer than 65536 bytes"),
 ]
 
 
@@ -427,7 +427,7 @@ def test_the_newest_run_comes_first(listening: list[socket.socket]) -> None:
         found.append(path)
     assert socket_paths.running() == found[::-1]
     assert socket_of(None) == found[-1]
-    with pytest.raises(PlanError, match="several runs are under way; name the one that is meant: c, b, a"):
+    with pytest.raises(PlanError, match="several runs are active; name one of them: c, b, a"):
         socket_of(None, only=True)
     assert socket_of("b", only=True) == found[1]
 
@@ -482,8 +482,8 @@ def test_a_folder_that_others_might_enter_is_not_used(runtime: Path, wrong: Call
 @pytest.mark.parametrize(
     "run, says",
     [
-        (None, "no run of yours is under way on this machine; `ivypy run PLAN.yaml` starts one"),
-        ("nosuch", "nosuch: is neither a run's folder nor a run that is under way; under way: none"),
+        (None, "you have no active run on this machine; `ivypy run PLAN.yaml` starts one"),
+        ("nosuch", "nosuch: is neither a run's folder nor an active run; active: none"),
     ],
 )
 def test_an_unknown_run_is_an_error_that_names_the_runs_under_way(run: str | None, says: str) -> None:
@@ -494,7 +494,7 @@ def test_an_unknown_run_is_an_error_that_names_the_runs_under_way(run: str | Non
 
 def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps({"end_utc": None, "socket": str(tmp_path / "x.sock")}))
-    with pytest.raises(PlanError, match="the run is over, and was cut off before it could say so"):
+    with pytest.raises(PlanError, match="the run did not end properly"):
         ask_folder(tmp_path)
     assert exit_code_of(str(tmp_path)) == ExitCode.INTERNAL
     (tmp_path / "run.json").write_text("{")
@@ -514,6 +514,6 @@ def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:
     done = ivypy("edit", "all", "iops=5")
     assert done.returncode == 2
     assert done.stderr == (
-        "all: is neither a run's folder nor a run that is under way; under way: none;"
+        "all: is neither a run's folder nor an active run; active: none;"
         " for a clause, write all=..., like all=all or host=h1\n"
     )

@@ -126,7 +126,7 @@ def test_an_interval_that_touches_a_blank_row_is_blank(measured: SimulatedRun) -
 def test_blank_intervals_are_counted_apart_from_kept_promises(measured: SimulatedRun) -> None:
     ran = run(measured.folder, "--latency", "response", "--by", "job", "--sla", "p50<=1s")
     assert ran.code is ExitCode.OK
-    assert "step0001.mixed (response): kept in all 0 intervals" in ran.err
+    assert "step0001.mixed (response): met in all 0 intervals" in ran.err
     assert "3 intervals are blank in the run's own rows and not checked" in ran.err
 
 

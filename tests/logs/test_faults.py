@@ -134,7 +134,7 @@ WRONG_OPTIONS = [
     (["--interval", "auto:1%:p101"], "is no percentile"),
     (["--percentiles", "50,x"], "--percentiles: 'x' is no percentile"),
     (["--by", "hots"], "--by: 'hots' is no attribute"),
-    (["--sla", "p95=20ms"], "is no promise"),
+    (["--sla", "p95=20ms"], "is not a threshold"),
     (["--plot", "x.gif"], "must end in .png or .html"),
     (["--exact"], "--exact needs logs of single I/Os"),
     (["--start-times", "/nowhere.csv"], "cannot be read"),

@@ -101,7 +101,7 @@ def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
 
 def test_percentiles_with_few_samples_beyond_are_noted(tmp_path: Path) -> None:
     path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, {900: 500})])
-    assert whole(run(path))["notes"] == "few_beyond p99 p99_9"
+    assert whole(run(path))["notes"] == "insufficient p99 p99_9"
 
 
 def test_output_goes_to_the_file_and_the_name_says_the_format(tmp_path: Path, stall: list[str]) -> None:
@@ -113,10 +113,10 @@ def test_output_goes_to_the_file_and_the_name_says_the_format(tmp_path: Path, st
 
 
 SLAS = [
-    ("p50<=1us", ExitCode.OK, "kept in all 9 intervals; 3 intervals without I/O are not checked"),
-    ("p99<=300ns", ExitCode.SLO_MISSED, "BROKEN in 3 of 9 intervals (33.3% of the time), first at 8 s, last at 11 s, "
+    ("p50<=1us", ExitCode.OK, "met in all 9 intervals; 3 intervals without I/O are not checked"),
+    ("p99<=300ns", ExitCode.SLO_MISSED, "BREACHED in 3 of 9 intervals (33.3% of the time), first at 8 s, last at 11 s, "
      "worst 533 ns at 9 s"),
-    ("p50<=1us,p99.5<1ns", ExitCode.SLO_MISSED, "sla p99.5<1ns all=all (clat): BROKEN in 9 of 9 intervals"),
+    ("p50<=1us,p99.5<1ns", ExitCode.SLO_MISSED, "sla p99.5<1ns all=all (clat): BREACHED in 9 of 9 intervals"),
 ]  # fmt: skip
 
 

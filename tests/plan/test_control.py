@@ -360,7 +360,7 @@ def test_a_response_time_where_the_load_is_max_is_refused_at_its_place(steps: li
         assert fault is None
         return
     assert fault is not None
-    assert "workload 'w' runs at max, where there is no response time; look at overall_service_us_p99, or" in fault.text
+    assert "workload 'w' runs at max, where there is no response time; use overall_service_us_p99, or" in fault.text
     line = text.splitlines()[fault.place.line - 1]
     assert line[fault.place.column - 1 :].startswith(P99) and refused in line
 
@@ -379,17 +379,17 @@ def go(keys: str) -> str:
     ("workloads", "steps", "says"),
     [
         (READER, [go(WRITES)],
-         "the workloads do no write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+         "the workloads do no write I/O; use overall_service_us_mean, or set fraction_read below 100%"),
         (READER, [go("measure: { metric: sequential_iops }")],
-         "the workloads do no sequential I/O; look at overall_iops, or set iosequencer: sequential"),
+         "the workloads do no sequential I/O; use overall_iops, or set iosequencer: sequential"),
         (READER, [go("find: { metric: write_service_us_p99, target: 1ms }")], "no write I/O"),
         (READER, [go("control: { pid: { metric: random_write_service_us_mean, target: 1ms, auto: true } }")],
-         "no random write I/O; look at overall_service_us_mean, or set fraction_read below 100%"),
+         "no random write I/O; use overall_service_us_mean, or set fraction_read below 100%"),
         (READER, [go("slo: { metric: write_service_us_p99, at_most: 1ms }")], "no write I/O"),
         (READER, [go("slo: { metric: write_iops, at_most: 5 }")], ""),  # a rate of 0 meets it
         (READER, [go("steady: { criterion: snia, metric: write_iops, window: 25s }")], "no write I/O"),
         (WRITER, [go("measure: { metric: read_mib_per_s }")],
-         "look at overall_mib_per_s, or set fraction_read above 0%"),
+         "use overall_mib_per_s, or set fraction_read above 0%"),
         (WRITER, [go(WRITES)], ""),
         (STREAM, [go("measure: { metric: random_iops }")], "set iosequencer: random_steady"),
         (STREAM, [go("measure: { metric: sequential_read_iops }")], ""),

@@ -377,10 +377,10 @@ def test_an_edit_is_of_its_step_alone(tmp_path: Path) -> None:
 
 def test_a_host_that_does_not_take_it_is_named(tmp_path: Path) -> None:
     slaves = hosts()
-    slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine does not take it"})
+    slaves["b"].faults = Faults(refuse={"edit_workloads": "the engine rejects it"})
     staged = stage(tmp_path, after(12.0, "all=all", "iops=5"), slaves=slaves)  # type: ignore[arg-type]
     took = {one.host: one.failed for one in staged.notes["changed"].took}  # type: ignore[attr-defined]
-    assert took == {"a": "", "b": "edit_workloads: the engine does not take it", "c": ""}
+    assert took == {"a": "", "b": "edit_workloads: the engine rejects it", "c": ""}
     assert [row["host"] for row in staged.rows("events.csv") if row["kind"] == "edit"] == ["", "b"]
     last = staged.rows("step0000.one/host/b.csv")[-1]
     assert last["iops_setting"] == "2200", "its rows go on saying what it does"

@@ -112,7 +112,7 @@ def test_a_running_step_is_edited(tmp_path: Path) -> None:
         await session.edit("all=all", iops=1000)
         going = asyncio.create_task(session.go("one", measure="30s"))
         await asyncio.sleep(12.0)
-        assert session.standing.running
+        assert session.status.running
         changed = await session.edit("workload=scan", iops="*2")
         assert isinstance(changed, Changed) and changed.what == "iops 1000 -> 2000 (6 instances)"
         with pytest.raises(PlanError, match="another step is running"):

@@ -76,7 +76,7 @@ def test_why_a_backend_does_not_work(
         ("io_uring", errno.EINVAL, (True, False), "does not know polled: leave it out"),
         ("io_uring", errno.EINVAL, (True, True), "does not know polled with sqpoll"),
         ("io_uring", errno.EPERM, (False, True), "before Linux 5.13 sqpoll is for root only"),
-        ("libaio", errno.EINVAL, (False, True), "sqpoll: a way of io_uring's, and the backend is libaio"),
+        ("libaio", errno.EINVAL, (False, True), "sqpoll: an option of io_uring, but the backend is libaio"),
     ],
 )
 def test_why_a_way_of_io_uring_does_not_work(
@@ -117,12 +117,12 @@ def test_a_driver_without_nowait_support_is_detected(zram_lun: str, loop_lun: st
 @needs_io_uring
 def test_auto_is_libaio_where_io_uring_would_be_threads_of_the_kernel(zram_lun: str) -> None:
     assert choose(on(zram_lun)).backend == "libaio"
-    assert "threads of the kernel" in choose(on(zram_lun)).reason
+    assert "kernel threads" in choose(on(zram_lun)).reason
     with Client() as slave:
         slave.prepare("io_uring")
         slave.create(Path(zram_lun), Parameters(iops=MAX))
         said = [one.text for one in slave.all if isinstance(one, Notice) and one.kind is NoticeKind.KERNEL_THREADS]
-        assert any(f"io_uring has threads of the kernel do each I/O on {zram_lun}" in text for text in said)
+        assert any(f"io_uring uses kernel threads for each I/O on {zram_lun}" in text for text in said)
 
 
 @needs_io_uring
@@ -140,8 +140,8 @@ def test_a_step_with_submissions_taken_by_a_thread_of_the_kernel(tmp_path: Path)
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        ({"backend": "libaio", "sqpoll": True}, "sqpoll: a way of io_uring's, and the backend is libaio"),
-        ({"backend": "auto", "polled": True}, "name it as the backend"),
+        ({"backend": "libaio", "sqpoll": True}, "sqpoll: an option of io_uring, but the backend is libaio"),
+        ({"backend": "auto", "polled": True}, "choose it as the backend"),
     ],
 )
 def test_polled_and_sqpoll_need_io_uring(asked: dict[str, object], words: str) -> None:

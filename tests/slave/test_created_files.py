@@ -267,8 +267,8 @@ def test_several_files_are_numbered(asked: FileToCreate, paths: list[str]) -> No
     ("asked", "reason"),
     [
         (FileToCreate("/d/f", 1, 3, False), "3 files need {} in their path, which becomes each one's number"),
-        (FileToCreate("/d/f", 0, 1, False), "1 files of 0 bytes are none: ask for at least 1 of each"),
-        (FileToCreate("/d/f", 1, 0, False), "0 files of 1 bytes are none: ask for at least 1 of each"),
+        (FileToCreate("/d/f", 0, 1, False), "1 files of 0 bytes are nothing: both must be at least 1"),
+        (FileToCreate("/d/f", 1, 0, False), "0 files of 1 bytes are nothing: both must be at least 1"),
     ],
 )
 def test_files_that_cannot_be_numbered_or_hold_nothing(asked: FileToCreate, reason: str) -> None:

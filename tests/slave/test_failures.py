@@ -146,7 +146,7 @@ async def test_an_edit_that_a_dead_thread_never_takes_is_refused(talk: Conversat
     first, other = await talk.hear(), await talk.hear()
     assert isinstance(first, m.Refused)
     assert first.refusals == (
-        Refusal("edit_workloads", "not every thread took it: workload thread 0 could not go on: gone"),
+        Refusal("edit_workloads", "not every thread applied it: workload thread 0 could not go on: gone"),
     )
     assert isinstance(other, m.Refused)
     assert other.re == second
@@ -158,9 +158,7 @@ async def test_an_edit_that_the_engine_does_not_take_is_refused(talk: Conversati
     talk.engine.faults["edit"] = BlockingIOError(errno.EAGAIN, "an earlier edit was not taken yet")
     refused = await talk.ask(m.EditWorkloads, edit=1, settings=(Setting(0, Parameters(iops=5.0)),))
     assert isinstance(refused, m.Refused)
-    assert refused.refusals == (
-        Refusal("edit_workloads", "the engine does not take it: an earlier edit was not taken yet"),
-    )
+    assert refused.refusals == (Refusal("edit_workloads", "the engine rejects it: an earlier edit was not taken yet"),)
 
 
 async def test_edits_wait_for_each_other_and_answer_in_order(talk: Conversation, file: Path) -> None:

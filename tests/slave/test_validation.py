@@ -93,7 +93,7 @@ def beyond(start: int, end: int) -> str:
         (
             FILE,
             workload(Parameters(range=(8192, 8192))),
-            ["range is 8,192 to 8,192, which holds nothing: its start comes before its end"],
+            ["range is 8,192 to 8,192, which is empty: its start must be below its end"],
         ),
         (
             FILE,

@@ -50,7 +50,7 @@ def parse_sla(text: str) -> tuple[Promise, ...]:
     for part in text.split(","):
         match = _PROMISE.fullmatch(part)
         if match is None or not 0 <= float(match[1]) <= 100:
-            raise ValueError(f"{part!r} is no promise; write for example p95<=20ms")
+            raise ValueError(f"{part!r} is not a threshold; write for example p95<=20ms")
         promises.append(Promise(float(match[1]), parse_duration(match[3]) * 1e6, match[2] == "<", part.strip()))
     return tuple(promises)
 
@@ -72,12 +72,12 @@ class Outcome:
         if self.insufficient:
             idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
         if not self.broken:
-            return f"sla {self.promise} {self.instance}: kept in all {self.intervals} intervals{idle}"
+            return f"sla {self.promise} {self.instance}: met in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.promise.value)
         value = latency_text(self.promise.value(worst), limit_us=self.promise.limit_us)
         share = len(self.broken) / self.intervals
         return (
-            f"sla {self.promise} {self.instance}: BROKEN in {len(self.broken)} of {self.intervals} intervals "
+            f"sla {self.promise} {self.instance}: BREACHED in {len(self.broken)} of {self.intervals} intervals "
             f"({share:.1%} of the time), first at {self.broken[0].start_s:g} s, last at {self.broken[-1].start_s:g} s, "
             f"worst {value} at {worst.start_s:g} s{idle}"
         )

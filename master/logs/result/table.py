@@ -48,7 +48,8 @@ COLUMNS: Final = {
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
     "blank where too few I/Os lie beyond it.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
-    "notes": "`few_beyond p99`: fewer than ten I/Os lie beyond it, so it is noise. `saturated p99 max`: lower bounds. "
+    "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. "
+    "`saturated p99 max`: lower bounds. "
     "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os are in rows of logs "
     "that the interval cuts, divided by time, or next to a pause; the named figures exceed all that is surely in the "
     "interval, so they may belong to another. `blank`: response times that the run's own rows leave blank.",
@@ -129,7 +130,7 @@ class Row:
             return "; ".join(words)
         words += ["blank"] if self.is_blank else []
         few = [p.name for p in self.percentiles if p.insufficient]
-        words += [f"few_beyond {' '.join(few)}"] if few else []
+        words += [f"insufficient {' '.join(few)}"] if few else []
         words += [f"saturated {' '.join(self.lower_bounds)}"] if self.lower_bounds else []
         words += ["means: no percentiles"] if self.averaged else []
         return "; ".join(words)

@@ -37,7 +37,7 @@ def check_paced(doc: PlanDoc, workloads: Collection[Workload], schedule: Schedul
                     f"{metric}: in step {step.name!r} workload {at_max!r} runs at max, where there is no response time"
                 )
                 if not faults.has_fault(place):
-                    faults.add(place, f"{what}; look at {focus.of_service}, or set iops")
+                    faults.add(place, f"{what}; use {focus.of_service}, or set iops")
 
 
 def check_kinds(
@@ -62,7 +62,7 @@ def check_kinds(
             if not any(_is_of(kind, metric) for kind in there) and not faults.has_fault(place):
                 who = f"workload {names[0]!r}, an instance of rollup {rollup!r}, does" if alone else "the workloads do"
                 what = f"{metric}: in step {step.name!r} {who} no {_in_words(metric)} I/O"
-                faults.add(place, f"{what}; look at {_of_all(metric)}, or set {_remedy(metric, there)}")
+                faults.add(place, f"{what}; use {_of_all(metric)}, or set {_remedy(metric, there)}")
 
 
 def kind_of(metric: str) -> tuple[str, str]:
