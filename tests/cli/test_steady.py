@@ -215,6 +215,15 @@ def test_sample_distance_is_read_from_the_fio_job(tmp_path: Path) -> None:
     assert "12 values of a window of 6; the others are not this job's" in done.stderr
 
 
+def test_the_last_of_fios_documents_counts_and_its_other_output_does_not(tmp_path: Path) -> None:
+    """--status-interval prints the JSON again and again, --output-format=json,normal text after it."""
+    path = fio_file(tmp_path / "fio.json", [1000.0] * 6)
+    early, late = path.read_text(), fio_file(path, RISING).read_text()
+    path.write_text(early + "\n" + late + "\na: (groupid=0, jobs=1): err= 0\n  lat (usec)   : 2=90.1%\n")
+    done = run_steady(path)
+    assert done.return_value == ExitCode.NOT_REACHED and "best window: 6/s" in done.output
+
+
 def test_jobs_of_fio_clients_are_checked_not_their_sum(tmp_path: Path) -> None:
     output = run_steady(fio_file(tmp_path / "fio.json", RISING, "client_stats")).output
     assert output.count("fio.json a h1: not steady") == 2 and "All clients" not in output

@@ -1,7 +1,8 @@
 """fio's JSON output: its jobs, and the steady state that each was asked for.
 
 Rule: a client's JSON names its jobs `client_stats` and adds a sum of them, "All clients", which is no job. What fio
-prints before the JSON is skipped.
+prints before and after the JSON is skipped. With --status-interval it prints one after the other, each from the begin
+of the jobs: the last one counts.
 """
 
 import json
@@ -33,8 +34,7 @@ class SteadySettings:
 
 def jobs_of(text: str) -> list[Mapping[str, Any]]:
     """The jobs of all clients. Raises ValueError, KeyError or TypeError for what is not fio's."""
-    begin = _BEGIN.search(text)
-    document = json.loads(text[begin.end() - 1 :] if begin else text)
+    document = _last_document(text)
     jobs = document["jobs"] if "jobs" in document else document["client_stats"]
     shared = document.get("global options", {})
     return [
@@ -42,6 +42,16 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         for job in jobs
         if len(jobs) == 1 or job["jobname"] != _SUM
     ]
+
+
+def _last_document(text: str) -> Any:
+    begin = _BEGIN.search(text)
+    if begin is None:
+        return json.loads(text)
+    while begin is not None:
+        document, end = json.JSONDecoder().raw_decode(text, begin.end() - 1)
+        begin = _BEGIN.search(text, end)
+    return document
 
 
 def name_of(job: Mapping[str, Any]) -> str:
