@@ -128,6 +128,14 @@ def test_the_tail_that_fio_never_wrote_is_estimated(tmp_path: Path) -> None:
             assert round(float(whole(ran, direction)[f"latency_us_{column}"]) * 1000) == theirs
 
 
+def test_the_tail_has_as_many_ios_as_the_json_where_that_has_no_bins(tmp_path: Path) -> None:
+    """Its shape is that of the logs, where most buckets hold a few I/Os only."""
+    log_path = log(tmp_path / "a_clat_hist.1.log", [row(1000, 0, dict.fromkeys(range(500, 900), 1))])
+    job = tmp_path / "fio.json"
+    job.write_text(json.dumps({"jobs": [{"jobname": "a", "read": {"runtime": 2000, "clat_ns": {"N": 500}}}]}))
+    assert whole(run(log_path, "--json", job))["count"] == "500"
+
+
 def test_a_stall_shows_where_it_happened() -> None:
     """Case 05: every process stood still from 2.74 s to 6.74 s. 40 catch-up rows a direction carry two stamps."""
     ran = run(*case_logs(STALL, "stall*"))

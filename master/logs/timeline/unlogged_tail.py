@@ -107,7 +107,8 @@ def estimate(totals: dict[int, JobTotals], logged: Logged, start_ns: int) -> Tai
         if not shape.sum():
             notes.append(f"tail: the shape of {missing:,.0f} {name} I/Os is not known; left out")
             continue
-        cells = np.rint(shape * (missing / shape.sum()))
+        # Sums are rounded, not buckets: of many that hold less than one I/O nothing would be left.
+        cells = np.diff(np.rint(np.cumsum(shape * (missing / shape.sum()))), prepend=0)
         rows.append((begin_ns, max(end_ns, begin_ns), direction, cells))
         how = "json+ bins minus the logs" if total.bins else "count from the JSON, shape from the logs"
         begin_s, end_s = ((at - start_ns) / NS_PER_S for at in (begin_ns, end_ns))
