@@ -17,7 +17,7 @@ from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus
-from .observation import Observation
+from .observation import Observation, achieved_iops
 from .pid import COLUMNS, Pid
 from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in
 from .steer import Orders
@@ -159,8 +159,7 @@ class AutoPid:
         return pid, Orders(pid.opening(), rows, progress="range found")
 
     def _achieved(self, seen: tuple[Observation, ...], name: str) -> float:
-        done = sum(one.loads[self.focus.rollup][name].completed for one in seen)
-        return done / sum(one.length_s for one in seen)
+        return achieved_iops(one.loads[self.focus.rollup][name] for one in seen)
 
     def _row(self, observation: Observation, name: str) -> ControlRow:
         value = value_of([observation.samples[self.focus].get(name, MetricSample(0, 0))], self.focus.fraction)
@@ -172,7 +171,7 @@ class AutoPid:
             "metric": self.focus.metric,
             "target": self.target,
             "value": value,
-            "achieved_iops": load.completed / observation.length_s,
+            "achieved_iops": load.iops,
             "backlog": load.backlog,
             "event": (PidEvent.FINDING_MAX if self.stage is RangeEnd.MAX else PidEvent.FINDING_LOW).value,
         }

@@ -1,8 +1,9 @@
 """What control sees of a closed subinterval: numbers and times only."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from ..rollup.overload import Outstanding
 from ..stats.metric_sample import MetricSample, value_of
@@ -29,6 +30,8 @@ class InstanceLoad:
     due: int  # I/Os that fell due
     completed: int
     backlog: int  # at the end: due, not submitted
+    iops: float  # completed per second of real time, as the CSV row has it
+    length_s: float  # real, the mean over its hosts
     in_flight: int = 0  # at the end: submitted, not completed
     failed: int = 0  # errors, short transfers, and dropped I/Os
     surged: bool = False  # this subinterval alone shows that a workload instance falls behind
@@ -44,13 +47,23 @@ class InstanceLoad:
         return self.due - self.completed - self.failed
 
 
+NO_LOAD: Final = InstanceLoad(0, 0, 0, 0.0, 0.0)
+
+
+def achieved_iops(loads: Iterable[InstanceLoad]) -> float:
+    """The IOPS of one rollup instance over several subintervals."""
+    seen = list(loads)
+    length_s = sum(one.length_s for one in seen)
+    return sum(one.iops * one.length_s for one in seen) / length_s if length_s else 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One closed subinterval of a step, as barrier 1 hands it over."""
 
     number: int  # in the step, from 0
     start_s: float  # since the step's start
-    length_s: float  # as it really was
+    length_s: float  # as planned
     phase: Phase  # as it was announced
     same_hosts: bool = True  # as in the one before (at first: as in `go`); false also where a result is missing
     edited: bool = False  # an edit from outside (ivypy edit, pause) acted in it

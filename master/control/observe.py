@@ -131,9 +131,13 @@ def loads(figures: Figures, instances: Sequence[RollupInstance], surged: NDArray
         figures.counter(Count.ERRORS, Count.DROPPED),
     ]
     found = {}
+    rates, lengths = figures.rate("overall", 0), figures.merged.presence.length_s
     for one in instances:
         due, completed, backlog, in_flight, failed = (int(column[one.row]) for column in columns)
-        found[one.name] = InstanceLoad(due, completed, backlog, in_flight, failed, bool(surged[one.row]))
+        found[one.name] = InstanceLoad(
+            due, completed, backlog, float(rates[one.row]), float(lengths[one.row]), in_flight, failed,
+            bool(surged[one.row]),
+        )  # fmt: skip
     return found
 
 

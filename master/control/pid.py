@@ -14,7 +14,7 @@ from ..text.metric_amounts import amount_in_words
 from ..verdicts import Finding, Reason
 from .decision import Cell, ControlRow, LoadEdit, Measured
 from .focus import Focus, blank_subinterval
-from .observation import InstanceLoad, Observation
+from .observation import NO_LOAD, InstanceLoad, Observation
 from .pid_loop import Loop, PidEvent, PidRules, Range, loop_in, moved, set_out
 from .steer import Orders
 
@@ -114,7 +114,7 @@ class Pid:
             if name not in present:
                 continue
             value = observation.value(self.focus, name)
-            load = observation.loads.get(self.focus.rollup, {}).get(name, InstanceLoad(0, 0, 0))
+            load = observation.loads.get(self.focus.rollup, {}).get(name, NO_LOAD)
             error, after = moved(loop, value, load, observation.number, self.rules)
             loops[name] = after
             if value is not None:
@@ -186,7 +186,7 @@ class Pid:
             after.gain,
             before.iops,
             after.iops,
-            load.completed / observation.length_s,
+            load.iops,
             load.backlog,
             after.monotone,
             after.event.value,

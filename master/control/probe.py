@@ -16,7 +16,7 @@ from ..rollup.overload import account, why_not_sustained
 from ..stats.estimate import Estimate, estimates
 from ..stats.sample_matrix import matrix_of
 from .control_spec import FindSpec
-from .observation import Observation
+from .observation import Observation, achieved_iops
 
 FEWEST = 10  # subintervals before an answer
 _EARLY = 20.0  # times the tolerance: what two subintervals show
@@ -56,8 +56,7 @@ def probed(spec: FindSpec, tolerance: float, iops: float, seen: Sequence[Observa
         if len(seen) < spec.longest_probe:
             return None
         answer = ProbeAnswer.UNCLEAR
-    loads = [load for one in seen for load in one.loads[spec.focus.rollup].values()]
-    achieved = sum(load.completed for load in loads) / sum(one.length_s for one in seen)
+    achieved = achieved_iops(load for one in seen for load in one.loads["all"].values())
     value = worst.value if worst else None
     width = worst.half_width if worst and worst.half_width < inf else None
     above = behind or (value is not None and value > spec.target)

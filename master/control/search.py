@@ -19,7 +19,7 @@ from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_loa
 from .control_spec import FindSpec
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
 from .focus import Focus
-from .observation import Observation, Phase
+from .observation import Observation, Phase, achieved_iops
 from .probe import Probe, probed
 
 
@@ -96,8 +96,7 @@ class Find:
     def _at_max(self, observation: Observation) -> "tuple[Find, Decision]":
         if len(self.seen) < self.look:
             return self, Decision(Phase.WARMUP, progress="search: the load at max")
-        done = sum(load.completed for one in self.seen for load in one.loads["all"].values())
-        capacity = done / sum(one.length_s for one in self.seen)
+        capacity = achieved_iops(load for one in self.seen for load in one.loads["all"].values())
         if capacity <= 0:
             why = Finding(Reason.SEARCH_UNBOUNDED, "no I/O completed at max")
             return self, Decision(Phase.TAIL, measured=(nothing_measured(observation.number, why),))

@@ -13,7 +13,7 @@ from ..verdicts import Finding, Reason
 from .decide import MeasurementState
 from .decision import ControlRow, Decision, LoadEdit, Measured
 from .focus import Focus
-from .observation import InstanceLoad, Observation, Phase
+from .observation import InstanceLoad, Observation, Phase, achieved_iops
 
 _END_TOLERANCE = 1.001  # so that rounding does not lose the last level
 
@@ -57,7 +57,6 @@ class LevelSubinterval:
     """One subinterval of the present level."""
 
     number: int
-    length_s: float
     load: InstanceLoad
     outstanding: Outstanding
 
@@ -91,7 +90,7 @@ class Staircase:
             measurement=measurement,
             seen=(
                 *self.seen,
-                LevelSubinterval(observation.number, observation.length_s, load, observation.outstanding),
+                LevelSubinterval(observation.number, load, observation.outstanding),
             ),
         )
         if not decision.done and not observation.same_hosts:  # the hosts that are left get the whole load
@@ -135,9 +134,8 @@ class Staircase:
         window = [one for one in self.seen if closed.first <= one.number <= closed.last]
         if not window:
             return 0.0, "nothing was measured"
-        done = sum(one.load.completed for one in window)
         behind = why_not_sustained(account(one.outstanding for one in window), self.tolerance)
-        return done / sum(one.length_s for one in window), behind or None
+        return achieved_iops(one.load for one in window), behind or None
 
     def _cells(self, measured: Measured, achieved: float, behind: bool) -> dict[str, str | int | float | bool | None]:
         iops = self._iops()

@@ -40,6 +40,7 @@ from tests.support.rollup import instance, merged, merger_of, rollups_by
 from tests.support.rollup_results import HostData
 
 ROLLUPS = rollups_by([instance(0, "h1"), instance(0, "h2")], "host")
+IOPS = 1200.0  # of each host: 6,000 in 5 s
 ALL = np.ones(len(ROLLUPS.rows), bool)
 NOWHERE = np.zeros(len(ROLLUPS.rows), bool)  # nothing falls behind
 
@@ -111,10 +112,13 @@ def test_a_response_time_that_is_not_shown_is_blank() -> None:
 def test_loads_are_counted_per_instance() -> None:
     shown = figures()
     assert loads(shown, ROLLUPS.type("host").instances, NOWHERE) == dict.fromkeys(
-        ("h1", "h2"), InstanceLoad(6100, 6000, 70, 20, 10)
+        ("h1", "h2"), InstanceLoad(6100, 6000, 70, IOPS, 5.0, 20, 10)
     )
-    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {"all": InstanceLoad(12200, 12000, 140, 40, 20)}
-    assert InstanceLoad(6100, 6000, 70, 20, 10).growth == InstanceLoad(6100, 6000, 70, 20, 10).outstanding
+    assert loads(shown, ROLLUPS.type("all").instances, NOWHERE) == {
+        "all": InstanceLoad(12200, 12000, 140, 2 * IOPS, 5.0, 40, 20)
+    }
+    one = InstanceLoad(6100, 6000, 70, IOPS, 5.0, 20, 10)
+    assert one.growth == one.outstanding
 
 
 def test_focuses_of_a_state_are_all_that_it_reads() -> None:

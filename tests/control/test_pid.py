@@ -12,7 +12,7 @@ from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.focus import Focus
-from ivypy.master.control.observation import InstanceLoad, Observation, Phase
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.pid import Pid, TargetCheck, pid
 from ivypy.master.control.pid_loop import Loop, PidEvent, PidRules, Range
 from ivypy.master.control.slo import Watched
@@ -21,7 +21,7 @@ from ivypy.master.stats.metric_sample import MetricSample
 from ivypy.master.text.metric_amounts import Unit
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
-from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, mmc, noise, simulate
+from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, load_of, mmc, noise, simulate
 from tests.support.control_specs import RULES, SETTLES_S
 
 TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: the slope is 1
@@ -29,7 +29,7 @@ TWO_POINTS = Range(100, 10_000, 200, 20_000)  # latency in proportion to load: t
 
 def interval(number: int, values: dict[str, float | None], backlogs: dict[str, int] | None = None) -> Observation:
     samples = {name: MetricSample(value or 0.0, 1.0 if value is not None else 0.0) for name, value in values.items()}
-    loads = {name: InstanceLoad(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
+    loads = {name: load_of(1000, 1000, (backlogs or {}).get(name, 0)) for name in values}
     return Observation(number, number * 5.0, 5.0, Phase.RUN, samples={LATENCY: samples}, loads={"all": loads})
 
 
@@ -147,7 +147,7 @@ def test_a_growing_backlog_counts_as_too_slow_and_a_draining_one_waits() -> None
 
 def piled(number: int, in_flight: int, before: int) -> Observation:
     """A subinterval with a metric far below its target."""
-    load = InstanceLoad(1000, 1000 + before - in_flight, 0, in_flight)
+    load = load_of(1000, 1000 + before - in_flight, 0, in_flight)
     samples = {LATENCY: {"a": MetricSample(500.0, 1.0)}}
     return Observation(number, number * 5.0, 5.0, Phase.RUN, samples=samples, loads={"all": {"a": load}})
 
@@ -430,7 +430,7 @@ class TestAuto:
             samples = {focus: {"all": MetricSample(0.0, 0.0, counts)}}
             seen = Observation(
                 number, number * length_s, length_s, decision.next_phase, samples=samples,
-                loads={"all": {"all": InstanceLoad(ios, ios, 0)}},
+                loads={"all": {"all": load_of(ios, ios, 0, length_s=length_s)}},
             )  # fmt: skip
             state, decision = decide(state, seen)
             if decision.done:

@@ -9,7 +9,7 @@ from ivypy.master.control.bracket import Bracket, SearchBounds, bracket, expecte
 from ivypy.master.control.check import find_faults
 from ivypy.master.control.control_spec import FindSpec
 from ivypy.master.control.decide import ControlState, decide, opening
-from ivypy.master.control.observation import InstanceLoad, Observation
+from ivypy.master.control.observation import Observation
 from ivypy.master.control.probe import Probe, ProbeAnswer
 from ivypy.master.control.search import Find
 from ivypy.master.stats.metric_sample import MetricSample
@@ -21,6 +21,7 @@ from tests.support.control_plants import (
     Trace,
     linear,
     load_for,
+    load_of,
     mmc,
     noise,
     outstanding,
@@ -210,7 +211,7 @@ def test_a_backlog_that_never_drains_ends_the_search() -> None:
     decision, number = opening(state), 0
     while not decision.done:
         hung = number > 4
-        load = InstanceLoad(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
+        load = load_of(5000, 0 if hung else 5000, 10_000 * (number - 4) if hung else 0)
         samples = {LATENCY: {"all": MetricSample(0.0, 0.0) if hung else MetricSample(5e6, 5000)}}
         interval = Observation(
             number, number * 5.0, 5.0, decision.next_phase, samples=samples, loads={"all": {"all": load}},

@@ -5,10 +5,10 @@ import pytest
 from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.fixed import Fixed
 from ivypy.master.control.measure import Measure
-from ivypy.master.control.observation import InstanceLoad, Observation, Phase
+from ivypy.master.control.observation import Observation, Phase
 from ivypy.master.control.staircase import Levels, Staircase, levels_of_steps
 from ivypy.master.verdicts import Reason
-from tests.support.control_plants import LATENCY, Plant, Trace, mmc, noise, outstanding, simulate
+from tests.support.control_plants import LATENCY, Plant, Trace, load_of, mmc, noise, outstanding, simulate
 from tests.support.control_specs import TOLERANCE, measure_spec
 
 
@@ -76,7 +76,7 @@ def test_backlog_of_a_lost_host_is_not_counted_as_completed() -> None:
     decision = opening(state)
     for number in range(9):
         alone, owed = number >= 3, 200 * (number + 1)
-        load = InstanceLoad(5000, 4800, owed, 0) if alone else InstanceLoad(10_000, 4800, 15_000 * number + owed, 0)
+        load = load_of(5000, 4800, owed, 0) if alone else load_of(10_000, 4800, 15_000 * number + owed, 0)
         state, decision = decide(
             state,
             Observation(

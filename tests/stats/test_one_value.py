@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.control.decision import Decision
-from ivypy.master.control.observation import Phase
+from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
 from ivypy.master.live.line_view import microseconds, subinterval_line
@@ -51,6 +51,7 @@ from tests.support.rollup_results import HostData
 from tests.support.small_run import START, record
 
 LENGTH_NS = 5 * 10**9
+PLANNED_S = 5.005  # the real length, of which rates are, is another one
 INSTANCES = [instance(0, host) for host in ("h1", "h2")]
 ROLLUPS = Rollups.build(INSTANCES, [])
 SETTINGS = Settings.of(ROLLUPS, {(one.host, one.number): Parameters(iops=1000.0) for one in INSTANCES})
@@ -93,7 +94,7 @@ class Shown:
         self.figures = self.interval.figures.shown(SETTINGS.response_rows())
         self.start_utc_ns = START + place * LENGTH_NS
         focuses = list(map(focus_on, FOCUS_METRICS))
-        self.seen = observe(self.interval, SETTINGS, focuses, 5.0 * place, 5.0, Phase.RUN, True, False)
+        self.seen = observe(self.interval, SETTINGS, focuses, PLANNED_S * place, PLANNED_S, Phase.RUN, True, False)
 
     def csv(self) -> dict[str, str]:
         row = replace(record(self.interval, SETTINGS, "run", timed=False), figures=self.figures)
@@ -129,6 +130,7 @@ def check_printed(shown: Shown) -> None:
             assert cells[metric] == ""
         else:
             assert float(cells[metric]) == float(METRICS[metric].precision.value % seen), metric
+    assert shown.seen.loads["all"]["all"].iops == (shown.control("overall_iops") or 0.0)
     written: list[str] = []
     JsonLines(written.append).show(report)
     as_json = json.loads(written[0])
@@ -203,6 +205,8 @@ def check_window(shown: list[Shown], measurement: Measurement) -> None:
     of samples; the checks of a measurement; and sums of samples."""
     figures = Figures(measurement.merged, SETTINGS.response_rows())
     checked = observe_measurement(measurement, map(focus_on, FOCUS_METRICS))
+    achieved = achieved_iops(one.seen.loads["all"]["all"] for one in shown)
+    assert achieved == pytest.approx(column_of(figures, "overall_iops") or 0.0, rel=1e-15, abs=0.0)
     for metric in FOCUS_METRICS:
         focus, expected = focus_on(metric), column_of(figures, metric)
         assert checked[focus]["all"] == expected, metric

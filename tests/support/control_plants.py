@@ -66,6 +66,11 @@ def outstanding(load: InstanceLoad) -> Outstanding:
     return Outstanding(*(np.array([column]) for column in columns))
 
 
+def load_of(due: int, completed: int, backlog: int, in_flight: int = 0, length_s: float = 5.0) -> InstanceLoad:
+    """The load of a subinterval of this length, whose rate is what completed in it."""
+    return InstanceLoad(due, completed, backlog, completed / length_s, length_s, in_flight)
+
+
 @dataclass(slots=True)
 class Noise:
     """Multiplicative AR(1) noise, exp(sd * z): its mean is near 1 and it is never negative."""
@@ -130,7 +135,7 @@ class Plant:
         backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
         due, before = int(offered * LENGTH_S), self._outstanding
         self._outstanding = backlog + in_flight
-        return InstanceLoad(due, due + before - self._outstanding, backlog, in_flight)
+        return load_of(due, due + before - self._outstanding, backlog, in_flight, LENGTH_S)
 
 
 @dataclass(slots=True)
