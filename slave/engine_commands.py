@@ -41,7 +41,7 @@ Work = Callable[[Callable[[], Any]], Awaitable[Any]]  # runs a job that may bloc
 
 
 class ThreadDied(Exception):
-    """A workload thread could not go on, so an edit will never be taken by all."""
+    """A workload thread could not go on, so not all threads will ever apply an edit."""
 
 
 class EngineCommands:
@@ -78,7 +78,7 @@ class EngineCommands:
 
     @property
     def written(self) -> set[LunKey]:
-        """LUNs that were ever opened to be written."""
+        """LUNs that were ever opened for writing."""
         return self._workloads.written
 
     async def execute(self, command: Command) -> None:

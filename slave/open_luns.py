@@ -118,9 +118,9 @@ class OpenLuns:
     def reinspect(self, luns: Sequence[tuple[LunTarget, Identity]]) -> tuple[list[Refusal], list[Notice]]:
         """(refusals of LUNs that are open for writing and must not be any more, notices of those that do not answer).
 
-        `luns`: those, and what was agreed to. By the same gate, and by identity. That one cannot be read any more is no
-        reason: it could when it was opened, it is held since then, and I/O errors are for a run to count. But who uses
-        it is looked for without a read.
+        `luns`: those, and what was agreed to. The write gate and the identity are checked as before. A LUN that cannot
+        be read any more is not refused: it could be read when it was opened, it has been held since, and the run counts
+        I/O errors. Its users are still detected, without a read.
         """
         if not luns:
             return [], []

@@ -109,11 +109,11 @@ class Workloads:
 
     @property
     def written(self) -> set[LunKey]:
-        """LUNs that were ever opened to be written."""
+        """LUNs that were ever opened for writing."""
         return self._luns.written
 
     def reinspect(self) -> tuple[list[Refusal], list[Notice]]:
-        """(what came to stand against the LUNs that are open to be written, notices of those that do not answer)."""
+        """(new refusals of LUNs that are open for writing, notices of those that do not answer)."""
         written = {
             one.lun: (one.target, one.workload.consent.identity)
             for one in self._instances.values()

@@ -1,4 +1,4 @@
-"""The page of `ivypy clock`: how good the clock of a host is, beside fio's method on the same counter.
+"""The page of `ivypy clock`: how accurate the clock of a host is, compared with fio's method on the same counter.
 
 Rule: the host measures, this page does the sums. Its verdict is the host's own: whether the engine there stamps I/Os
 with the cycle counter.

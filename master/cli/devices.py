@@ -1,4 +1,4 @@
-"""The page of `ivypy devices`: what there is, what would be read, what overwritten, and the token.
+"""The page of `ivypy devices`: the LUNs that a plan selects, which would be read or overwritten, and the token.
 
 Rule: it shows the very lists that `ivypy run` acts on; nothing is worked out twice.
 """

@@ -1,6 +1,7 @@
-"""The command's first moment.
+"""The entry point of the command `ivypy`.
 
-Rule: nothing but this is imported before an interrupt ends the command as it does later: without a word, by its code.
+Rule: everything else is imported inside `try`, so that an interrupt during the imports also ends the command silently,
+with the exit code 130.
 """
 
 import sys

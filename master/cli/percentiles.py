@@ -1,4 +1,4 @@
-"""The command `ivypy percentiles`: its options, and how they are read.
+"""The command `ivypy percentiles`: its options.
 
 Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """

@@ -1,4 +1,4 @@
-"""The command `ivypy steady`: a criterion applied to finished data, with the words that a plan's `steady` has.
+"""The command `ivypy steady`: a criterion applied to finished data, with the keys of a plan's `steady`.
 
 Rule: this module only parses words; heavy modules are imported when the command runs, so that --help is quick.
 """

@@ -52,7 +52,7 @@ def faults(spec: ControlSpec, rollups: Collection[str] | None) -> Iterator[Fault
 
 
 def metric_fault(metric: str, steered: bool = False) -> str:
-    """Why control cannot look at a metric; "" where it can. `steered`: IOPS are to hold it at a target."""
+    """Why control cannot use a metric; "" where it can. `steered`: IOPS are to hold it at a target."""
     if (now := OLD_NAMES.get(metric)) is not None:
         more = "" if now in FOCUS_METRICS else f", and {_NO_FOCUS}"
         return f"metric {metric} is called {now} since 0.2{more}"
@@ -66,7 +66,7 @@ def metric_fault(metric: str, steered: bool = False) -> str:
 
 
 def rollup_fault(rollup: str, rollups: Collection[str]) -> str:
-    """Why control cannot look at a rollup type; "" where it can."""
+    """Why control cannot use a rollup type; "" where it can."""
     if rollup in rollups:
         return ""
     return f"there is no rollup type {rollup} with instances{did_you_mean(rollup, rollups)}"

@@ -33,7 +33,7 @@ USUAL_METRIC: Final = "overall_iops"  # what snia and t look at
 
 
 class WindowChoice(StrEnum):
-    """Which window `measure` looks at."""
+    """Which window `measure` checks."""
 
     LONGEST = "longest"
     SHORTEST = "shortest"  # the ancestor's: the shortest that passes and ends now, from two subintervals on

@@ -144,7 +144,7 @@ class ControlSpec:
         return isinstance(self.measurement, FixedSpec) and self.load is None
 
     def checked(self) -> Iterator[tuple[Keys, Focus]]:
-        """What decides when a measurement is complete, or whether it fails: the keys, and what they look at."""
+        """What decides when a measurement is complete, or whether it fails: the keys, and the focus of each."""
         match self.measurement:
             case MeasureSpec() as measure:
                 yield ("measure",), measure.focus
@@ -154,7 +154,7 @@ class ControlSpec:
             yield ("slo", i), one.focus
 
     def steered(self) -> Iterator[tuple[Keys, Focus]]:
-        """What sets the load: the keys, and what they look at."""
+        """What sets the load: the keys, and the focus of each."""
         match self.load:
             case PidSpec() as pid:
                 yield ("control", "pid"), pid.focus

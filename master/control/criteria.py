@@ -43,7 +43,7 @@ class Criterion:
 
     @property
     def name(self) -> str:
-        """What a plan calls it; of a metric that none of fio's six looks at, its rule."""
+        """Its name in a plan; for a metric that none of fio's six criteria uses, the name of its rule."""
         mine = METRICS.get(self.focus.metric)
         same = (
             name for name, (rule, metric) in FIO.items()

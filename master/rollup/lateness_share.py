@@ -19,8 +19,8 @@ _HALVINGS: Final = 7  # of the share that is found: to a hundredth
 
 
 def excess(of: Buckets, lateness: Buckets, fraction: float, least: float) -> Floats:
-    """By which part each row's percentile may be longer than without lateness, (R,): 0 where that is surely no more
-    than `least`, else up to 1; nan where the percentile is blank.
+    """The share of each row's percentile that may be due to lateness, (R,): 0 where it is certainly at most `least`,
+    else up to 1; nan where the percentile is blank.
     """
     rows, width = of.counts.shape
     found = np.full(rows, np.nan)

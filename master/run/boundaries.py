@@ -30,11 +30,11 @@ class Boundaries:
         self._ends[driver] = {}
 
     def has(self, driver: Driver) -> bool:
-        """Whether the step was begun on it."""
+        """Whether the step began on this host."""
         return driver in self._newest
 
     def place(self, driver: Driver, subinterval: int, wanted_ns: int) -> int:
-        """Where a subinterval, the one behind the last that was placed, ends: as wanted, or as near as is allowed."""
+        """Place the end of the next subinterval: at `wanted_ns`, or as near to it as is allowed; returns the place."""
         even = self._newest[driver] + self._length_ns
         placed = min(max(wanted_ns, even - self._most), even + self._most)
         self._newest[driver] = self._ends[driver][subinterval] = placed

@@ -44,7 +44,7 @@ NO_STEP = "no step is running; an edit changes a running step, and the next step
 
 @dataclass(frozen=True, slots=True)
 class RunningStep:
-    """The step that runs, and what an edit of it has to know."""
+    """The step that runs, and what is needed to edit it."""
 
     number: int
     live: LiveStep
@@ -64,7 +64,7 @@ class ControlApi:
         self._presses = presses
 
     def shows(self, drivers: Mapping[str, Driver]) -> None:
-        """From now on the status says how these are: those that take part, by name, now and later."""
+        """Use these drivers for the status: those of the hosts that take part, by name, now and later."""
         self._drivers = drivers
 
     @contextmanager

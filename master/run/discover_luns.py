@@ -52,7 +52,7 @@ class PlacedPlan:
 
 
 async def prepare(plan: Plan, fleet: Fleet) -> None:
-    """Tell every host what holds for the whole run. Raises HostsError."""
+    """Send every host the settings of the whole run. Raises HostsError."""
 
     await fleet.request_all(dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)))
 

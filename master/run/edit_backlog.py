@@ -55,7 +55,7 @@ class Backlogs:
 
     @property
     def total(self) -> int:
-        """What is waited for, as seen last; 0: nothing is."""
+        """Outstanding I/Os of earlier loads at the end of the newest subinterval; 0: none."""
         return sum(backlog.total for backlog in self._open.values())
 
     @property

@@ -1,4 +1,4 @@
-"""The hosts that take part in a run: ask them at once, miss some of them, interrupt the run.
+"""The hosts that take part in a run: send requests to all of them at once, go on without some, interrupt the run.
 
 Rule: the faults of all hosts are collected and raised together.
 """
@@ -68,7 +68,7 @@ class Fleet:
                 await self.interrupted.wait()
 
     def miss(self, faults: Sequence[HostFault]) -> None:
-        """Go on without the hosts of these faults. Raises HostsError where more are missed by now than may be."""
+        """Go on without the hosts of these faults. Raises HostsError if more are missing by now than may be."""
         missed = {**{fault.host: fault for fault in faults}, **self.missed}
         if len(missed) > self._may_miss:
             raise HostsError([*self.missed.values(), *faults])
@@ -115,7 +115,7 @@ class Fleet:
     async def request_all(
         self, requests: Mapping[Driver, Callable[[Driver], Awaitable[Any]]], within_s: float = ANSWER_S
     ) -> dict[Driver, Any]:
-        """Send each host its own request, all at once. Hosts that do not answer are missed, if that many may be.
+        """Send each host its own request, all at once; go on without those that do not answer, if `may_miss` allows it.
 
         Raises HostsError.
         """

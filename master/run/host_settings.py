@@ -35,7 +35,7 @@ APPLYING_S: Final = 60.0  # between steps; creating instances opens LUNs
 
 @dataclass(frozen=True, slots=True)
 class EditResult:
-    """What came of one edit."""
+    """The result of one edit, for each host."""
 
     number: int
     effective_ns: Mapping[str, int]  # by host: when its last thread took it, on the controller's clock
@@ -105,12 +105,12 @@ class HostSettings:
         self._unsure -= settings.keys()
 
     async def apply(self, discovered: PlacedPlan, wanted: Mapping[Key, Parameters]) -> None:
-        """Between steps: make every instance have these parameters; edit what can be edited, else make it anew.
+        """Give every instance these parameters, between steps: edit what can be edited, create the rest anew.
 
-        What stays open to be written is looked at again by its host, since it may have come into use meanwhile.
+        Each host checks the LUNs that stay open for writing again, because they may have come into use meanwhile.
 
-        A host that does not do it the first time is missed, or a reason not to begin: raises HostsError, with all of
-        them. Later it is lost, and costs itself: what was measured with it stands, and the others go on.
+        A host that fails the first time is left out, if as many may be missing; otherwise raises HostsError, which
+        names all such hosts. A host that fails later is lost: what was measured with it is kept, the others continue.
         """
         async with self.changing:
             have = self.parameters

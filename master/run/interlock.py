@@ -1,5 +1,5 @@
-"""The controller's side of one subinterval, as numbers: when what arrived, and how far apart the hosts' clocks are; and
-what they have against the step's rows.
+"""The timing of each subinterval on the controller: when results and acknowledgements arrived, how far apart the hosts'
+clocks are, and the findings on the step's rows that follow.
 """
 
 from collections.abc import Callable, Mapping

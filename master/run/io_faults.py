@@ -1,4 +1,4 @@
-"""I/O errors of a step, and I/Os that had not come back when a host stopped: of which workload instances they are.
+"""I/O errors of a step, and I/Os that had not completed when a host stopped: which workload instances they belong to.
 
 Rule: what was caught after the end took no longer than `longest_caught_ns`, so an I/O that was older than that at the
 last boundary is one that was not caught. What was younger then may be of any instance that had I/O in flight.
@@ -27,7 +27,7 @@ Find = Callable[[ScopedFinding], None]
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """I/Os that did not come back to one host."""
+    """I/Os of one host that did not complete."""
 
     count: int
     oldest_ns: int
@@ -41,7 +41,7 @@ class Hung:
 
 
 def hung(stopped: Stopped, last: Result | None, numbers: Sequence[int]) -> Hung | None:
-    """`last`: the host's last result; `numbers`: its workload instances, in the result's order. None: all came back."""
+    """`last`: the host's last result; `numbers`: its workload instances, in the result's order. None: all completed."""
     if not stopped.uncaught:
         return None
     if last is None:
@@ -57,7 +57,7 @@ def hung(stopped: Stopped, last: Result | None, numbers: Sequence[int]) -> Hung 
 
 
 class IoFaults:
-    """State: which I/O errors of a step were reported, and which instances have I/Os that did not come back."""
+    """State: which I/O errors of a step were reported, and which instances have I/Os that did not complete."""
 
     def __init__(self, rollups: Rollups, length_ns: int, report: Report, find: Find) -> None:
         self._rollups = rollups
@@ -78,7 +78,7 @@ class IoFaults:
                 self._report(host, "io_errors", text)
 
     def stopped(self, host: str, stopped: Stopped, newest: Result | None, running: int) -> None:
-        """Report what failed or had not come back when a host stopped."""
+        """Report the I/Os that failed or had not completed when a host stopped."""
         found = hung(stopped, newest, self._rollups.order(host))
         if found is not None:
             self._report_hung(host, found, newest.subinterval if newest else running)

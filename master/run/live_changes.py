@@ -27,7 +27,7 @@ from .host_settings import EditResult, HostSettings
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What a change from outside has to know."""
+    """What is needed to check a change from outside."""
 
     parameters: Mapping[Key, Parameters]  # in force
     blocksizes: Mapping[Key, int]  # the most for each instance: what its buffers hold
@@ -42,7 +42,7 @@ NOT_BEGUN: Final = "no step is running yet; an edit changes a running step"
 
 
 class EditRefused(PlanError):
-    """A change of a running test that is not made; nothing was sent. Its text is every reason, a line each."""
+    """A change of a running test is refused, and nothing was sent. The text has a line for each reason."""
 
     def __init__(self, reasons: Iterable[str]) -> None:
         self.reasons = tuple(reasons)

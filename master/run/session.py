@@ -53,7 +53,7 @@ class SessionResult:
 
 
 class Session:
-    """A run under a program's command: `async with ivypy.Session(plan) as session`.
+    """A run whose steps a program decides: `async with ivypy.Session(plan) as session`.
 
     `plan` is a path, or the text of a plan; what its `steps:` could do is the most that the program may do, and they
     are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines` are as from -D.

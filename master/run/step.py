@@ -65,7 +65,7 @@ class StepCycle:
         raise_alert: Callable[[Alert], None],
         stop_on_error: bool,
     ) -> None:
-        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and does not wait."""
+        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block."""
         self._fleet = fleet
         self._rollups = rollups
         self._live = live

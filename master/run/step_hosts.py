@@ -53,12 +53,12 @@ class StepHosts:
         return [driver for driver in self.part if driver in drivers]
 
     def leave(self, driver: Driver) -> None:
-        """It takes no part any more."""
+        """Remove a host from the step."""
         for those in (self.live, self.late, self.awaited):
             those.discard(driver)
 
     def set_aside(self, driver: Driver) -> None:
-        """It is commanded, and no more merged."""
+        """Continue to send a host commands, but merge no more of its results."""
         self.leave(driver)
         self.late.add(driver)
 

@@ -1,4 +1,4 @@
-"""What a step came to: the records of its summary rows, and what later steps and the last table need of it."""
+"""The result of a step: the records of its summary rows, and what later steps and the table at the end need."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -142,7 +142,7 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
 
 
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
-    """What a run's steps come to, all of which have run."""
+    """The exit code of a run, all of whose steps have run."""
     return code_of(finding for result in results for finding in result.ends.findings)
 
 

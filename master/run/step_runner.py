@@ -199,7 +199,7 @@ class StepRunner:
         return result
 
     def exit_code(self) -> ExitCode:
-        """What the steps that were run come to."""
+        """The exit code that follows from the steps that were run."""
         if HaltCause.USER in self._fleet.causes:
             return ExitCode.INTERRUPTED
         code = exit_code_of(self._results.values())

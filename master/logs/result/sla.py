@@ -1,4 +1,4 @@
-"""Promises about percentiles over time: `--sla p95<=20ms,p99.9<=200ms`.
+"""Thresholds for percentiles over time: `--sla p95<=20ms,p99.9<=200ms`.
 
 Rule: an interval breaks a promise if its percentile is above the limit; one without I/O, or with too few for the
 percentile, breaks none (and is counted apart, since a stall keeps every promise about completed I/Os). A percentile
