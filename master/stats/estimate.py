@@ -14,7 +14,7 @@ from math import inf
 import numpy as np
 
 from . import block_bootstrap
-from .confidence import autocorrelation_times, t_quantile
+from .confidence import CONFIDENCE, autocorrelation_times, t_quantile
 from .metric_sample import MetricSample
 from .percentiles import NS_PER_US, Floats
 from .sample_matrix import SampleMatrix, one_column
@@ -74,7 +74,7 @@ def influences(samples: Sequence[MetricSample], fraction: float | None = None) -
 def estimate(
     samples: Sequence[MetricSample],
     fraction: float | None = None,
-    confidence: float = 0.95,
+    confidence: float = CONFIDENCE,
     correction: Correction = Correction.EFFECTIVE,
 ) -> Estimate | None:
     """The window's value and half-width at `confidence`; None where the metric is blank over the whole window."""
@@ -82,7 +82,7 @@ def estimate(
 
 
 def estimates(
-    window: SampleMatrix, confidence: float = 0.95, correction: Correction = Correction.EFFECTIVE
+    window: SampleMatrix, confidence: float = CONFIDENCE, correction: Correction = Correction.EFFECTIVE
 ) -> Estimates:
     """The same of many instances at once.
 
