@@ -95,6 +95,11 @@ def test_saturated_percentiles_are_bounds_everywhere(tmp_path: Path) -> None:
     assert ">= 17.0 s" in run(path, "--format", "table").out
     document = json.loads(run(path, "--format", "json").out)
     assert document["series"][0]["rows"][0]["latency_us"]["p99"]["at_least"] is True
+    assert "worst >= 17.0 s" in run(path, "--sla", "p99<=1s").err
+    page, distribution = tmp_path / "x.html", tmp_path / "x.hgrm"
+    run(path, "--plot", page, "--hgrm", distribution)
+    assert '"open_us": 16911433.728' in page.read_text(), "where the page's last pair of buckets begins"
+    assert "lower bounds" in distribution.read_text()
     broken = run(path, "--sla", "p99<=1h")
     assert broken.code is ExitCode.SLO_MISSED, "a promise must be seen to be kept"
 

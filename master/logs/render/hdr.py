@@ -45,6 +45,8 @@ def hgrm(series: Series) -> str:
         if upto[bucket] >= total and share < 1:
             lines.append(f"{middles[bucket]:12.3f} {1:2.12f} {upto[bucket]:10.0f}")
             break
+    if whole.saturated[0]:
+        lines.append("#[Saturated: the mean, the deviation, the maximum and values equal to it are lower bounds]")
     lines += [
         f"#[Mean    = {whole.mean[0] / 1000:12.3f}, StdDeviation   = {whole.stdev[0] / 1000:12.3f}]",
         f"#[Max     = {whole.high[0] / 1000:12.3f}, Total count    = {total:12.0f}]",

@@ -42,6 +42,7 @@ def page_data(result: LogResult, series: Series) -> dict[str, object]:
     np.add.at(cells, (rows[:, None], columns[None, :]), histograms.cells)
     edges = histograms.layout.edges[np.minimum(base + 2 * np.arange(cells.shape[1] + 1), histograms.layout.buckets)]
     length_s = result.length_ns / NS_PER_S
+    layout = histograms.layout
     return {
         "title": f"{series.instance.quantity_name} latency, {series.instance} ({series.instance.format} logs)",
         "notes": [*result.notes, *(f"left out: {what}" for what in result.left_out)],
@@ -50,6 +51,7 @@ def page_data(result: LogResult, series: Series) -> dict[str, object]:
         "start_s": (result.span.start * result.length_ns - result.origin_ns) / NS_PER_S,
         "length_s": length_s * merged,
         "edges_us": (edges / 1000).tolist(),
+        "open_us": float(layout.edges[(layout.buckets - 1) & ~1]) / 1000 if layout.open_ended else None,
         "times": times,
         "cells": base64.b64encode(cells.astype("<f4").tobytes()).decode("ascii"),
     }

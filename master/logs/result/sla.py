@@ -32,10 +32,13 @@ class Promise:
 
     def is_kept(self, row: Row) -> bool:
         """Whether a row that has the percentile keeps the promise."""
-        if self._of(row).at_least:
+        if self.is_lower_bound(row):
             return False
         value = self.value(row)
         return value < self.limit_us if self.strict else value <= self.limit_us
+
+    def is_lower_bound(self, row: Row) -> bool:
+        return self._of(row).at_least
 
     def value(self, row: Row) -> float:
         return self._of(row).us or 0.0
@@ -74,7 +77,9 @@ class Outcome:
         if not self.broken:
             return f"sla {self.promise} {self.instance}: met in all {self.intervals} intervals{idle}"
         worst = max(self.broken, key=self.promise.value)
-        value = latency_text(self.promise.value(worst), limit_us=self.promise.limit_us)
+        value = latency_text(
+            self.promise.value(worst), self.promise.is_lower_bound(worst), limit_us=self.promise.limit_us
+        )
         share = len(self.broken) / self.intervals
         return (
             f"sla {self.promise} {self.instance}: BREACHED in {len(self.broken)} of {self.intervals} intervals "
