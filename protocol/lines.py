@@ -130,7 +130,7 @@ def shortened(data: bytes) -> str:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("duplicate key")
     return found
 
 

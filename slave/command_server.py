@@ -169,7 +169,7 @@ class CommandServer:
                 if self._is_allowed(command):
                     await self._execute(command)
                 else:
-                    self._refuse(command, f"overtaken: this host is {self._link.state}")
+                    self._refuse(command, f"it came too late: this host is {self._link.state}")
         except Cancelled:
             pass  # the end has begun
         except Exception as error:

@@ -73,7 +73,7 @@ def order_fault(order: Sequence[int], classes: Sequence[int], existing: Sequence
     if len(order) != len(classes):
         return f"{len(order)} instances have {len(classes)} merge classes: name one class for each"
     if len(set(order)) < len(order):
-        return "an instance stands twice in its order: name each once"
+        return "duplicate instance in the order: name each once"
     unknown = sorted(set(order) - set(existing))
     if unknown:
         return f"there are no instances {', '.join(map(str, unknown[:10]))}: create them first"

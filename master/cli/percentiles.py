@@ -119,7 +119,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
     interval = read("interval", parse_interval, words["interval"])
     percentages = read("percentiles", parse_percentiles, words["percentiles_text"])
     by = read("by", parse_by, words["by"])
-    promises = read("sla", parse_sla, words["sla"])
+    thresholds = read("sla", parse_sla, words["sla"])
     spread_s = read("max-start-spread", parse_duration, words["max_start_spread"])
     faults += _endings("plot", words["plots"], (".png", ".html")) + _endings("hgrm", words["hgrm"], (".hgrm", ".hlog"))
     if set(words["directions"]) - set("rwtm"):
@@ -139,7 +139,7 @@ def _options(words: dict[str, Any]) -> "PercentilesOptions":
         hgrm=words["hgrm"],
         start_times=words["start_times"],
         json=words["json_files"],
-        promises=promises or (),
+        thresholds=thresholds or (),
         weighting=weighting,
         interpolation=Interpolation(words["interpolation"]) if words["interpolation"] else None,
         exact=words["exact"],

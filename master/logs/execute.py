@@ -1,7 +1,7 @@
 """Runs `ivypy percentiles`: takes the options, writes text and files, returns an exit code.
 
 Rule: this module holds the order of the steps and nothing else: find the logs, place them on one clock, choose the
-interval, analyse, check the promises, write.
+interval, analyse, check the thresholds, write.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ from .result.build_series import Analysis, SeriesRequest
 from .result.interval_length import SHORTEST_NS, Auto, choose
 from .result.interval_statistics import Interpolation
 from .result.series import Series
-from .result.sla import Promise, check_promises
+from .result.sla import Threshold, check_thresholds
 from .result.table import LogResult
 from .timeline.clock_alignment import HostStart, apart, misalignment, read_start_times, with_start_times
 from .timeline.common_axis import placed_logs, steps_on_grid
@@ -52,7 +52,7 @@ class PercentilesOptions:
     hgrm: tuple[Path, ...]
     start_times: Path | None
     json: tuple[Path, ...]
-    promises: tuple[Promise, ...]
+    thresholds: tuple[Threshold, ...]
     weighting: Weighting | None
     interpolation: Interpolation | None  # None: linear; of runs, midpoint
     exact: bool
@@ -108,7 +108,7 @@ def _execute(options: PercentilesOptions, copies: dict[Path, Path], out: Write, 
             log(note)
     _deliver(text_of(result, options.output_format), options.output, out)
     _draw(result, options)
-    return _check_promises(result, options, log)
+    return _check_thresholds(result, options, log)
 
 
 def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
@@ -121,7 +121,7 @@ def _analyse(found: Found, options: PercentilesOptions) -> LogResult:
     question = SeriesRequest(
         SHORTEST_NS,
         by,
-        tuple(sorted({*wanted, *(promise.percentile for promise in options.promises)})),
+        tuple(sorted({*wanted, *(threshold.percentile for threshold in options.thresholds)})),
         options.weighting or Weighting.UNIFORM,
         options.interpolation,
         options.exact,
@@ -296,8 +296,8 @@ def _other_lengths(spans: dict[Source, tuple[int, int]]) -> list[str]:
     ]
 
 
-def _check_promises(result: LogResult, options: PercentilesOptions, log: Write) -> ExitCode:
-    outcomes = check_promises(result, options.promises)
+def _check_thresholds(result: LogResult, options: PercentilesOptions, log: Write) -> ExitCode:
+    outcomes = check_thresholds(result, options.thresholds)
     for outcome in outcomes:
         log(outcome.sentence())
     if any(outcome.broken for outcome in outcomes):

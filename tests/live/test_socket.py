@@ -164,7 +164,7 @@ RUBBISH = [
     (b"\xff\xfe\n", "invalid request: a line is not JSON"),
     (b'{"type":"go"}\n', "invalid request: unknown message 'go'"),
     (b'{"type":"edit_request","words":"iops=5","force":false}\n', "invalid request: edit_request.words: not a list"),
-    (b'{"type":"mark","text":"x","text":"y"}\n', "invalid request: a line is not JSON (a key stands twice)"),
+    (b'{"type":"mark","text":"x","text":"y"}\n', "invalid request: a line is not JSON (duplicate key)"),
     (b"x" * 70_000, "invalid request: a line is longer than 65536 bytes"),
 ]
 

@@ -224,8 +224,8 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
         assert slave.refused(m.Go, start_ns=1, length_ns=1, order=u32(), classes=u32()) == [
             ("go", "there is no engine yet: `prepare` comes first")
         ]
-        assert slave.refused(m.Stop, last=1) == [("stop", "overtaken: this host is idle")]
-        assert slave.refused(m.Config) == [("config", "overtaken: this host is idle")]
+        assert slave.refused(m.Stop, last=1) == [("stop", "it came too late: this host is idle")]
+        assert slave.refused(m.Config) == [("config", "it came too late: this host is idle")]
         slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10)
         assert slave.refused(m.Prepare, backend="null", threads=1, lease_ns=10**10) == [
             ("prepare", "it was prepared before: restart its slave to change backend or threads")
@@ -233,7 +233,7 @@ def test_a_command_out_of_turn_is_refused_and_nothing_else_happens(tmp_path: Pat
         slave.make_file(tmp_path / "lun")
         slave.create(tmp_path / "lun", PACED)
         slave.go(0)
-        assert slave.refused(m.Die) == [("die", "overtaken: this host is running")]
+        assert slave.refused(m.Die) == [("die", "it came too late: this host is running")]
         slave.do(m.Stop, last=0)
         assert isinstance(slave.ask(m.ClockProbe), m.ClockReading)
 

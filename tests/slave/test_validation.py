@@ -170,7 +170,7 @@ def test_an_edit_changes_what_is_live_and_what_was_agreed(
         ([7, 3], [0, 0], None),
         ([7, 3], [1, 0], None),
         ([7], [0, 0], "1 instances have 2 merge classes: name one class for each"),
-        ([7, 7], [0, 0], "an instance stands twice in its order: name each once"),
+        ([7, 7], [0, 0], "duplicate instance in the order: name each once"),
         ([7, 8, 9], [0, 0, 0], "there are no instances 8, 9: create them first"),
         ([7, 3], [0, (1 << 32) - 1], "its merge classes are not 0, 1, 2 ... without a gap: number them so"),
         ([7, 3], [0, 2], "its merge classes are not 0, 1, 2 ... without a gap: number them so"),

@@ -1,9 +1,8 @@
 """Thresholds for percentiles over time: `--sla p95<=20ms,p99.9<=200ms`.
 
-Rule: an interval breaks a promise if its percentile is above the limit; one without I/O, or with too few for the
-percentile, breaks none (and is counted apart, since a stall keeps every promise about completed I/Os). A percentile
-that is a lower bound breaks the promise if the bound does; below it the truth is unknown, which counts as broken: a
-promise must be shown to be kept.
+Rule: an interval breaches a threshold if its percentile is above the limit. One without I/O, or with too few for the
+percentile, does not, and is counted apart: in a stall no I/O completes, so no completed I/O is too slow. If the
+percentile is only a lower bound, it always counts as a breach: a threshold must be shown to be met.
 """
 
 import re
@@ -14,11 +13,11 @@ from typing import Final
 from ...text.units import parse_duration
 from .table import LogResult, Percentile, Row, latency_text, percentile_name, rows
 
-_PROMISE: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
+_THRESHOLD: Final = re.compile(r"\s*p(\d+(?:\.\d+)?)\s*(<=|<)\s*(\S+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class Threshold:
     percentile: float
     limit_us: float
     strict: bool  # "<" rather than "<="
@@ -30,8 +29,8 @@ class Promise:
     def is_known(self, row: Row) -> bool:
         return self._of(row).us is not None
 
-    def is_kept(self, row: Row) -> bool:
-        """Whether a row that has the percentile keeps the promise."""
+    def is_met(self, row: Row) -> bool:
+        """Whether a row that has the percentile meets the threshold."""
         if self.is_lower_bound(row):
             return False
         value = self.value(row)
@@ -47,20 +46,20 @@ class Promise:
         return next(p for p in row.percentiles if p.name == percentile_name(self.percentile))
 
 
-def parse_sla(text: str) -> tuple[Promise, ...]:
+def parse_sla(text: str) -> tuple[Threshold, ...]:
     """ValueError names what is wrong."""
-    promises = []
+    thresholds = []
     for part in text.split(","):
-        match = _PROMISE.fullmatch(part)
+        match = _THRESHOLD.fullmatch(part)
         if match is None or not 0 <= float(match[1]) <= 100:
             raise ValueError(f"{part!r} is not a threshold; write for example p95<=20ms")
-        promises.append(Promise(float(match[1]), parse_duration(match[3]) * 1e6, match[2] == "<", part.strip()))
-    return tuple(promises)
+        thresholds.append(Threshold(float(match[1]), parse_duration(match[3]) * 1e6, match[2] == "<", part.strip()))
+    return tuple(thresholds)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    promise: Promise
+    threshold: Threshold
     instance: str
     intervals: int  # that have the percentile
     empty: int
@@ -75,31 +74,31 @@ class Outcome:
         if self.insufficient:
             idle += f"; {self.insufficient} intervals with insufficient samples are not checked"
         if not self.broken:
-            return f"sla {self.promise} {self.instance}: met in all {self.intervals} intervals{idle}"
-        worst = max(self.broken, key=self.promise.value)
+            return f"sla {self.threshold} {self.instance}: met in all {self.intervals} intervals{idle}"
+        worst = max(self.broken, key=self.threshold.value)
         value = latency_text(
-            self.promise.value(worst), self.promise.is_lower_bound(worst), limit_us=self.promise.limit_us
+            self.threshold.value(worst), self.threshold.is_lower_bound(worst), limit_us=self.threshold.limit_us
         )
         share = len(self.broken) / self.intervals
         return (
-            f"sla {self.promise} {self.instance}: BREACHED in {len(self.broken)} of {self.intervals} intervals "
+            f"sla {self.threshold} {self.instance}: BREACHED in {len(self.broken)} of {self.intervals} intervals "
             f"({share:.1%} of the time), first at {self.broken[0].start_s:g} s, last at {self.broken[-1].start_s:g} s, "
             f"worst {value} at {worst.start_s:g} s{idle}"
         )
 
 
-def check_promises(result: LogResult, promises: Iterable[Promise]) -> list[Outcome]:
+def check_thresholds(result: LogResult, thresholds: Iterable[Threshold]) -> list[Outcome]:
     outcomes = []
-    for promise in promises:
+    for threshold in thresholds:
         for series in result.series:
             if series.instance.averaged:
                 continue
             own = [row for row in rows(result, series) if row.interval is not None]
-            held = [row for row in own if promise.is_known(row)]
+            held = [row for row in own if threshold.is_known(row)]
             empty = sum(not row.count for row in own)
             blank = sum(row.is_blank for row in own)
-            broken = tuple(row for row in held if not promise.is_kept(row))
+            broken = tuple(row for row in held if not threshold.is_met(row))
             name = f"{series.instance} ({series.instance.quantity_name})"
             insufficient = len(own) - len(held) - empty - blank
-            outcomes.append(Outcome(promise, name, len(held), empty, blank, insufficient, broken))
+            outcomes.append(Outcome(threshold, name, len(held), empty, blank, insufficient, broken))
     return outcomes

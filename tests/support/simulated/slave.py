@@ -181,7 +181,7 @@ class SimulatedSlave:
         if kind in self.faults.mute:
             return
         if not may_command(self.state, command):
-            self._say(m.Refused(command.id, (Refusal(kind, f"overtaken: the host is {self.state}"),)))
+            self._say(m.Refused(command.id, (Refusal(kind, f"it came too late: the host is {self.state}"),)))
             return
         if kind in self.faults.refuse:
             self._say(m.Refused(command.id, (Refusal(kind, self.faults.refuse[kind]),)))
