@@ -7,20 +7,20 @@ test host, `ivypy.protocol` the messages between them. `ivypy.Session` is a run 
 TYPE_CHECKING = False  # typing's own takes longer to import than all of this
 
 if TYPE_CHECKING:
-    from .master.run.session import Session
+    from .master.run.session import OpenSession, Session
 
     __version__: str
 
-__all__ = ["Session", "__version__"]
+__all__ = ["OpenSession", "Session", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """`Session` imports the controller, and the version the metadata of what is installed; both are imported on first
+    """Sessions import the controller, and the version the metadata of what is installed; both are imported on first
     use."""
-    if name == "Session":
-        from .master.run.session import Session
+    if name in ("OpenSession", "Session"):
+        from .master.run import session
 
-        return Session
+        return getattr(session, name)
     if name == "__version__":
         from importlib.metadata import version
 

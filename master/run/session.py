@@ -1,7 +1,7 @@
 """`ivypy.Session`: a run whose steps a Python program decides, one after the other.
 
-Rule: a thin layer over Run. A program's steps are read, checked and recorded like a plan's own, and its edits act like
-`ivypy edit`. Results are plain data.
+Rule: a thin layer over Run, in two forms: `Session` is what to run, `OpenSession` is the run on its hosts. A program's
+steps are read, checked and recorded like a plan's own, and its edits act like `ivypy edit`. Results are plain data.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Never
 
 from ..errors import PlanError, StoppedError
 from ..hosts.bundle import slave_bundle
@@ -27,15 +27,13 @@ from ..rollup.instances import Rollups
 from ..rollup.metrics import METRICS, column
 from .connect import Opener, opener
 from .edit_parser import is_relative
-from .program_steps import PROBE, open_script
+from .program_steps import PROBE, Script, open_script
 from .resolve_settings import NotMeasured
 from .run import Options, Run
 from .signals import Interrupts
 from .step_reports import figures_of
 from .step_result import StepResult
 from .step_runner import StepRunner
-
-NOT_OPEN: Final = "the session is not open: use `async with ivypy.Session(...) as session`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +51,11 @@ class SessionResult:
 
 
 class Session:
-    """A run whose steps a program decides: `async with ivypy.Session(plan) as session`.
+    """A run whose steps a program decides: `async with ivypy.Session(plan) as session` gives an OpenSession.
 
     `plan` is a path, or the text of a plan; what its `steps:` could do is the most that the program may do, and they
     are not run. `root` holds the run's folder, `destroy` is the token of `ivypy devices`, `defines` are as from -D.
-    Every method that fails raises IvypyError and changes nothing.
+    Raises PlanError for a plan that cannot be run; opening raises IvypyError.
     """
 
     def __init__(
@@ -76,56 +74,69 @@ class Session:
         self._watcher = watcher or Nobody()
         self._opening = opening
         self._until = AsyncExitStack()
-        self._run: Run | None = None  # from the beginning of `async with`
-        self._steps: StepRunner | None = None  # once it is open
-        self._me = process(os.getpid(), os.geteuid())
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> "OpenSession":
         opening = self._opening or opener(slave_bundle(), LoginThrottle())
         mine = asyncio.current_task()
         assert mine is not None  # a coroutine runs in a task
         presses = Interrupts(mine.cancel)
-        self._run = run = Run(self._plan, self._options, self._watcher, presses, opening)
+        run = Run(self._plan, self._options, self._watcher, presses, opening)
         try:
-            self._steps = await self._until.enter_async_context(run.opened())
+            steps = await self._until.enter_async_context(run.opened())
         except asyncio.CancelledError:
             if not presses.count or mine.uncancel():
                 raise  # somebody else's, who wants the program's task to end
             raise StoppedError(f"the run was stopped while it was opening; see {run.folder}") from None
-        return self
+        return OpenSession(self._script, run, steps)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._until.__aexit__(kind, error, trace)
 
+    def __getattr__(self, name: str) -> Never:
+        raise AttributeError(f"no {name!r}: the session is not open; use `async with ivypy.Session(...) as session`")
+
+
+class OpenSession:
+    """A run on its hosts, to the end of the `async with`.
+
+    Every method that fails raises IvypyError and changes nothing. Afterwards only `folder` and `status` are of use.
+    """
+
+    def __init__(self, script: Script, run: Run, steps: StepRunner) -> None:
+        self._script = script
+        self._run = run
+        self._steps = steps
+        self._me = process(os.getpid(), os.geteuid())
+
     @property
     def folder(self) -> Path:
         """The run folder."""
-        return self._begun().folder
+        return self._run.folder
 
     @property
     def status(self) -> RunStatus:
         """The run's status, as `ivypy status` prints it."""
-        return self._begun().api.standing()
+        return self._run.api.standing()
 
     async def go(self, name: str, **how: Any) -> SessionResult:
         """Run one step. `how` are the keys of a plan's `go`: warmup="10s", measure="1m", control={...}."""
-        if self._begun().api.running is not None:
+        if self._run.api.running is not None:
             raise PlanError(f"step {name!r}: another step is running; wait for its result first")
         entry = {"go": {"name": name, **how}}
         plan, step = self._script.read(entry)
         if step.loop:
             raise PlanError(f"step {name!r}: a program makes its own loops; leave 'loop' out")
-        await self._stepped().rejoin()
-        if not self._stepped().goes_on():
+        await self._steps.rejoin()
+        if not self._steps.goes_on():
             raise PlanError(f"step {name!r}: the run was stopped, or no host is left")
-        self._stepped().replan(plan)
+        self._steps.replan(plan)
         with suppress(NotMeasured):  # a step that cannot be run is a result, which says why
-            self._stepped().parameters_of(step)
+            self._steps.parameters_of(step)
         self._script.entries.append(entry)
-        await self._stepped().program(self._script.entries)
-        return result_of(await self._stepped().step(step), self._stepped().rollups)
+        await self._steps.program(self._script.entries)
+        return result_of(await self._steps.step(step), self._steps.rollups)
 
     async def edit(self, clause: str, *, force: bool = False, **settings: Any) -> Changed | None:
         """Change settings of the rollup instances that `clause` names ("all=all", "host={h1,h2}").
@@ -133,17 +144,17 @@ class Session:
         While a step runs, this does the same as `ivypy edit`: the change lasts until the end of the step, and is
         returned. Between steps it is an edit as in plans, valid for all following steps; returns None.
         """
-        if self._begun().api.running is not None:
+        if self._run.api.running is not None:
             words = [clause, *(f"{name}={value}" for name, value in settings.items())]
-            return await self._begun().api.edit(words, force, self._me)
+            return await self._run.api.edit(words, force, self._me)
         relative = [name for name, value in settings.items() if is_relative(str(value))]
         if relative:
             raise PlanError(f"{relative[0]}: {settings[relative[0]]!r} is relative, and needs a running step")
         entry = {"edit": {"rollup": clause, "set": settings}}
         plan, step = self._script.read(entry, {"go": {"name": PROBE}})
-        self._stepped().replan(plan)
+        self._steps.replan(plan)
         try:
-            self._stepped().parameters_of(step)
+            self._steps.parameters_of(step)
         except NotMeasured as error:
             raise PlanError(f"{clause}: {error}") from None
         self._script.entries.append(entry)
@@ -151,28 +162,18 @@ class Session:
 
     async def pause(self) -> Changed:
         """Stop all I/O of the running step until `unpause`."""
-        return await self._begun().api.pause(self._me)
+        return await self._run.api.pause(self._me)
 
     async def unpause(self) -> Changed:
-        return await self._begun().api.unpause(self._me)
+        return await self._run.api.unpause(self._me)
 
     def mark(self, text: str) -> None:
         """Write `text` into events.csv."""
-        self._begun().api.mark(text, self._me)
+        self._run.api.mark(text, self._me)
 
     def stop(self) -> None:
         """Halt the running step, and begin no other. The result is of its complete subintervals."""
-        self._begun().api.stop(self._me)
-
-    def _begun(self) -> Run:
-        if self._run is None:
-            raise PlanError(NOT_OPEN)
-        return self._run
-
-    def _stepped(self) -> StepRunner:
-        if self._steps is None:
-            raise PlanError(NOT_OPEN)
-        return self._steps
+        self._run.api.stop(self._me)
 
 
 def result_of(result: StepResult, rollups: Rollups) -> SessionResult:

@@ -150,7 +150,7 @@ def test_a_file_system_that_was_made_on_a_lun_between_steps_is_not_written(tmp_p
     need("mkfs.ext4")
     lun = tmp_path / "a-1"
 
-    async def main() -> tuple[ivypy.Session, str]:
+    async def main() -> tuple[ivypy.OpenSession, str]:
         async with ivypy.Session(PLAN.replace("PATH", str(tmp_path)), root=tmp_path / "runs") as session:
             await session.go("one")
             await session.go("two")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.plan.load import read
 from ivypy.master.run.program_steps import without_steps
+from ivypy.master.run.run import Run
 from tests.support.real_runs import ROOT
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import SimulatedHosts, hosts
@@ -37,8 +39,10 @@ defaults: { subinterval: 5s, warmup: 5s, measure: 10s }
 """
 
 
-def program(root: Path, work: Callable[[ivypy.Session], Awaitable[None]], plan: str | Path = PLAN) -> ivypy.Session:
-    async def main() -> ivypy.Session:
+def program(
+    root: Path, work: Callable[[ivypy.OpenSession], Awaitable[None]], plan: str | Path = PLAN
+) -> ivypy.OpenSession:
+    async def main() -> ivypy.OpenSession:
         async with ivypy.Session(plan, root=root, opening=SimulatedHosts(**hosts()).open) as session:
             await work(session)
         return session
@@ -47,7 +51,7 @@ def program(root: Path, work: Callable[[ivypy.Session], Awaitable[None]], plan: 
 
 
 def test_a_program_measures_and_decides(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         most = await session.go("max")
         assert most.verdict == "valid" and most["all=all"]["overall_iops"] == pytest.approx(12 * 50_000)
         assert most["all=all"]["overall_response_us_mean"] is None, "max has no response time"
@@ -68,7 +72,7 @@ def test_a_program_measures_and_decides(tmp_path: Path) -> None:
 
 
 def test_settings_that_fit_no_lun_are_refused_before_any_host_receives_them(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         await session.go("one")
         with pytest.raises(PlanError, match="range is 1,024 to 2,048, which holds no whole block"):
             await session.edit("all=all", range="1KiB..2KiB")
@@ -78,9 +82,9 @@ def test_settings_that_fit_no_lun_are_refused_before_any_host_receives_them(tmp_
 
 
 def test_go_raises_when_no_host_is_left(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         await session.go("one")
-        for slave in session._stepped()._fleet.drivers.values():
+        for slave in session._steps._fleet.drivers.values():
             slave.lose("its cable was pulled")
         with pytest.raises(PlanError, match="no host is left"):
             await session.go("two")
@@ -92,7 +96,7 @@ def test_go_raises_when_no_host_is_left(tmp_path: Path) -> None:
 
 
 def test_each_level_is_a_result(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         stairs = dict(start=100_000, step="100%")
         climb = await session.go("climb", staircase=stairs)
         names = [f"climb:total_iops={load}" for load in ("100000", "200000", "400000", "800000")]
@@ -108,7 +112,7 @@ def test_each_level_is_a_result(tmp_path: Path) -> None:
 
 
 def test_a_running_step_is_edited(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         await session.edit("all=all", iops=1000)
         going = asyncio.create_task(session.go("one", measure="30s"))
         await asyncio.sleep(12.0)
@@ -130,7 +134,7 @@ def test_a_running_step_is_edited(tmp_path: Path) -> None:
 
 
 def test_after_a_stop_no_step_begins(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         going = asyncio.create_task(session.go("one", measure="60s"))
         await asyncio.sleep(18.0)
         session.stop()
@@ -144,36 +148,45 @@ def test_after_a_stop_no_step_begins(tmp_path: Path) -> None:
     assert json.loads((session.folder / "run.json").read_text())["exit_code"] == 130
 
 
-def test_a_session_that_is_stopped_while_it_opens_does_not_open(tmp_path: Path) -> None:
-    """By `ivypy stop`, which is answered by the same desk; the program itself goes on."""
+def test_a_session_that_is_stopped_while_it_opens_does_not_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By `ivypy stop`, which the run's API answers from the beginning; the program itself goes on."""
+    runs: list[Run] = []
 
-    async def main() -> Path:
+    class Noted(Run):
+        def __init__(self, *parts: Any) -> None:
+            super().__init__(*parts)
+            runs.append(self)
+
+    monkeypatch.setattr("ivypy.master.run.session.Run", Noted)
+
+    async def main() -> None:
         at_once = SimulatedHosts(**hosts()).open
 
         async def slowly(spec: HostSpec, log: Callable[[str], None]) -> MemoryPipe:
             await asyncio.sleep(10.0)
             return await at_once(spec, log)
 
-        session = ivypy.Session(PLAN, root=tmp_path, opening=slowly)
-        asyncio.get_running_loop().call_later(5.0, session.stop)
+        asyncio.get_running_loop().call_later(5.0, lambda: runs[0].api.stop("me"))
         with pytest.raises(StoppedError, match="the run was stopped while it was opening") as stopped:
-            async with session:
+            async with ivypy.Session(PLAN, root=tmp_path, opening=slowly):
                 pytest.fail("it opened")
         assert stopped.value.exit_code == 130
         await asyncio.sleep(1.0)
         assert asyncio.get_running_loop().time() == pytest.approx(6.0)
-        return session.folder
 
-    folder = simulate(main())
-    assert json.loads((folder / "run.json").read_text())["exit_code"] == 130
+    simulate(main())
+    (run,) = runs
+    assert json.loads((run.folder / "run.json").read_text())["exit_code"] == 130
 
 
-async def test_a_session_that_is_not_open_raises(tmp_path: Path) -> None:
-    session = ivypy.Session(PLAN, root=tmp_path, opening=SimulatedHosts(**hosts()).open)
-    with pytest.raises(PlanError, match="the session is not open"):
-        session.folder  # noqa: B018
-    with pytest.raises(PlanError, match="the session is not open"):
-        await session.go("max")
+def test_a_session_that_is_not_open_raises(tmp_path: Path) -> None:
+    session = ivypy.Session(PLAN, root=tmp_path)
+    for name in ("go", "folder"):
+        with pytest.raises(AttributeError, match=f"no '{name}': the session is not open; use `async with"):
+            getattr(session, name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_cancelling_a_session_that_opens_is_not_suppressed(tmp_path: Path) -> None:
@@ -189,7 +202,7 @@ def test_cancelling_a_session_that_opens_is_not_suppressed(tmp_path: Path) -> No
         simulate(main())
 
 
-BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
+BAD: list[tuple[Callable[[ivypy.OpenSession], Awaitable[object]], str]] = [
     (lambda s: s.go("one", warmap="5s"), "did you mean 'warmup'"),
     (lambda s: s.go("one", warmup="5"), "'5' has no unit; write 5s for seconds"),
     (lambda s: s.go("one", loop={"maxtags": [1, 2]}), "a program makes its own loops"),
@@ -206,7 +219,7 @@ BAD: list[tuple[Callable[[ivypy.Session], Awaitable[object]], str]] = [
 
 
 def test_bad_input_is_reported_as_of_a_plan_and_changes_nothing(tmp_path: Path) -> None:
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         await session.go("max")
         for ask, says in BAD:
             with pytest.raises(PlanError, match=says):
@@ -223,7 +236,7 @@ def test_steps_of_the_plan_declare_what_the_program_may_do(tmp_path: Path) -> No
     path = tmp_path / "p.yaml"
     path.write_text(text)
 
-    async def work(session: ivypy.Session) -> None:
+    async def work(session: ivypy.OpenSession) -> None:
         await session.edit("workload=scan", fraction_read="0%", maxtags=8)
         result = await session.go("most")
         assert result["workload=scan"]["write_iops"] == pytest.approx(300_000)
