@@ -137,8 +137,8 @@ class StepCycle:
     async def outcome(self) -> StepOutcome:
         """How the step ended; where it is given up, with what was measured until then. Raises OutputError."""
         findings = self._end()
-        await self._measurements.sum_up(self._recorder.stored)
-        return StepOutcome(tuple(self._measurements.closed), tuple(findings), tuple(self._faults.hung))
+        measurements = await self._measurements.all_summed(self._recorder.stored)
+        return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
     def _decide(
         self, collected: Collected, settings: Settings, announced: Phase, disturbed: Disturbance, hosts: frozenset[str]

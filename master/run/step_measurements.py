@@ -7,7 +7,7 @@ either way, and while the step runs nothing here waits for the disk.
 
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass
 
 from ..control.decision import Measured
 from ..control.observation import Phase
@@ -16,13 +16,24 @@ from ..rollup.merge import MergedSubinterval
 from ..rollup.parameters_in_force import Settings
 from ..rollup.window import Window
 from .step_reports import ALL_ROW
-from .step_types import ClosedMeasurement, ClosedSubinterval
+from .step_types import ClosedMeasurement, ClosedSubinterval, EmptyMeasurement, SummedMeasurement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Unsummed:
+    """A measurement that closed, and whose subintervals are read back when the step has ended."""
+
+    measured: Measured
+    progress: str  # control's message at its end
+    settings: Settings
+    start_ns: int
+    end_ns: int
 
 
 class StepMeasurements:
     """Holds one step's open window, the settings that its measurements may end with, and those that closed."""
 
-    def __init__(self, length_ns: int, summed: Callable[[ClosedMeasurement], None]) -> None:
+    def __init__(self, length_ns: int, summed: Callable[[SummedMeasurement], None]) -> None:
         """`summed` gets each measurement as soon as it has its sum."""
         self._length_ns = length_ns
         self._summed = summed
@@ -32,8 +43,7 @@ class StepMeasurements:
         self._first_ns = 0  # the start of subinterval 0, on the controller's clock
         self._newest = -1  # the last subinterval that closed
         self._end_ns = 0  # of that one, which a halt may have cut short
-        self._unsummed: list[int] = []  # places in `closed`
-        self.closed: list[ClosedMeasurement] = []
+        self._closed: list[ClosedMeasurement | _Unsummed] = []
 
     def add(self, closed: ClosedSubinterval) -> None:
         """One more subinterval, with the measurements that control closed with it."""
@@ -54,33 +64,32 @@ class StepMeasurements:
     def close(self, measured: Measured, progress: str = "") -> None:
         """Close a measurement; `progress`: control's message at its end."""
         if measured.last < measured.first:
-            self.closed.append(ClosedMeasurement(measured))
+            self._closed.append(EmptyMeasurement(measured))
             return
         settings = self._settings[self._place(measured.last)][1]
-        self.closed.append(
-            ClosedMeasurement(measured, progress, settings, *self._span_ns(measured.first, measured.last))
-        )
+        one = _Unsummed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
         window, whole = self._window, (measured.first, measured.last - measured.first + 1)
         if window is not None and (self._window_first, window.subintervals) == whole:
-            self._sum(len(self.closed) - 1, window)
+            self._closed.append(self._sum(one, window))
         else:
-            self._unsummed.append(len(self.closed) - 1)  # once the step has ended: the disk may be slow
+            self._closed.append(one)  # it is summed once the step has ended: the disk may be slow
 
-    async def sum_up(self, stored: Callable[[int, int], Awaitable[Window]]) -> None:
-        """Sum every measurement that has no sum yet; `stored` reads subintervals back, both ends included."""
-        while self._unsummed:
-            measured = self.closed[self._unsummed[0]].measured
-            window = await stored(measured.first, measured.last)
-            self._sum(self._unsummed.pop(0), window)
+    async def all_summed(self, stored: Callable[[int, int], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
+        """Every measurement, with its sum; `stored` reads subintervals back, both ends included."""
+        for place, one in enumerate(self._closed):
+            if isinstance(one, _Unsummed):
+                self._closed[place] = self._sum(one, await stored(one.measured.first, one.measured.last))
+        return tuple(one for one in self._closed if not isinstance(one, _Unsummed))
 
-    def _sum(self, place: int, window: Window) -> None:
-        """Give a measurement its sum, and the findings of its checks."""
-        one, measurement = self.closed[place], window.measurement()
+    def _sum(self, one: _Unsummed, window: Window) -> SummedMeasurement:
+        """With its sum, and the findings of its checks."""
+        measurement = window.measurement()
         values = observe_measurement(measurement, [check.focus for check in one.measured.checks])
         measured = one.measured.checked(values)
-        why = "; ".join(str(finding) for finding in measured.findings) or one.why or "as planned"
-        self.closed[place] = replace(one, measured=measured, why=why, measurement=measurement)
-        self._summed(self.closed[place])
+        why = "; ".join(str(finding) for finding in measured.findings) or one.progress or "as planned"
+        summed = SummedMeasurement(measured, why, one.settings, one.start_ns, one.end_ns, measurement)
+        self._summed(summed)
+        return summed
 
     def _add_to_window(self, interval: MergedSubinterval, phase: Phase) -> None:
         if phase is not Phase.RUN:

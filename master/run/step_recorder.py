@@ -23,7 +23,7 @@ from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
 from .step_reports import subinterval_report
 from .step_result import StepResult
-from .step_types import ClosedMeasurement, ClosedSubinterval
+from .step_types import ClosedSubinterval, SummedMeasurement
 
 
 class StepRecorder:
@@ -64,13 +64,12 @@ class StepRecorder:
             self._document("steady.json", decision.steady)
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 
-    def measured(self, measurement: ClosedMeasurement) -> None:
+    def measured(self, measurement: SummedMeasurement) -> None:
         """A row of windows.csv."""
-        measured, summed = measurement.measured, measurement.measurement
-        assert summed is not None and measurement.start_ns is not None and measurement.end_ns is not None
+        measured, hosts = measurement.measured, len(measurement.measurement.hosts)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
-            "measurement", measured.first, measured.last, start_utc_ns, end_utc_ns, len(summed.hosts), measurement.why
+            "measurement", measured.first, measured.last, start_utc_ns, end_utc_ns, hosts, measurement.why
         )
         self._run.writer.post(partial(self._folder.window, row))
 

@@ -20,7 +20,7 @@ from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
 from .step_reports import ALL_ROW, figures_of, measurement_report
-from .step_types import ClosedMeasurement, StepOutcome
+from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 
 MOST_NAMED = 3  # other ways to a LUN that are spelled out
 
@@ -60,8 +60,8 @@ def result_of(
     """
     taken, outside = ended.measurements, [*ended.findings, *_unwritten(discovered), *_shared(discovered)]
     settings = Settings.of(discovered.rollups, parameters)
-    checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups, settings) for one in taken]
-    if not any(one.measurement for one in taken):
+    checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups) for one in taken]
+    if all(isinstance(one, EmptyMeasurement) for one in taken):
         findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
     pairs = list(zip(taken, checked, strict=True))
@@ -83,14 +83,11 @@ def _validity(
     length_s: float,
     outside: Sequence[ScopedFinding],
     rollups: Rollups,
-    settings: Settings,
 ) -> Validity:
     own = one.measured.findings
-    if one.measurement is None:
+    if isinstance(one, EmptyMeasurement):
         return Validity.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
-    return check_validity(
-        one.measurement, one.settings or settings, tolerance, length_s, [*outside, *map(ScopedFinding, own)]
-    )
+    return check_validity(one.measurement, one.settings, tolerance, length_s, [*outside, *map(ScopedFinding, own)])
 
 
 def _saturated(one: ClosedMeasurement) -> bool:
@@ -101,11 +98,12 @@ def _saturated(one: ClosedMeasurement) -> bool:
 def _record(
     begun_utc_ns: int, one: ClosedMeasurement, validity: Validity, settings: Settings, utc_ns: Callable[[int], int]
 ) -> SummaryRecord:
-    start_utc_ns, end_utc_ns = (None if at_ns is None else utc_ns(at_ns) for at_ns in (one.start_ns, one.end_ns))
+    if isinstance(one, EmptyMeasurement):
+        return SummaryRecord(begun_utc_ns, None, None, None, validity, settings, one.measured.suffix)
+    start_utc_ns, end_utc_ns = utc_ns(one.start_ns), utc_ns(one.end_ns)
     return SummaryRecord(
-        begun_utc_ns, start_utc_ns, end_utc_ns, one.measurement, validity, one.settings or settings,
-        one.measured.suffix,
-    )  # fmt: skip
+        begun_utc_ns, start_utc_ns, end_utc_ns, one.measurement, validity, one.settings, one.measured.suffix
+    )
 
 
 def _result(

@@ -29,15 +29,25 @@ class ClosedSubinterval:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ClosedMeasurement:
-    """A measurement that closed. One without a subinterval has only its findings."""
+class SummedMeasurement:
+    """A measurement that closed, with the sum of its subintervals."""
 
     measured: Measured
-    why: str = ""  # why it ended there
-    settings: Settings | None = None  # in force at its end
-    start_ns: int | None = None  # controller's clock
-    end_ns: int | None = None
-    measurement: Measurement | None = None  # None: it is not summed yet, or has no subinterval
+    why: str  # why it ended there
+    settings: Settings  # in force at its end
+    start_ns: int  # controller's clock
+    end_ns: int
+    measurement: Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyMeasurement:
+    """A measurement without a subinterval: it has only its findings."""
+
+    measured: Measured
+
+
+ClosedMeasurement = SummedMeasurement | EmptyMeasurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +64,7 @@ class Recorder(Protocol):
 
     def closed(self, closed: ClosedSubinterval) -> None: ...
 
-    def measured(self, measurement: ClosedMeasurement) -> None:
-        """A measurement that was summed."""
-        ...
+    def measured(self, measurement: SummedMeasurement) -> None: ...
 
     async def stored(self, first: int, last: int) -> Window:
         """The sum of subintervals that were handed over, both ends included. It reads the disk."""

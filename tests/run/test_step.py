@@ -19,7 +19,7 @@ from ivypy.master.run.fleet import Fleet, HaltCause
 from ivypy.master.run.host_settings import HostSettings
 from ivypy.master.run.live_step import LiveStep
 from ivypy.master.run.step import StepCycle
-from ivypy.master.run.step_types import ClosedMeasurement, ClosedSubinterval, StepOutcome
+from ivypy.master.run.step_types import ClosedSubinterval, StepOutcome, SummedMeasurement
 from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
@@ -35,7 +35,7 @@ class Notebook:
     """Keeps what a step yields."""
 
     kept: list[ClosedSubinterval] = field(default_factory=list)
-    measurements: list[ClosedMeasurement] = field(default_factory=list)
+    measurements: list[SummedMeasurement] = field(default_factory=list)
     alerts: list[Alert] = field(default_factory=list)
     apart: list[tuple[str, int]] = field(default_factory=list)
     events: list[tuple[str, str, str]] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Notebook:
     def closed(self, closed: ClosedSubinterval) -> None:
         self.kept.append(closed)
 
-    def measured(self, measurement: ClosedMeasurement) -> None:
+    def measured(self, measurement: SummedMeasurement) -> None:
         self.measurements.append(measurement)
 
     async def stored(self, first: int, last: int) -> Window:
