@@ -216,7 +216,7 @@ class CommandServer:
     async def _send_luns(
         self, command: ListLuns | InspectLuns | CreateFiles, job: Callable[[], tuple[list[Lun], list[Refusal]]]
     ) -> None:
-        """Answer with what a job in the worker thread finds; it may raise CannotMake."""
+        """Answer with what a job in the worker thread finds; it may raise CannotCreate."""
         luns: list[Lun] = []
         try:
             luns, refusals = await self._work(job)
@@ -241,7 +241,7 @@ class CommandServer:
         self._link.send(report)
 
     def _create_files(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
-        """In the worker thread: the files, through our holds on them. Raises CannotMake, or Cancelled."""
+        """In the worker thread: the files, through our holds on them. Raises CannotCreate, or Cancelled."""
         files = all_planned_files(command.files)
         self._files.create(files, self._notify_from_worker, dict(command.used), command.made)
         return inspect_created([(file.path, self._files.held(file.path)) for file in files], self._files.made())

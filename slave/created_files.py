@@ -64,7 +64,7 @@ class CreatedFiles:
         """Create those of `files` that do not exist: written whole and synced. Blocks; `notify` gets notices meanwhile.
 
         `used`, by path: changed files that are used all the same, since the user agreed to it. Of these, those that are
-        `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotMake with
+        `inherited` (made for this run by a process that is no more) are this one's to remove. Raises CannotCreate with
         every reason (nothing is left of those that this call made), or Cancelled.
         """
         missing, refusals = self._check_existing(files, used)

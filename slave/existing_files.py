@@ -48,7 +48,7 @@ class PlannedFile:
 def planned_files(asked: FileToCreate) -> list[PlannedFile]:
     """The single files of one entry of the plan; "{}" in the path is each one's number, from 0.
 
-    Raises CannotMake.
+    Raises CannotCreate.
     """
     path = os.path.abspath(os.path.expanduser(asked.path))
     if asked.count < 1 or asked.size < 1:
@@ -65,7 +65,7 @@ def planned_files(asked: FileToCreate) -> list[PlannedFile]:
 
 
 def all_planned_files(asked: Iterable[FileToCreate]) -> list[PlannedFile]:
-    """The single files of all entries. Raises CannotMake, with all reasons."""
+    """The single files of all entries. Raises CannotCreate, with all reasons."""
     files: list[PlannedFile] = []
     refusals: list[Refusal] = []
     for one in asked:

@@ -6,7 +6,7 @@ from ..rollup.instances import ALL
 from ..rollup.metrics import METRICS, Quantity, metric_of, unit_of
 from ..stats.metric_sample import MetricSample, ios
 from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
-from ..text.metric_amounts import Unit
+from ..text.metric_amounts import MetricUnit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Focus:
         return self.metric if self.rollup == ALL else str(self)
 
     @property
-    def unit(self) -> Unit:
+    def unit(self) -> MetricUnit:
         """Of the metric's values."""
         return unit_of(self.metric)
 

@@ -17,7 +17,7 @@ from enum import StrEnum
 from math import copysign, exp, log
 
 from ..rollup.overload import SURGE, allowed
-from ..text.metric_amounts import Unit, amount_in_words
+from ..text.metric_amounts import MetricUnit, amount_in_words
 from .observation import InstanceLoad
 
 _FARTHEST = 1.5  # an error counts as no more than this: e ** 1.5 is 4.5 times the target
@@ -49,7 +49,7 @@ class Range:
     low_target: float | None = None
     high_target: float | None = None
 
-    def faults(self, target: float, unit: Unit) -> Iterator[tuple[str, str]]:
+    def faults(self, target: float, unit: MetricUnit) -> Iterator[tuple[str, str]]:
         """What keeps this range from serving a target in this unit: the field, and a sentence."""
         wanted = amount_in_words(unit, target)
         if not 0 < self.low_iops < self.high_iops:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..stats.percentiles import FEWEST_BEYOND
-from ..text.metric_amounts import Unit
+from ..text.metric_amounts import MetricUnit
 from .arrays import Floats
 from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
 
@@ -25,7 +25,7 @@ Statistic = Callable[[LatencyFigures], Floats]
 
 MEAN: Final = "mean"
 COUNT: Final = "count"
-_UNIT_WORDS: Final = {Unit.US: "us", Unit.KIB: "kib"}  # in names; other quantities have but one unit
+_UNIT_WORDS: Final = {MetricUnit.US: "us", MetricUnit.KIB: "kib"}  # in names; other quantities have but one unit
 
 
 class Precision(Enum):
@@ -57,7 +57,7 @@ class Metric:
 
     name: str
     quantity: Quantity
-    unit: Unit
+    unit: MetricUnit
     meaning: str
     precision: Precision
     compute: Compute
@@ -91,13 +91,19 @@ class Metric:
 
 
 def _of(
-    category: str, quantity: Quantity, statistic: str, unit: Unit, meaning: str, precision: Precision, compute: Compute
+    category: str,
+    quantity: Quantity,
+    statistic: str,
+    unit: MetricUnit,
+    meaning: str,
+    precision: Precision,
+    compute: Compute,
 ) -> Metric:
     name = "_".join(filter(None, (category, quantity, _UNIT_WORDS.get(unit), statistic)))
     return Metric(name, quantity, unit, meaning, precision, compute, category, statistic)
 
 
-def _counted(name: str, meaning: str, *columns: Count, unit: Unit = Unit.IOS) -> Metric:
+def _counted(name: str, meaning: str, *columns: Count, unit: MetricUnit = MetricUnit.IOS) -> Metric:
     return Metric(
         name, Quantity.COUNTER, unit, meaning, Precision.WHOLE, lambda figures: figures.counter(*columns)
     )  # fmt: skip
@@ -105,7 +111,7 @@ def _counted(name: str, meaning: str, *columns: Count, unit: Unit = Unit.IOS) ->
 
 def _age(name: str, meaning: str, column: Count) -> Metric:
     return Metric(
-        name, Quantity.AGE, Unit.MS, meaning, Precision.REAL, lambda figures: figures.counter(column) / 1e6
+        name, Quantity.AGE, MetricUnit.MS, meaning, Precision.REAL, lambda figures: figures.counter(column) / 1e6
     )  # fmt: skip
 
 
@@ -122,7 +128,7 @@ LOAD: Final = (
         "queue_limited",
         "how often a workload instance waited because a hardware queue of the device (nr_requests) was full",
         Count.QUEUE_LIMITED,
-        unit=Unit.WAITS,
+        unit=MetricUnit.WAITS,
     ),
     _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.EAGAIN),
     _age(
@@ -139,11 +145,11 @@ LOAD: Final = (
 
 HOSTS: Final = (
     Metric(
-        "cpu_busy_percent", Quantity.CPU, Unit.PERCENT, "busy share of the cores, mean over cores and hosts",
+        "cpu_busy_percent", Quantity.CPU, MetricUnit.PERCENT, "busy share of the cores, mean over cores and hosts",
         Precision.REAL, lambda figures: figures.merged.presence.cpu_percent,
     ),
     Metric(
-        "busiest_core_percent", Quantity.CPU, Unit.PERCENT, "busy share of the busiest core of any host",
+        "busiest_core_percent", Quantity.CPU, MetricUnit.PERCENT, "busy share of the busiest core of any host",
         Precision.REAL, lambda figures: figures.merged.presence.busiest_core_percent,
     ),
 )  # fmt: skip
@@ -191,16 +197,16 @@ def _throughput(category: str) -> Iterator[Metric]:
 
     real = Precision.REAL
     yield _of(
-        category, Quantity.IOPS, "", Unit.PER_S,
+        category, Quantity.IOPS, "", MetricUnit.PER_S,
         f"I/Os completed per second, {what}; the sum over hosts", real, iops,
     )  # fmt: skip
     yield _of(
-        category, Quantity.THROUGHPUT, "", Unit.MIB_PER_S,
+        category, Quantity.THROUGHPUT, "", MetricUnit.MIB_PER_S,
         f"transfer rate, {what}", real, lambda figures: bytes_per_s(figures) / 2**20,
     )  # fmt: skip
-    yield _of(category, Quantity.BLOCKSIZE, MEAN, Unit.KIB, f"mean I/O size, {what}", real, blocksize)
+    yield _of(category, Quantity.BLOCKSIZE, MEAN, MetricUnit.KIB, f"mean I/O size, {what}", real, blocksize)
     yield _of(
-        category, Quantity.QUEUE_DEPTH, MEAN, Unit.IOS,
+        category, Quantity.QUEUE_DEPTH, MEAN, MetricUnit.IOS,
         f"mean number in flight of the I/Os that completed, {what}: iops x mean service time", real, depth,
     )  # fmt: skip
 
@@ -214,11 +220,11 @@ def _latency(
         return lambda figures: np.where(shown(figures), read(of(figures)), np.nan)
 
     yield _of(
-        category, quantity, COUNT, Unit.IOS,
+        category, quantity, COUNT, MetricUnit.IOS,
         f"{meaning}: number of samples", Precision.WHOLE, blanked(lambda latency: latency.count),
     )  # fmt: skip
     for statistic, (words, precision, read) in _STATISTICS.items():
-        yield _of(category, quantity, statistic, Unit.US, f"{meaning}: {words}", precision, blanked(read))
+        yield _of(category, quantity, statistic, MetricUnit.US, f"{meaning}: {words}", precision, blanked(read))
 
 
 def _of_category(category: str) -> Iterator[Metric]:
@@ -259,9 +265,9 @@ def metric_of(category: str, quantity: Quantity, statistic: str = "") -> Metric:
     return _OF_PARTS[category, quantity, statistic]
 
 
-def unit_of(name: str) -> Unit:
+def unit_of(name: str) -> MetricUnit:
     """The unit of a column that may be no metric of ours."""
-    return METRICS[name].unit if name in METRICS else Unit.NONE
+    return METRICS[name].unit if name in METRICS else MetricUnit.NONE
 
 
 def column(figures: Figures, name: str) -> Floats:

@@ -14,7 +14,7 @@ from ..control.decide import ControlState
 from ..control.steer import steered_state
 from ..plan.read.field_types import CHANGES
 from ..rollup.instances import RollupInstance, Rollups
-from ..text.metric_amounts import Unit, format_amount, parse_amount
+from ..text.metric_amounts import MetricUnit, format_amount, parse_amount
 from ..text.suggestions import suggestion
 from .edit_parser import RELATIVE, factor_of, instances_of
 from .live_changes import EditRefused
@@ -101,7 +101,7 @@ def _whole(instances: Sequence[RollupInstance], selected: Sequence[RollupInstanc
     return [one.name for one in found]
 
 
-def _amount(unit: Unit, text: str, present: float) -> float:
+def _amount(unit: MetricUnit, text: str, present: float) -> float:
     """Absolute, or relative to what is in force."""
     relative = RELATIVE.fullmatch(text)
     try:

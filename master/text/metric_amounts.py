@@ -11,7 +11,7 @@ from typing import Final, Literal
 from .units import format_duration, format_number, parse_bytes, parse_duration, parse_fraction, parse_rate
 
 
-class Unit(StrEnum):
+class MetricUnit(StrEnum):
     """The unit of a metric's column, as the docs print it."""
 
     IOS = "I/Os"
@@ -30,41 +30,41 @@ _SCALES: Final = ((1e6, "s"), (1e3, "ms"), (1, "us"))
 _MOST_DIGITS: Final = 17  # with so many, different floats are different texts
 
 
-def parse_amount(unit: Unit, text: str) -> float:
+def parse_amount(unit: MetricUnit, text: str) -> float:
     """`text` in the metric's unit. Raises ValueError with the remedy."""
     match unit:
-        case Unit.US:
+        case MetricUnit.US:
             return _microseconds(text)
-        case Unit.MIB_PER_S:
+        case MetricUnit.MIB_PER_S:
             return _mib_per_s(text)
-        case Unit.PERCENT:
+        case MetricUnit.PERCENT:
             return 100 * parse_fraction(text)
         case _:
             return parse_rate(text)
 
 
-def parse_limit(unit: Unit, text: str) -> tuple[float, bool]:
+def parse_limit(unit: MetricUnit, text: str) -> tuple[float, bool]:
     """(a limit on a metric, whether it is in percent of the mean): `2%`, or an amount of the metric. Raises ValueError
     with the remedy.
     """
     relative = text.strip().endswith("%")
-    return parse_amount(Unit.PERCENT if relative else unit, text), relative
+    return parse_amount(MetricUnit.PERCENT if relative else unit, text), relative
 
 
-def format_amount(unit: Unit, amount: float) -> str:
+def format_amount(unit: MetricUnit, amount: float) -> str:
     """The text that `parse_amount` makes `amount` of."""
-    if unit is Unit.US:
+    if unit is MetricUnit.US:
         return format_duration(round(amount * 1e-6, 15))
-    return f"{format_number(amount)}{unit if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ''}"
+    return f"{format_number(amount)}{unit if unit in (MetricUnit.MIB_PER_S, MetricUnit.PERCENT) else ''}"
 
 
-def amount_in_words(unit: Unit, amount: float, digits: int = 6, limit: float | None = None) -> str:
+def amount_in_words(unit: MetricUnit, amount: float, digits: int = 6, limit: float | None = None) -> str:
     """An amount for people, rounded: `83.2154 us`, `100 ms`, `412 MiB/s`, `80 %`; others are a number alone.
 
     With a `limit`, it has as many more digits as show on which side of it the amount is.
     """
-    factor, name = 1.0, str(unit) if unit in (Unit.MIB_PER_S, Unit.PERCENT) else ""
-    if unit is Unit.US:
+    factor, name = 1.0, str(unit) if unit in (MetricUnit.MIB_PER_S, MetricUnit.PERCENT) else ""
+    if unit is MetricUnit.US:
         factor, name = next(scale for scale in _SCALES if abs(amount) >= scale[0] or scale[0] == 1)
     limit = amount if limit is None else limit
     return f"{rounded(amount / factor, limit / factor, digits)}{f' {name}' if name else ''}"

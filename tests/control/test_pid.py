@@ -18,7 +18,7 @@ from ivypy.master.control.pid_loop import Loop, PidEvent, PidRules, Range
 from ivypy.master.control.slo import Watched
 from ivypy.master.control.steer import Steer, Steered, retargeted
 from ivypy.master.stats.metric_sample import MetricSample
-from ivypy.master.text.metric_amounts import Unit
+from ivypy.master.text.metric_amounts import MetricUnit
 from ivypy.master.verdicts import Reason
 from ivypy.protocol.histogram import BUCKETS, bucket_of
 from tests.support.control_plants import LATENCY, Curve, Plant, checked, linear, load_for, load_of, mmc, noise, simulate
@@ -267,7 +267,7 @@ def test_a_load_that_runs_up_to_its_bound_is_measured_there() -> None:
     ],
 )
 def test_impossible_range_is_refused_with_the_reason(given: Range, fault: str) -> None:
-    found = [text for _, text in given.faults(2000, Unit.US)]
+    found = [text for _, text in given.faults(2000, MetricUnit.US)]
     assert fault in found[0] if fault else not found
 
 

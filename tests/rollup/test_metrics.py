@@ -10,7 +10,7 @@ from ivypy.master.control.observe import FOCUS_METRICS
 from ivypy.master.output.columns import METRIC_COLUMNS
 from ivypy.master.rollup.figures import CATEGORIES, OVERALL, PERCENTILES
 from ivypy.master.rollup.metrics import BLOCKS, MEAN, METRICS, Quantity, metric_of, unit_of
-from ivypy.master.text.metric_amounts import Unit
+from ivypy.master.text.metric_amounts import MetricUnit
 
 MASTER = Path(__file__).parents[2] / "master"
 TAKEN_APART = {"endswith", "startswith", "partition", "rpartition", "split", "removeprefix", "removesuffix", "replace"}
@@ -29,7 +29,7 @@ def test_every_metric_that_a_plan_may_name_has_a_record() -> None:
 
 
 def test_a_metrics_name_says_what_it_is() -> None:
-    units = {Unit.US: "us", Unit.MS: "ms", Unit.KIB: "kib", Unit.PERCENT: "percent"}
+    units = {MetricUnit.US: "us", MetricUnit.MS: "ms", MetricUnit.KIB: "kib", MetricUnit.PERCENT: "percent"}
     for name, metric in METRICS.items():
         unit = units.get(metric.unit, "")
         if not metric.category:
@@ -64,7 +64,7 @@ def test_what_a_record_says(
 
 
 def test_a_column_that_is_no_metric_has_no_unit() -> None:
-    assert unit_of("made_up_us_mean") is Unit.NONE
+    assert unit_of("made_up_us_mean") is MetricUnit.NONE
 
 
 def _is_metric(node: ast.expr) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ivypy.master.text.metric_amounts import LIMIT_DIGITS, Unit, amount_in_words, rounded
+from ivypy.master.text.metric_amounts import LIMIT_DIGITS, MetricUnit, amount_in_words, rounded
 
 _SCALE = {"us": 1, "ms": 1e3, "s": 1e6}
 
@@ -12,19 +12,19 @@ _SCALE = {"us": 1, "ms": 1e3, "s": 1e6}
 @pytest.mark.parametrize(
     ("unit", "amount", "limit", "text"),
     [
-        (Unit.US, 5000.0, 5000.0, "5 ms"),
-        (Unit.US, 5000.4, None, "5 ms"),
-        (Unit.US, 5000.4, 5000.0, "5.0004 ms"),
-        (Unit.US, 5000.004, 5000.0, "5.000004 ms"),
-        (Unit.US, 4999.6, 5000.0, "4.9996 ms"),
-        (Unit.US, 999.9999, 1000.0, "999.9999 us"),
-        (Unit.US, 7000.4, 5000.0, "7 ms"),
-        (Unit.PER_S, 1000.04, 1000.0, "1000.04"),
-        (Unit.PERCENT, 80.001, 80.0, "80.001 %"),
+        (MetricUnit.US, 5000.0, 5000.0, "5 ms"),
+        (MetricUnit.US, 5000.4, None, "5 ms"),
+        (MetricUnit.US, 5000.4, 5000.0, "5.0004 ms"),
+        (MetricUnit.US, 5000.004, 5000.0, "5.000004 ms"),
+        (MetricUnit.US, 4999.6, 5000.0, "4.9996 ms"),
+        (MetricUnit.US, 999.9999, 1000.0, "999.9999 us"),
+        (MetricUnit.US, 7000.4, 5000.0, "7 ms"),
+        (MetricUnit.PER_S, 1000.04, 1000.0, "1000.04"),
+        (MetricUnit.PERCENT, 80.001, 80.0, "80.001 %"),
     ],
 )
 def test_an_amount_has_the_digits_that_show_its_side_of_a_limit(
-    unit: Unit, amount: float, limit: float | None, text: str
+    unit: MetricUnit, amount: float, limit: float | None, text: str
 ) -> None:
     assert amount_in_words(unit, amount, 4, limit) == text
 
@@ -44,5 +44,5 @@ def test_a_rounded_number_is_on_its_side_of_the_limit(limit: float, off: float, 
 
 @given(st.floats(1, 1e8).map(lambda limit: float(f"{limit:.6g}")), st.floats(1e-9, 1e-3))
 def test_a_time_in_words_is_above_a_limit_that_it_breaches(limit_us: float, off: float) -> None:
-    number, unit = amount_in_words(Unit.US, limit_us * (1 + off), 4, limit_us).split()
+    number, unit = amount_in_words(MetricUnit.US, limit_us * (1 + off), 4, limit_us).split()
     assert float(number) * _SCALE[unit] > limit_us
