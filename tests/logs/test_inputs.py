@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import os
 import subprocess
 import sys
@@ -68,6 +69,17 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
     for again in (path, link, tmp_path / "." / ".." / tmp_path.name / path.name):
         ran = run(path, again)
         assert whole(ran)["count"] == "40" and f"{again}: is the same file as {path}; read once" in ran.err
+
+
+@pytest.mark.parametrize("ends", [("", ".gz"), (".xz", ""), (".gz", ".xz")], ids=" ".join)
+def test_a_log_and_its_packed_copy_are_read_once(tmp_path: Path, ends: tuple[str, str]) -> None:
+    packers: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}
+    first, second = (tmp_path / f"a_clat_hist.1.log{end}" for end in ends)
+    for path, end in zip((first, second), ends, strict=True):
+        path.write_bytes(packers[end]("".join(GOOD).encode()))
+    ran = run(first, second)
+    assert whole(ran)["count"] == "40" and f"{second}: is by its name a copy of {first}; read once" in ran.err
+    assert whole(run(tmp_path))["count"] == "40"
 
 
 NOTES = [

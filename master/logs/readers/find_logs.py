@@ -19,6 +19,7 @@ from .records import NS_PER_MS
 from .source import Format, Kind, Source, named, with_hosts
 
 RUN_FILE: Final = "histograms.sqlite"
+PACKED: Final = {".gz", ".xz", ".zst"}  # ends of the names that packers give
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ def find(
     faults: list[Fault] = []
     notes: list[str] = []
     seen: dict[tuple[int, int], Path] = {}
+    unpacked: dict[Path, Path] = {}  # each file by the name that it has unpacked
     copies = copies or {}
     for path in paths:
         if not path.is_dir():
@@ -56,6 +58,10 @@ def find(
         for file in files:
             if (first := _seen_before(file, seen)) is not None:
                 notes.append(f"{file}: is the same file as {first}; read once")
+                continue
+            other = unpacked.setdefault(file.with_suffix("") if file.suffix in PACKED else file, file)
+            if other is not file:
+                notes.append(f"{file}: is by its name a copy of {other}; read once")
                 continue
             found = detect(file, hints, copies.get(file))
             if isinstance(found, Source) and found.format is Format.IVYPY:
