@@ -168,7 +168,7 @@ class Reason(Enum):
         PARTIAL,
         ALL,
         "A host's clock was stepped, or slewed by more than 500 ppm (a suspended virtual machine, a time daemon): its "
-        "boundaries were not where they were planned, and move back by 0.1 % of a subinterval each.",
+        "boundaries were not where they were planned; each next one moves back by at most 0.1 % of a subinterval.",
     )
     SLOW_CONTROLLER = (
         NOTE,

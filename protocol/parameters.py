@@ -104,8 +104,8 @@ class Parameters:
         default=1,
         metadata=about(
             Unit.COUNT,
-            "Number of workload threads that share its tags and its rate on each LUN, as far as the host has threads "
-            "and the workload tags: for a LUN that is faster than one core. Each thread paces its part by itself. A "
+            "Number of workload threads that share its tags and its rate on each LUN: for a LUN that is faster than "
+            "one core. No more than the host's threads, nor than maxtags, are used. Each thread paces its own part. A "
             "sequential workload stays on one thread.",
             low=1,
             high=256,

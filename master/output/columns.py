@@ -227,7 +227,7 @@ CLOCK: Final = (
     Column("step_us", "us", "step of its clock detected in this subinterval, beyond what 500 ppm explain; else 0"),
 )
 WINDOWS: Final = (
-    Column("window", "", "kind of window: measurement, ..."),
+    Column("window", "", "kind of window: measurement"),
     Column("first_subinterval", "", "its first subinterval"),
     Column("last_subinterval", "", "its last subinterval"),
     Column("start_utc", "UTC", "its start, by the controller's clock"),

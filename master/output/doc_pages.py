@@ -28,7 +28,7 @@ number does not exist: nothing was counted, or the figure would have no meaning.
 - **Percentiles** come from the merged histogram and are never means of percentiles. The figure is the middle of the
   bucket that holds the sample of that rank. It is at most 1/128 away from the sample, and never outside min and max. It
   is blank where fewer than {FEWEST_BEYOND} samples lie above it (insufficient samples).
-- **Response time** starts when the I/O fell due, so it includes the wait behind a stall. It is blank where a workload
+- **Response time** starts when the I/O fell due, so it includes the wait during a stall. It is blank where a workload
   instance of the row is not paced, and in the summary where the load was not sustained.
 - **Rates** are sums over hosts; each host's I/Os are divided by the real length of its own subinterval.
 - **Half-widths** belong to the printed figure. They allow for subintervals that depend on each other (effective sample

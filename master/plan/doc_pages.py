@@ -96,7 +96,7 @@ _SELECT = """\
 ## `select` and `match`
 
 - A mapping of attributes to conditions: all must hold.
-- A list of conditions for one attribute: one must hold, and every condition with `not`.
+- A list of conditions for one attribute: all those with `not` must hold, and one of the others.
 - A list of mappings: one must hold.
 
 | condition | matches |
@@ -115,9 +115,9 @@ Attributes, for `select`, `match` and rollups:
 _EDITS = """\
 ## How edits add up
 
-An edit is valid for all steps after it, until a later edit sets the same parameter for the same or more instances. A
-`loop` sets its parameters for its own steps only. A looped step is named `NAME+parameter=value`, with every value; use
-that name in `50% of step`.
+An edit applies to all steps after it. Where a later edit sets the same parameter of an instance, the later one counts.
+A `loop` sets its parameters for its own steps only. A looped step is named `NAME+parameter=value`, with every value;
+use that name in `50% of step`.
 
 `total_iops` is shared equally over the LUNs that the edit selects; a LUN that several hosts or paths lead to counts
 once. `50% of step NAME` takes, for each rollup instance, that share of the IOPS which the same instance reached in that
@@ -139,15 +139,15 @@ in the plan, its path, its machine, its size and its identity:
 | partition | its disk, its PARTUUID, and its start on the disk |
 | volume, multipath map, array | its UUID |
 | loop device | its backing file (filesystem, inode, birth time) or device; its start and end there |
-| device without a name | its attachment, which the kernel counts: a restart of the machine changes the token |
+| device with none of these | its `diskseq` in the kernel, new at each attachment: a restart changes the token |
 | the same before Linux 5.15 | its first and last 64 KiB: writing there changes the token |
 | file | its filesystem, inode and birth time; where birth times are not kept (NFS), also its first and last 64 KiB |
 
 `ivypy devices` shows the identity of each LUN (`known by`). Discovery lists all LUNs without opening them. It opens
-only the LUNs that the plan selects: it reads their two ends and claims them for a moment. After that nothing is
-discovered again; only the files of the plan's `create` are added. Before the host opens a LUN for writing, it compares
-the LUN that it holds with what was agreed to. It refuses everything else, and every edit that would write outside the
-agreed part of a LUN.
+only the LUNs that the plan selects: it reads their first and last bytes, opens each device exclusively for a moment and
+locks each file. After that nothing is discovered again; only the files of the plan's `create` are added. Before the
+host writes to a LUN, it does the same and compares the open LUN with what was agreed to. It refuses everything else,
+and every edit that would write outside the agreed part of a LUN.
 """
 
 
@@ -202,9 +202,8 @@ def _default(model: type[Section], key: str) -> str:
         return f"`{written(key, getattr(PlanParameters(), key))}`"
     if key in TIMES and model is not PlanDoc:
         return f"`{format_duration(TIMES[key])}`" if model is TimesDoc else "of `defaults`"
-    if reads is None or field.default is None:
-        return ""
-    return f"`{reads.write(field.default)}`"
+    text = "" if reads is None or field.default is None else reads.write(field.default)
+    return f"`{text}`" if text else ""
 
 
 def _meaning(model: type[Section], key: str) -> str:

@@ -207,7 +207,7 @@ def _throughput(category: str) -> Iterator[Metric]:
     yield _of(category, Quantity.BLOCKSIZE, MEAN, MetricUnit.KIB, f"mean I/O size, {what}", real, blocksize)
     yield _of(
         category, Quantity.QUEUE_DEPTH, MEAN, MetricUnit.IOS,
-        f"mean number in flight of the I/Os that completed, {what}: iops x mean service time", real, depth,
+        f"mean number of I/Os in flight, {what}: iops x mean service time of those that completed", real, depth,
     )  # fmt: skip
 
 

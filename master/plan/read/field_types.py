@@ -245,7 +245,7 @@ def read_span(value: Any) -> Span:
 TOTAL: Final = About(
     Unit.IOPS,
     "I/Os per second of all that the edit selects, shared equally over the LUNs and within a LUN over its workloads; "
-    "a percentage of a step is taken of each rollup instance by itself.",
+    "a percentage of a step is taken for each rollup instance separately.",
     low=0,
     high=1e12,
     live=True,

@@ -78,12 +78,12 @@ class HostDoc(Access):
     )
     command: Annotated[tuple[str, ...] | None, WORDS] = about(
         "Command line that opens a pipe to the host: `kubectl exec -i {name} --`, `ssh {name}`, "
-        "`ip netns exec {name}`. It may pass its arguments on directly, or to one shell."
+        "`ip netns exec {name}`. At most one shell may interpret the arguments that ivypy adds to it."
     )
 
 
 class CreateDoc(Section):
-    """Files that ivypy creates: it writes every byte once, then drives them as LUNs. One run at a time has a file."""
+    """Files that ivypy creates, writes in full, and then drives as LUNs. Only one run at a time can use them."""
 
     path: Annotated[str, ABSOLUTE] = Field(
         description="Absolute path; `{}` in it becomes the file's number, from 0, `{host}` the host's name."
@@ -278,7 +278,7 @@ class PlanDoc(Section):
     model_config = ConfigDict(title="ivypy test plan")
 
     name: Annotated[str | None, TEXT] = about(
-        "Name of the plan, with which its run folders' names start (the file's name)."
+        "Name of the plan; the names of its run folders begin with it. Default: the file's name."
     )
     description: Annotated[str | None, scalar(str, "text", TEXT_SCHEMA)] = about("Free text.")
     parameters: dict[str, Any] = about(
@@ -290,7 +290,7 @@ class PlanDoc(Section):
     ssh: Access = about("Defaults of all hosts.", Access())
     may_miss: Annotated[int, count_field(0, 100_000)] = about(
         "Number of hosts that may be unreachable, or be lost before the first step. The run continues without them and "
-        "says so; rows in which they would have a part are partial.",
+        "says so; rows that would include them are partial.",
         0,
     )
     luns: Annotated[LunsDoc | None, not_empty("select, paths, files or create")] = about("The LUNs to drive.")
@@ -330,13 +330,13 @@ class PlanDoc(Section):
     )
     sqpoll: Annotated[bool, FLAG] = about(
         "With backend io_uring: a kernel thread per workload thread submits its I/Os, without system calls. It keeps "
-        "a core of its own busy, the figures of CPU time do not include it, and it may submit I/Os that it received "
-        "before the lease ended a moment after the end.",
+        "a core of its own busy, which the figures of CPU time do not include. I/Os that it received before the lease "
+        "ended may be submitted a moment after that.",
         False,
     )
     lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(
-        "A host that receives nothing for this long stops all I/O. The controller gives up a host that does not "
-        "answer for half of it (at least 3 s): a longer lease survives longer network outages.",
+        "A host that receives nothing for this long stops all I/O. A host that does not answer for half of it (at "
+        "least 3 s) is lost: a longer lease survives longer network outages.",
         USUAL_LEASE_NS / 1e9,
     )
     achieved_iops_tolerance: Annotated[float, fraction_field()] = about(
