@@ -1,9 +1,10 @@
-"""A bracket around the highest load that passes: from the answers so far, and the load to probe next.
+"""Finds the highest load that passes: the bracket (highest pass, lowest fail) so far, and the load to probe next.
 
-Rule: the next load follows from the answers alone. Between two answers it is where 1 / metric, which falls straight
-with the load in a queue, meets the target; a probe is set just beside that, so that it answers clearly. Later answers
-outweigh earlier ones that contradict them, and the lowest fail is probed again at the end: so a plant that was slow for
-a while does not decide the search. Answers that noise makes unclear widen the bracket.
+Rule: the next load follows from the answers alone. Inside a bracket the target is expected where the line through
+1 / metric meets 1 / target, as 1 / metric of a queue falls linearly with the load; the probe is set a little beside
+that, so that its answer is clear. Later answers replace earlier ones that contradict them, and the lowest fail is
+probed again at the end, so storage that was slow for a while does not decide the search. Unclear answers leave a wider
+bracket.
 """
 
 from collections.abc import Sequence
@@ -39,13 +40,13 @@ class SearchBounds:
 
     capacity: float  # IOPS at max
     resolution: float
-    most: int  # probes, the runs at max included
-    maxima: int = 1  # runs at max, so far
+    most: int  # probes, including the runs at max
+    maxima: int = 1  # runs at max so far
     lowest: float = 0.0  # IOPS below which no probe could answer; _LOWEST of the capacity, if that is more
 
 
 def bracket(probes: Sequence[Probe]) -> Bracket:
-    """Highest pass and lowest fail; a later answer strikes out earlier ones that it contradicts or fails to repeat."""
+    """Highest pass and lowest fail, without the earlier answers that a later one contradicts or does not repeat."""
     standing: list[Probe] = []
     for probe in probes:
         if probe.answer is ProbeAnswer.UNCLEAR:  # an answer whose side does not come again at the same load was chance
@@ -66,11 +67,12 @@ def _contradict(one: Probe, other: Probe) -> bool:
 
 
 def expected(probes: Sequence[Probe], target: float, capacity: float) -> float | None:
-    """The load at which the target is expected, within the bracket; None without a pass, or with nothing but zeros.
+    """The total IOPS at which the target is expected, within the bracket. None without a pass, or if the metric of the
+    highest pass is 0 and nothing has failed.
 
-    A line through 1 / metric over the load (exact for M/M/1), by least squares over all probes from the highest pass
-    to the lowest fail, the unclear ones above all: they are nearest. A load that was not sustained counts as
-    infinite, and so does max itself where nothing has failed.
+    A line through 1 / metric over the load (exact for M/M/1), by weighted least squares over the probes from the
+    highest pass to the lowest fail, with the unclear ones between. The metric of a load that was not sustained counts
+    as infinite, and so does that of max itself if nothing has failed.
     """
     found = bracket(probes)
     if found.passed is None or (found.failed is None and not found.passed.value):

@@ -1,11 +1,11 @@
-"""Whether a load was sustained: how far the outstanding I/O may grow before it was not.
+"""Decides whether a load was sustained: whether its outstanding I/O grew by more than a tolerance and chance allow.
 
-Rule: outstanding I/O is everything that was due and is not done, whether it waits in the backlog or in flight in a deep
-queue. Its growth is counted, not compared: due less done (completed, failed, dropped), over exactly the subintervals
-that are checked. So I/O that was outstanding before them does not count.
+Rule: outstanding I/O is everything that was due and is not done, whether it waits in the backlog or is in flight. Its
+growth is due minus done (completed, failed, dropped), over exactly the subintervals that are checked. It is not the
+difference of two queue lengths, so I/O that was outstanding before them does not count.
 
-Each workload instance is checked alone, because one that falls behind is hidden in a sum; sums of instances are checked
-too, because many that each fall behind a little show only there. An instance with `iops: max` is never checked: nothing
+Each workload instance is checked alone, because the growth of one is hidden in a sum. Sums of instances are also
+checked, because a small growth of each of many shows only there. An instance with `iops: max` is never checked: nothing
 falls due there.
 """
 
@@ -33,11 +33,11 @@ SURGE: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outstanding:
-    """The due, the done and the outstanding I/O of I workload instances in one subinterval; (I,) each."""
+    """Due and outstanding I/O of I workload instances in one subinterval; (I,) each."""
 
     due: Ints
-    growth: Ints  # of the outstanding I/O: due less done
-    backlog_growth: Ints  # of that: due less submitted
+    growth: Ints  # of the outstanding I/O: due minus done
+    backlog_growth: Ints  # of that: due minus submitted
     in_flight: Ints  # at the end
     backlog: Ints  # at the end: due, not submitted
 
@@ -63,7 +63,7 @@ class Outstanding:
         return self if paced.all() else Outstanding(*(part * paced for part in parts))
 
     def surged(self) -> NDArray[np.bool_]:
-        """(I,) instances that visibly fall behind in this subinterval alone, unexplained by a change of the load."""
+        """(I,) instances whose growth in this subinterval alone is more than a change of the load explains."""
         bound = allowed(self.due, SUDDEN, self.in_flight + 1, 0, len(self.due))
         before = self.in_flight + self.backlog - self.growth
         found: NDArray[np.bool_] = (self.backlog_growth > bound) | (self.growth > np.maximum(bound, SURGE * before))
@@ -72,7 +72,7 @@ class Outstanding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EndSums:
-    """The outstanding I/O at the ends of consecutive subintervals, as sums; (I,) each."""
+    """Sums of the outstanding I/O at the ends of consecutive subintervals, for a line through them; (I,) each."""
 
     subintervals: int
     total: Ints
@@ -93,7 +93,7 @@ class EndSums:
         )
 
     def after(self, first: "EndSums") -> "EndSums":
-        """Of the subintervals after the `first` ones."""
+        """The sums without the `first` subintervals."""
         total = self.total - first.total
         rising = self.rising - first.rising - first.subintervals * total
         return EndSums(self.subintervals - first.subintervals, total, rising, self.squares - first.squares)
@@ -102,7 +102,7 @@ class EndSums:
         return EndSums(self.subintervals, self.total * paced, self.rising * paced, self.squares * paced)
 
     def variance(self) -> Floats:
-        """About their least-squares line, which is the deficit itself."""
+        """(I,) variance about the least-squares line; the line itself is the steady growth. 0 for fewer than 3 ends."""
         n = self.subintervals
         if n < 3:
             return np.zeros(len(self.total))
@@ -115,7 +115,7 @@ class EndSums:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Account:
-    """What workload instances, or sums of them, did over consecutive subintervals; (I,) each."""
+    """Due I/O, growth and number in flight over consecutive subintervals, of workload instances; (I,) each."""
 
     subintervals: int
     due: Ints
@@ -153,10 +153,10 @@ class Account:
         return Account(self.subintervals, due, growth, in_flight, ends, first, doubled)
 
     def variance(self) -> Floats:
-        """Of the outstanding I/O: that of the swings that it had throughout the window.
+        """(I,) variance of the outstanding I/O, bounded by the calmer of the window's two parts.
 
-        A queue that comes and goes does so in the beginning and in the rest of a window alike. Where the load stopped
-        being sustained at some point, one of the two is a straight line: a break does not excuse itself as a swing.
+        The queue of a sustained load swings alike in both parts. If the load stopped being sustained at some point, one
+        part is close to a straight line; without the bound, that break would count as a swing and raise the bound.
         """
         found = self.ends.variance()
         if self.first.subintervals < FEWEST_OF_PART:
@@ -180,31 +180,31 @@ class GrowthCheck:
 
     @property
     def ahead(self) -> NDArray[np.bool_]:
-        """More was done than fell due: I/O that was outstanding before.
+        """(n,) where more was done than fell due: I/O that was outstanding before the window.
 
-        Twice the bound, because a window may begin at any length of a queue, whose distribution has a long tail.
+        Twice the bound, because the queue may have any length when the window begins, and its tail is long.
         """
         found: NDArray[np.bool_] = -self.growth > 2 * self.bound
         return found
 
 
 def account(parts: Iterable[Outstanding]) -> Account:
-    """The sums of consecutive subintervals, at least one."""
+    """The account of consecutive subintervals, at least one."""
     found = list(parts)
     return reduce(Account.plus, found, Account.none(len(found[0].due)))
 
 
 def check_each(account: Account, tolerance: float) -> GrowthCheck:
-    """Of each workload instance alone."""
+    """Checks each workload instance alone."""
     bound = allowed(account.due, tolerance, _in_flight(account), account.variance(), len(account.due))
     return GrowthCheck(account.due, account.growth, bound)
 
 
 def check_together(account: Account, tolerance: float, rows: Ints, size: int, instances: ArrayLike) -> GrowthCheck:
-    """Sums of workload instances. `rows`: (I,) the row of each, below `size`; `instances`: (size,) in each row.
+    """Checks `size` rows, sums of workload instances. `rows`: (I,) row of each; `instances`: (size,) in each row.
 
-    Their swings are taken as independent: instances that swing together do not do so by chance. Each instance may have
-    one I/O that is about to be submitted.
+    The instances' swings count as independent: their variances add. Each instance may have one I/O that is about to be
+    submitted.
     """
 
     def total(values: Ints | Floats) -> Floats:
@@ -218,7 +218,7 @@ def check_together(account: Account, tolerance: float, rows: Ints, size: int, in
 
 
 def why_not_sustained(account: Account, tolerance: float) -> str:
-    """Why the load of these instances was not sustained, together or of one alone; "" if it was."""
+    """Why the load of these instances was not sustained, together or one of them alone; "" if it was."""
     count = len(account.due)
     if not count:
         return ""
@@ -236,16 +236,15 @@ def why_not_sustained(account: Account, tolerance: float) -> str:
 
 
 def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: ArrayLike, checked: int) -> Floats:
-    """The largest growth of the outstanding I/O that is allowed while `due` I/Os fall due: a share of them, or what
-    chance may cause, whichever is more. The more instances are checked, the larger the growth that one of them has by
-    chance.
+    """The largest growth of the outstanding I/O that is allowed while `due` I/Os fall due: the share `tolerance` of it,
+    or what chance may cause, whichever is more. `checked`: number of instances, because the largest growth by chance is
+    larger among many.
 
-    There are two kinds of chance. First, a steady number in flight varies like a Poisson number of that mean, and the
-    difference between two instants like Skellam's; Chernoff's bound of its tail holds for few in flight as for many. A
-    deficit that is itself in flight makes the mean grow, but the bound grows only with its root: with 2,000 in flight,
-    250 may be chance, and a deficit of 3,000 is not. Second, a queue near saturation swings by more than that. Its
-    length has an exponential tail, whose deviation is taken from the whole window, `variance`; but no swing is excused
-    beyond a share of the due I/O.
+    Two effects count as chance. First, the number in flight at one instant has a Poisson distribution of mean
+    `in_flight`, so the difference between two instants has a Skellam distribution; Chernoff's bound of its tail holds
+    for small means, too. Growth that is itself in flight raises the mean, but the bound only with its square root: with
+    2,000 in flight, 250 may be chance, and 3,000 is not. Second, a queue near saturation swings by more. Its length has
+    an exponential tail, with the `variance` of the whole window; at most a share MOST_SWING of the due I/O is allowed.
     """
     unlikely = np.log(max(checked, 1) / FALSE_ALARM)
     due, mean = np.asarray(due, np.float64), np.asarray(in_flight, np.float64)
@@ -256,7 +255,7 @@ def allowed(due: ArrayLike, tolerance: float, in_flight: ArrayLike, variance: Ar
 
 
 def _in_flight(account: Account) -> Floats:
-    """The mean number in flight, from one more than was seen: to have seen none does not mean that there are none."""
+    """(I,) mean number in flight at the ends, the sum raised by one: none seen does not mean that there are none."""
     found: Floats = (account.in_flight + (account.due > 0)) / max(account.subintervals, 1)
     return found
 
@@ -277,9 +276,9 @@ def _skellam(mean: Floats, unlikely: float) -> Floats:
 
 
 def rows_behind(layout: MergeLayout, account: Account, tolerance: float) -> dict[int, str]:
-    """The rows whose load was not sustained, and why: an instance in them, or a sum of instances, fell behind.
+    """The rows whose load was not sustained, and why: that of an instance in them, or of their sum, was not.
 
-    An instance that falls behind makes every row that holds it fall behind.
+    An instance, or a row, whose load was not sustained makes every row that contains it not sustained.
     """
     rows_of = layout.class_rows[layout.class_of]  # (I, T)
     each = check_each(account, tolerance)
@@ -305,7 +304,7 @@ def rows_ahead(layout: MergeLayout, account: Account, tolerance: float) -> dict[
 
 
 def rows_surged(layout: MergeLayout, outstanding: Outstanding) -> NDArray[np.bool_]:
-    """(R,) the rows with an instance that falls behind visibly in this subinterval alone."""
+    """(R,) the rows with an instance whose load is clearly not sustained in this subinterval alone."""
     found = np.zeros(len(layout.rollups.rows), bool)
     found[layout.class_rows[layout.class_of[outstanding.surged()]].reshape(-1)] = True
     return found

@@ -32,11 +32,11 @@ GOODBYE_S: Final = 6.5  # for `die`: more than a slave gives itself to clean up;
 
 Opener = Callable[[HostSpec, Callable[[str], None]], Awaitable[Pipe]]  # a host and its log -> a pipe to its slave
 Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
-Parted = Callable[[str, DyingWords | None], None]  # gets a host's name and its last words; None: it sent none
+Parted = Callable[[str, DyingWords | None], None]  # receives a host's name and its dying words; None: it sent none
 
 
 def opener(bundle: Bundle, throttle: LoginThrottle) -> Opener:
-    """Opens hosts with one bundle, and as many logins at once to each address as `throttle` lets through."""
+    """An opener that sends `bundle` to the hosts; `throttle` limits the simultaneous logins to each address."""
 
     async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
         return await open_pipe(host, bundle, throttle, log)
@@ -56,11 +56,12 @@ async def connected(
     log_path: Callable[[str], Path] = Path,
     parted: Parted = lambda host, words: None,
 ) -> AsyncIterator[tuple[Fleet, Reconnection]]:
-    """Connect all hosts, of which `may_miss` may be missing, and close them all at the end; yields them, and what
-    connects the lost ones again. Raises PlanError, or HostsError with the faults of all.
+    """Connect all hosts, and close them all at the end. Yields the connected hosts, and what reconnects lost ones.
 
-    `now_ns` is the controller's clock. `processes` drive the hosts that they are given for, and write their logs to
-    `log_path`; those of one that has ended are driven here. `parted` gets the last words of each host at the end.
+    Up to `may_miss` hosts may fail to connect. Raises PlanError, or HostsError with the faults of all hosts.
+    `now_ns`: the controller's clock. `processes`: the driver process of a host, by the host's name; it writes its
+    log to `log_path`. Hosts without one, or whose process has ended, are driven in this process. `parted` receives each
+    host's dying words when it is closed.
     """
     open_files.allow(specs)
     inbox: Inbox = asyncio.Queue()
@@ -126,7 +127,7 @@ async def _open_all(
 
 
 async def _greeted(drivers: Iterable[Driver], version: str, lag: ControllerLag) -> list[HostFault]:
-    """Wait for every hello, and check that each is a slave of our own version. Returns what is wrong."""
+    """Wait for every hello, and check that each is from a slave of this version. Returns the faults."""
     drivers = list(drivers)
 
     async def wait_hello(driver: Driver) -> None:

@@ -1,6 +1,6 @@
-"""Barrier 1: the results of one subinterval, of every live host, merged; and whatever else hosts send meanwhile.
+"""Barrier 1: merges every live host's result of one subinterval, and handles whatever else hosts send meanwhile.
 
-Rule: the controller never waits for one host beyond the deadline, and never merges what came after it. A controller
+Rule: the controller waits for no host beyond the deadline, and merges no result that arrived after it. A controller
 that was stalled first reads the results that arrived, then extends the deadline by the stall.
 """
 
@@ -34,11 +34,11 @@ class Collected:
 
     interval: MergedSubinterval
     arrived: dict[Driver, int]  # when each result was read, on the controller's clock
-    in_ns: int  # when the last thing came that was waited for
+    in_ns: int  # when the last awaited event arrived, or the deadline; on the controller's clock
 
 
 class ResultBarrier:
-    """Holds the results that came early, and passes on everything that hosts send in a step."""
+    """Keeps results that arrive early, and passes on everything that hosts send during a step."""
 
     def __init__(
         self,
@@ -64,8 +64,9 @@ class ResultBarrier:
         self._early: dict[int, dict[Driver, tuple[Result, int]]] = {}  # by subinterval: result, and when it was read
 
     async def collect(self, k: int, end_ns: int, length_ns: int, halt: Callable[[], Awaitable[int]]) -> Collected:
-        """Merge every live host's result of subinterval `k`, which ends at `end_ns`; a host that has not delivered at
-        the deadline is late. An interrupt calls `halt`, which returns when that was.
+        """Merge every live host's result of subinterval `k`, which ends at `end_ns` (controller's clock) and lasts
+        `length_ns`. A host whose result has not arrived by the deadline is late. An interrupt calls `halt`, which
+        returns the time of the halt.
         """
         fleet, hosts = self._fleet, self._hosts
         self._merging.open(k)
@@ -89,14 +90,14 @@ class ResultBarrier:
         for driver in sorted(hosts.awaited, key=lambda driver: driver.name):
             hosts.is_late(driver, f"no result of subinterval {k} by barrier 1", k)
         interval, missing = await self._merging.close()
-        if missing:  # with the process that had them; so their hosts are lost, which the inbox says
+        if missing:  # their driver process ended with their results; the inbox has the loss of these hosts
             arrived = {driver: at_ns for driver, at_ns in arrived.items() if driver.name not in missing}
             while not fleet.inbox.empty():
                 self._take(*fleet.inbox.get_nowait(), k, arrived)
         return Collected(interval, arrived, in_ns)
 
     async def next_event(self, deadline: Deadline) -> "tuple[Driver, Event] | None":
-        """What happens next; None at the deadline, or at the first interrupt."""
+        """The next event from a host; None at the deadline, or at the first interrupt."""
         fleet = self._fleet
         if not fleet.inbox.empty():
             return fleet.inbox.get_nowait()
@@ -113,11 +114,11 @@ class ResultBarrier:
                 wait.cancel()
 
     def take_after(self, driver: Driver, event: Event) -> None:
-        """Something that came after the step's last subinterval: no result of it is merged."""
+        """Handle an event that arrived after the step's last subinterval; a result in it is not merged."""
         self._take(driver, event, NEVER, {})
 
     def _came_ns(self, event: Event) -> int:
-        """When something that barrier 1 may wait for came."""
+        """When an event that barrier 1 may wait for arrived, on the controller's clock; 0 for any other."""
         match event:
             case Delivered(_, arrived_ns):
                 return arrived_ns

@@ -1,7 +1,7 @@
-"""Records one step while it runs: rows, events and measurements to its folder, and lines for whoever watches.
+"""Records one step while it runs: rows, events and measurements in its folder, and reports for watchers.
 
-Rule: it writes what it is given, and keeps no step waiting: the writer thread writes. Only what reads the folder back
-waits for the disk.
+Rule: it only records. The writer thread writes to disk, so the step does not wait; only `begin` and `stored`, which
+reads results back, wait for the disk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ from .step_types import ClosedSubinterval, SummedMeasurement
 
 
 class StepRecorder:
-    """Holds one step's folder. `begin` makes one."""
+    """The recorder of one step; `begin` makes it, with the step's folder."""
 
     def __init__(self, run: RunRecorder, step: Step, rollups: Rollups, folder: StepFolder, begun_utc_ns: int) -> None:
         self._run = run
@@ -36,7 +36,7 @@ class StepRecorder:
         self._folder = folder
         self.begun_utc_ns = begun_utc_ns
         self._later_steps_s = 0.0
-        self._running = 0  # the subinterval that runs
+        self._running = 0  # number of the subinterval that is running
 
     @classmethod
     async def begin(cls, run: RunRecorder, step: Step, rollups: Rollups) -> "StepRecorder":
@@ -45,14 +45,14 @@ class StepRecorder:
         return cls(run, step, rollups, await run.begin_step(step, utc_ns, rollups), utc_ns)
 
     def shown(self, of_steps: int, later_steps_s: float) -> None:
-        """Tell watchers that the step begins; the steps after it are planned to take `later_steps_s`."""
+        """Report the begin of the step to watchers; the steps after it are planned to take `later_steps_s`."""
         self._later_steps_s = later_steps_s
         self._run.hub.show(StepBegins(self._step.number, self._step.name, of_steps, self._step.planned_s))
         for note in self._step.notes:
             self.event("", "note", note)
 
     def closed(self, closed: ClosedSubinterval) -> None:
-        """Record one subinterval. Raises OutputError."""
+        """Record one subinterval that is merged and decided on. Raises OutputError."""
         self._running = closed.number + 1
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
         end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
@@ -65,7 +65,7 @@ class StepRecorder:
         self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
 
     def measured(self, measurement: SummedMeasurement) -> None:
-        """A row of windows.csv."""
+        """Record a measurement: a row of windows.csv."""
         measured, hosts = measurement.measured, len(measurement.measurement.hosts)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
@@ -74,13 +74,15 @@ class StepRecorder:
         self._run.writer.post(partial(self._folder.window, row))
 
     def late(self, host: str, result: Result) -> None:
+        """Record a result that is not merged, in late/<host>.jsonl."""
         self._run.writer.post(partial(self._folder.late, host, result))
 
     def event(self, host: str, kind: str, text: str) -> None:
+        """Record a row of events.csv, at the running subinterval."""
         self._run.event(kind, text, host, self._step.number, self._running)
 
     async def stored(self, first: int, last: int) -> Window:
-        """Subintervals summed from histograms.sqlite. Raises OutputError."""
+        """Subintervals `first` to `last`, both included, summed from histograms.sqlite. Raises OutputError."""
         return await self._run.writer.do(partial(self._sum, first, last))
 
     def end(self, result: StepResult) -> None:

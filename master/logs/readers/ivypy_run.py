@@ -1,11 +1,11 @@
-"""Runs of ivypy: histograms.sqlite, every subinterval's histograms of every host.
+"""Reads run folders of ivypy: histograms.sqlite, which has every host's histograms of every subinterval.
 
 Rule: one source per host, step and latency; the step is its `job`. A subinterval is a record (start, start + length]
-on the controller's clock. Random and sequential are summed; reads and writes stay apart.
+on the controller's clock. Random and sequential I/O are added; reads and writes stay apart.
 
-Response times are blank where the run's own rows leave them blank: in subintervals in which some I/Os have none, as
-their instance was at max (by the same rule as Figures.has_response), and in the whole of a step if its row in the
-run's summary leaves them blank, by its verdict.
+Response times are blank where the run's own rows leave them blank: in subintervals in which some I/Os have none, since
+their instance was at max (the same rule as Figures.has_response); and in the row `whole` of a step, if the step's row
+in the run's summary leaves them blank.
 """
 
 import csv
@@ -46,8 +46,11 @@ _MOMENTS: Final = (
 
 
 def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[Source] | Fault:
-    """What a run holds, only the subintervals that a measurement may count unless `all_phases`. A Fault where the file
-    is no run's, of another version, or holds no such subinterval."""
+    """The sources in a run's histograms.sqlite at `path`, one per host, step and latency.
+
+    They have only the subintervals of phase `run`, unless `all_phases`. A Fault if the file cannot be read, is of
+    another version, or has no such subinterval with I/Os.
+    """
     from ...control.observation import Phase  # with the next, a fifth of a second, which logs need not wait for
     from ...output.histogram_db_reader import HistogramReader
 
@@ -94,7 +97,7 @@ def sources_of(path: Path, latencies: Sequence[str], all_phases: bool) -> list[S
 
 
 def _gaps(rows: Iterable[tuple[int, int, str]], other_phases: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """The stretches of subintervals (begin, length, phase) that are left out between others."""
+    """(begin, end) in ns of the subintervals that are left out between others. `rows`: (begin, length, phase)."""
     found: list[tuple[int, int]] = []
     end_ns: int | None = None  # of the last that is used
     is_open = False
@@ -142,8 +145,11 @@ def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tupl
 
 
 def _is_used(recorded: Mapping[str, _Recorded], host: str, latency: str) -> bool:
-    """Where iops was max there are no response times, which is no fault. But beside a host that has some, a host
-    without tells where those of all are blank."""
+    """Whether a host's step is a source of this latency.
+
+    A step at iops max has no response times, and is no source of them. It is one if another host has some, because
+    the response times of all hosts together are blank in its subintervals.
+    """
     if latency in recorded[host].latencies:
         return True
     is_beside_one = any(latency in other.latencies for other in recorded.values())
@@ -164,7 +170,7 @@ def _blank_rows(summary: Path) -> set[tuple[int, str]] | None:
 
 
 def _blank_rollups(blank: Mapping[str, set[tuple[int, str]] | None], step: int, host: str) -> frozenset[str]:
-    """For which slices the whole of a host's step is blank; without rows by host, as in the row of all."""
+    """For which slices (`all`, `host`) a host's whole step is blank; without summary.host.csv, `host` is as `all`."""
     of_all = (step, "all") in (blank["all"] or ())
     of_host = of_all if blank["host"] is None else (step, host) in blank["host"]
     return frozenset(rollup for rollup, is_blank in (("all", of_all), ("host", of_host)) if is_blank)
@@ -175,7 +181,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def read(reading: Reading) -> Iterator[Records]:
-    """The host's subintervals, one a batch. Faults go to `reading`."""
+    """One source's subintervals, a batch each. Faults go to `reading`."""
     source = reading.source
     try:
         with closing(_connect(source.path)) as base:
