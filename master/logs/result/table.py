@@ -32,27 +32,29 @@ COLUMNS: Final = {
     "quantity": "Which latency: fio's clat, slat or lat (histogram logs hold clat only), smallfile's response_time, "
     "ivypy's service or response. `_avg`: the log holds means, so there are no percentiles.",
     "interval": "The interval's number from 0, or `whole`: the whole span in one row.",
-    "start_s": "Begin of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
-    "interval's begin.",
-    "end_s": "Its end. An interval is (start, end]: what completed exactly at its end belongs to it.",
-    "start_utc": "Begin as a date, where the logs' stamps count from 1970; else blank.",
-    "logs": "How many logs cover the interval, in part at least, of how many: `127/128`.",
+    "start_s": "Start of the interval in seconds: from the jobs' start, or, with stamps from 1970, from the first "
+    "interval's start.",
+    "end_s": "End of the interval. An interval is (start, end]: what completed exactly at the end belongs to it.",
+    "start_utc": "Start as a date, where the logs' stamps count from 1970; else blank.",
+    "logs": "Number of logs that cover at least part of the interval, and of all logs: `127/128`.",
     "left_out": "How many parts of the logs were left out (--keep-going); the notes name them.",
     "count": "I/Os. Not whole where records are split between intervals.",
-    "covered_s": "Seconds of the interval that at least one log covers, from its begin to its last row or I/O.",
+    "covered_s": "Seconds of the interval that at least one log covers. A log covers the time from its start to "
+    "its last row or I/O.",
     "iops": "I/Os per second of `covered_s`; blank where no log covers the interval.",
     "latency_us_min": "The smallest latency; from histogram logs, the lower edge of its bucket.",
     "latency_us_mean": "The mean; from fio's histogram logs, of the buckets' middles.",
     "latency_us_stdev": "The sample's standard deviation.",
     "latency_us_max": "The largest latency; from histogram logs, the upper edge of its bucket.",
     "latency_us_pN": "Percentile N of the merged distribution; p99.9 is `p99_9`. Of runs, the figure of their own CSV; "
-    "blank where too few I/Os lie beyond it.",
+    "blank where too few I/Os lie above it.",
     "latency_us_pN_width": "Its stated error: the width of the bucket that it lies in. 0: exact.",
     "notes": "`insufficient p99`: fewer than ten I/Os lie above it, so it is noise. "
     "`saturated p99 max`: lower bounds. "
-    "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os are in rows of logs "
-    "that the interval cuts, divided by time, or next to a pause; the named figures exceed all that is surely in the "
-    "interval, so they may belong to another. `blank`: response times that the run's own rows leave blank.",
+    "`partial 55%`: the logs cover 55 % of the interval. `split 12% max p99_9`: 12 % of the I/Os may belong "
+    "to a neighbouring interval, since their row of the log crosses a boundary (it is divided by time) or lies next to "
+    "a pause; so may the named figures, which exceed everything that is certainly in this interval. "
+    "`blank`: response times that the run's own rows leave blank.",
 }
 
 
