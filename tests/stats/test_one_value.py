@@ -4,8 +4,12 @@ A step of two hosts with random histograms goes through the real merge, and from
 row, the console's line, the JSON line, and histograms.sqlite, which `ivypy percentiles` reads back. Each of these
 prints with its own number of digits; what it prints is the same float. Only which response times are shown differs:
 control also sees those of a load that was not sustained, which the summary leaves blank.
+
+A whole simulated run shows the same of what only a run has: the half-width of the table at its end, its status, and
+windows.csv.
 """
 
+import asyncio
 import csv
 import json
 from collections.abc import Mapping
@@ -24,8 +28,9 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.line_view import microseconds, subinterval_line
-from ivypy.master.live.reports import Subinterval
+from ivypy.master.live.line_view import microseconds, standing_lines, steps_table, subinterval_line
+from ivypy.master.live.reports import RunEnds, RunStatus, Subinterval
+from ivypy.master.live.socket_messages import ANSWERS
 from ivypy.master.output.csv_text import utc
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
@@ -37,17 +42,22 @@ from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.metrics import METRICS, column
 from ivypy.master.rollup.parameters_in_force import Settings
 from ivypy.master.rollup.window import Measurement, Window
+from ivypy.master.run.run import Run
 from ivypy.master.run.step_reports import subinterval_report
 from ivypy.master.run.step_types import ClosedSubinterval
 from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.metric_sample import MetricSample, value_of
 from ivypy.master.stats.sample_matrix import matrix_of
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
+from ivypy.protocol.lines import decode, encode_line
 from ivypy.protocol.parameters import Parameters
 from tests.support.control_specs import TOLERANCE
 from tests.support.logs import run
 from tests.support.rollup import instance, merged, merger_of
 from tests.support.rollup_results import HostData
+from tests.support.simulated.plants import noisy
+from tests.support.simulated.runs import ONE_STEP, SimulatedRun, stage
+from tests.support.simulated.slave import SimulatedSlave, steady
 from tests.support.small_run import START, record
 
 LENGTH_NS = 5 * 10**9
@@ -284,3 +294,56 @@ def test_the_whole_of_a_run_holds_what_a_measurement_may_count(tmp_path: Path) -
         (whole,) = [row for row in csv.DictReader(ran.out.splitlines()) if row["interval"] == "whole"]
         assert whole["count"] == ios
         assert ("left out by phase: 1 warmup, 1 transient, 1 tail, 1 cooldown" in ran.err) is (not phases)
+
+
+@pytest.fixture(scope="module")
+def noisy_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[SimulatedRun, list[RunStatus]]:
+    """A run of one step, long enough for a half-width, and its status in the middle of each subinterval."""
+    statuses = []
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        while run.api.running is not None:
+            await asyncio.sleep(5.0)
+            statuses.append(run.api.standing())
+
+    slaves = {name: SimulatedSlave(name, plant=noisy(steady(1000.0), 0.05, seed=ord(name))) for name in "abc"}
+    text = ONE_STEP.replace("go: one", "go: { name: one, measure: 120s }").replace("iops: 1000", "iops: max")
+    return stage(tmp_path_factory.mktemp("run"), visit, text, slaves), statuses
+
+
+@pytest.mark.slow
+def test_the_table_shows_the_half_width_of_the_summary(noisy_run: tuple[SimulatedRun, list[RunStatus]]) -> None:
+    staged, _ = noisy_run
+    (summary,) = staged.rows("summary.all.csv")
+    ends = next(report for report in staged.eyes.seen if isinstance(report, RunEnds))
+    written: list[str] = []
+    JsonLines(written.append).show(ends)
+    (measured,) = json.loads(written[0])["steps"][0]["measured"]
+    half, iops = measured["half_width_percent"], measured["iops"]
+    assert half > 0
+    assert f"{iops:.7g}" == summary["overall_iops"]
+    assert f"{half / 100 * iops:.7g}" == summary["overall_iops_half_width"]
+    line = next(line for line in steps_table(ends) if line.startswith("0 one"))
+    assert line.split()[4] == f"{half:.1f}%"
+
+
+@pytest.mark.slow
+def test_the_status_is_the_line_of_the_last_subinterval(noisy_run: tuple[SimulatedRun, list[RunStatus]]) -> None:
+    staged, statuses = noisy_run
+    shown = {report.number: report for report in staged.eyes.seen if isinstance(report, Subinterval)}
+    seen = [status for status in statuses if status.running and status.last is not None]
+    assert len({status.last.number for status in seen if status.last}) >= 24
+    for status in seen:
+        assert status.last is not None
+        read = decode(encode_line(status).strip(), ANSWERS)  # as `ivypy status` and `ivypy attach` get it
+        assert isinstance(read, RunStatus) and read.last == shown[status.last.number]
+        assert subinterval_line(shown[status.last.number]) in standing_lines(read)
+
+
+@pytest.mark.slow
+def test_a_window_is_that_of_the_summary(noisy_run: tuple[SimulatedRun, list[RunStatus]]) -> None:
+    staged, _ = noisy_run
+    (summary,), (window,) = staged.rows("summary.all.csv"), staged.rows("step0000.one/windows.csv")
+    for name in ("first_subinterval", "last_subinterval", "start_utc", "end_utc"):
+        assert window[name] == summary[name], name
+    assert window["hosts"] == summary["hosts_in"]
