@@ -146,7 +146,7 @@ def _downward(failed: Probe, probes: Sequence[Probe], limits: SearchBounds) -> f
 
 
 def _spent(probes: Sequence[Probe], limits: SearchBounds) -> bool:
-    """Only the repetition of the lowest fail is still affordable."""
+    """Whether only one probe is left: it repeats the lowest fail."""
     return len(probes) + limits.maxima + 1 >= limits.most
 
 
@@ -173,9 +173,10 @@ def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: Sea
 
 
 def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float], limits: SearchBounds) -> float:
-    """How far beside unclear loads, as a share, an answer is to be expected: their half-width over the curve's slope.
+    """How far from unclear loads, as a share of the load, an answer is likely to be clear: half-width over slope.
 
-    The slope of ln(metric) over ln(load) is the bracket's; where that is not known, the resolution, doubled each time.
+    The slope is that of ln(metric) over ln(load) in the bracket. Where it is not known: the resolution, doubled for
+    each further unclear load.
     """
     passed, failed = found.passed, found.failed
     assert passed is not None and failed is not None
@@ -188,6 +189,6 @@ def _clear_of(found: Bracket, probes: Sequence[Probe], unclear: Sequence[float],
 
 
 def _slow(probes: Sequence[Probe]) -> bool:
-    """Three answers alike in a row: one end is stuck, so halve."""
+    """Whether the last three answers are alike: then one end of the bracket does not move, and halving is faster."""
     answers = [one.answer for one in probes if one.answer is not ProbeAnswer.UNCLEAR][-3:]
     return len(answers) == 3 and len(set(answers)) == 1
