@@ -40,7 +40,7 @@ class WindowPart:
 
     number: int
     end_s: float
-    length_s: float
+    length_s: float  # as planned where the step is running, real in finished data
     samples: Mapping[str, MetricSample]
     sums: Floats = field(init=False, compare=False)  # of the samples, made once: every window holds them again
 
@@ -59,7 +59,7 @@ class WindowCheck:
     shortfall: float  # the root of how many such windows it takes; at most 1 passes, but for the window's length
     passing: int  # instances that are accurate, with enough effective samples
     instances: int
-    length_s: float
+    length_s: float  # of its parts, to be compared with `min`
     passed: bool
 
 

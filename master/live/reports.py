@@ -34,7 +34,7 @@ class Steadiness:
     ss: str  # "overall_iops:2.000000%"
     stage: str  # seeking, attained, holding, lost
     instance: str  # that is furthest from the criterion
-    duration: float  # of the window, in seconds
+    duration: float  # of the window, in seconds, as planned
     attained: int
     criterion: str | None  # the present value, with the limit's unit; None where it is not known yet
     max_deviation: float | None
