@@ -62,6 +62,7 @@ class Bench:
     def __init__(self, folder: Path, hosts: Sequence[Host], results: Path) -> None:
         self.folder, self.hosts, self.results = folder, {host.name: host for host in hosts}, results
         self._runs = 0
+        self._fillers: list[_Filler] = []  # of this run, in the order of their faults
 
     def run(self, faults: Sequence[Injected]) -> "tuple[Finished | None, Counted]":
         """Run the plan, and inject `faults` meanwhile. None: it did not end within LONGEST_S."""
@@ -143,9 +144,7 @@ class Bench:
             case Kind.DISK_FROZEN:
                 subprocess.run(["fsfreeze", "-f", self.results], check=True)
             case Kind.DISK_FULL:
-                with contextlib.suppress(OSError), open(self.results / "filler", "wb") as file:
-                    while True:
-                        file.write(bytes(1 << 20))
+                self._fillers.append(_Filler(self.results / f"filler{one.at_s}"))
             case Kind.CONTROLLER:
                 process.send_signal(signal.SIGSTOP)
 
@@ -167,9 +166,29 @@ class Bench:
             case Kind.DISK_FROZEN:
                 subprocess.run(["fsfreeze", "-u", self.results], check=True)
             case Kind.DISK_FULL:
-                (self.results / "filler").unlink(missing_ok=True)
+                self._fillers.pop(0).empty()
             case Kind.CONTROLLER:
                 process.send_signal(signal.SIGCONT)
+
+
+class _Filler:
+    """Fills a disk from a thread of its own, since the disk may be frozen meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._is_over = threading.Event()
+        threading.Thread(target=self._fill, daemon=True).start()
+
+    def empty(self) -> None:
+        """Give the room back, as soon as the disk lets us."""
+        self._is_over.set()
+
+    def _fill(self) -> None:
+        with contextlib.suppress(OSError), open(self._path, "wb", buffering=0) as file:
+            while not self._is_over.is_set():
+                file.write(bytes(1 << 20))
+        self._is_over.wait()
+        self._path.unlink(missing_ok=True)
 
 
 class _Console:
