@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.logs import NULL4, case_logs
 
+pytestmark = pytest.mark.slow
+
 LOADED = (
     "import sys; from ivypy.master.cli.{0} import {0}; {0}(sys.argv[1:], standalone_mode=False); print(*sys.modules)"
 )

@@ -19,6 +19,8 @@ from tests.support.simulated.loop import simulate
 from tests.support.simulated.runs import Eyes, SimulatedHosts, SimulatedRun
 from tests.support.simulated.slave import SimulatedSlave, lun_of, steady
 
+pytestmark = pytest.mark.slow
+
 PLAN = """\
 name: sim
 hosts: [good, bad]

@@ -8,6 +8,8 @@ import pytest
 
 from ivypy.master.run.signals import Interrupts
 
+pytestmark = pytest.mark.slow
+
 BOUND_S = 60  # far more than it takes; the programs themselves would go on for longer
 PROGRAM = """
 import asyncio, os, signal, sys, time

@@ -7,6 +7,8 @@ import pytest
 
 from ivypy.slave.bounded_calls import AT_ONCE, call_all
 
+pytestmark = pytest.mark.slow
+
 PATIENCE_S = 1.0
 
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from ivypy.slave.holds import read_ends
 from ivypy.slave.signatures import BLOCK, FURTHER, READ, SIGNATURES, DeviceEnds, Signature, found
 
+pytestmark = pytest.mark.slow
+
 SIZE = 8 << 20
 KEY = ["--key-file", "/proc/version", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]  # any file will do
 
