@@ -50,6 +50,7 @@ from .prepare import EngineSetup, against_prepare
 from .slave_link import ControllerLink
 from .worker_progress import WORK
 from .workloads import Workloads
+from .write_counters import WriteCounters
 
 CLOSE_S: Final = 2.0  # how long the engine's threads, or a file being written, may take to end
 STUCK_S: Final = 3.0  # how long cleaning up may take: more than what it does within CLOSE_S
@@ -87,6 +88,7 @@ class CommandServer:
         self._worker = ThreadPoolExecutor(1, "work")
         self._working: asyncio.Future[Any] | None = None
         self._files = CreatedFiles()
+        self._write_counters = WriteCounters()
         self._cores: tuple[int, ...] = ()
         self._engine_commands: EngineCommands | None = None  # once prepared
         self._exit: asyncio.Future[tuple[int, DyingWords]] = (
@@ -179,7 +181,7 @@ class CommandServer:
         if isinstance(command, ListLuns):
             await self._send_luns(command, lambda: list_luns(command.blocks, command.globs, command.paths))
         elif isinstance(command, InspectLuns):
-            await self._send_luns(command, lambda: inspect_luns(command.paths, all_planned_files(command.create)))
+            await self._send_luns(command, lambda: self._inspect_luns(command))
         elif isinstance(command, CreateFiles):
             refusals = self._engine_commands.against_tags(command.tags) if self._engine_commands is not None else []
             await self._send_luns(command, lambda: ([], refusals) if refusals else self._create_files(command))
@@ -206,7 +208,9 @@ class CommandServer:
             self._refuse(command, f"the engine does not start: {error.strerror}")
             return
         setup.leave_cores()
-        workloads = Workloads(engine, setup.backend, setup.nodes, locked=self._files.locked)
+        workloads = Workloads(
+            engine, setup.backend, setup.nodes, locked=self._files.locked, counters=self._write_counters
+        )
         self._engine_commands = EngineCommands(
             engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
         )
@@ -239,6 +243,11 @@ class CommandServer:
             self._refuse(command, f"the order of its cores cannot be tested: {error.strerror}")
             return
         self._link.send(report)
+
+    def _inspect_luns(self, command: InspectLuns) -> tuple[list[Lun], list[Refusal]]:
+        """In the worker thread."""
+        self._write_counters.note()
+        return inspect_luns(command.paths, all_planned_files(command.create))
 
     def _create_files(self, command: CreateFiles) -> tuple[list[Lun], list[Refusal]]:
         """In the worker thread: the files, through our holds on them. Raises CannotCreate, or Cancelled."""

@@ -50,7 +50,7 @@ def inspect_luns(
 
     May block for about ANSWER_S, longer only where many do not answer.
     """
-    around = Surroundings.read(root)
+    around = Surroundings.read(root, blkid=True)
     inspections: dict[str, Callable[[], list[Lun | Refusal]]] = {
         path: partial(inspect, path, around, root) for path in paths
     }

@@ -9,6 +9,7 @@ import fcntl
 import os
 import signal
 import stat
+import struct
 import time
 from typing import Final
 
@@ -18,6 +19,7 @@ from .storage_exports import LunKey, lun_key
 # Two slaves on one machine may inspect a device in the same instant, and each inspection claims it for a moment.
 CLAIM_TRIES: Final = 4
 CLAIM_PAUSE_S: Final = 0.02
+LOCK: Final = struct.Struct("@hhqqi0q")  # struct flock of a 64-bit machine: type, whence, start, length (0: all), pid
 
 
 def hold(path: str, locked: frozenset[LunKey] = frozenset()) -> int:
@@ -75,6 +77,24 @@ def is_written(path: str) -> bool | None:
     finally:
         os.close(fd)
     return False
+
+
+def is_locked(path: str) -> bool:
+    """Whether anyone has a lock on any byte of a file (fcntl(2), F_SETLK and F_OFD_SETLK), as qemu and databases do.
+
+    Other kinds of locks (flock) are not among these, nor those of a filesystem that has none.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return bool(LOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
 
 def through(held: int) -> str:

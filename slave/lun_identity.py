@@ -12,6 +12,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import re
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -37,6 +38,7 @@ STATX: Final = 256  # bytes
 STATX_BTIME: Final = 0x800
 BIRTH: Final = struct.Struct("=qI")  # seconds, nanoseconds
 BIRTH_AT: Final = 80
+PCI: Final = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")  # domain:bus:device.function
 
 
 def identity_of(lun: LunTarget, held: int = -1, root: Path = ROOT) -> Identity:
@@ -142,14 +144,16 @@ def _backing_file(device: BlockDevice, backing: str, number: int, inode: int, ro
 
 
 def _attached(disk: Path, root: Path) -> Facts:
-    """Which attachment of a disk it is, of all since the machine was started."""
+    """Which attachment of a disk it is, of all since the machine was started, and at which place of the PCI bus."""
     attachment = first_line(disk / "diskseq")
     started = first_line(root / "proc/sys/kernel/random/boot_id")
     if not attachment or not started:
         return ()
     connection = first_line(disk / "pid") if disk.name.startswith("nbd") else ""  # a device may be connected again
     more = (("connection", connection),) if connection else ()
-    return (("attachment", attachment), *more, (START, started))
+    place = [part for part in disk.resolve().parts if PCI.fullmatch(part)]
+    where = (("PCI path", "/".join(place)),) if place else ()
+    return (*where, ("attachment", attachment), *more, (START, started))
 
 
 def _file(path: str, held: int) -> Facts:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ..protocol.consent_check import FINGERPRINT, consent_faults
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
+from ..protocol.quantities import exact_size
 from .block_devices import ROOT
 from .bounded_calls import ANSWER_S, call_all, no_answer_text
 from .engine._engine import Engine
@@ -26,6 +27,7 @@ from .holds import hold, through
 from .lun_identity import identity_of
 from .lun_target import LunTarget, NotDrivable, find_target
 from .storage_exports import LunKey, lun_key
+from .write_counters import WriteCounters
 from .write_gate import Evidence, Surroundings, in_use, reasons_against
 
 Key = tuple[LunKey, bool]  # a LUN, and whether it may be written
@@ -53,11 +55,18 @@ class Inspection:
 class OpenLuns:
     """State: which LUNs are open or held, and how many instances use each."""
 
-    def __init__(self, engine: Engine, root: Path = ROOT, locked: Callable[[], frozenset[LunKey]] = frozenset) -> None:
-        """`locked`: the files that this process locked."""
+    def __init__(
+        self,
+        engine: Engine,
+        root: Path = ROOT,
+        locked: Callable[[], frozenset[LunKey]] = frozenset,
+        counters: WriteCounters | None = None,
+    ) -> None:
+        """`locked`: the files that this process locked; `counters`: as noted when the LUNs were inspected."""
         self._engine = engine
         self._root = root
         self._locked = locked
+        self._counters = counters or WriteCounters(root)
         self._luns: dict[Key, OpenLun] = {}
         self._left: dict[
             Identity, Identity
@@ -81,7 +90,8 @@ class OpenLuns:
         barred = self._hold(workloads)
         if any(error.errno == errno.EMFILE for error in barred.values()):
             return Inspection(refusals=(too_many_open_files(len({workload.lun for workload in workloads})),))
-        around = Surroundings.read(self._root, openers=any(workload.consent for workload in workloads))
+        writes = any(workload.consent for workload in workloads)
+        around = Surroundings.read(self._root, openers=writes, blkid=writes)
         seen, missing = self._targets(workloads, around)
         written = dict.fromkeys(one.lun for one in workloads if one.consent is not None and one.lun in seen)
         return Inspection(seen, missing, self._inspect_all([seen[path] for path in written], around, barred))
@@ -171,14 +181,16 @@ class OpenLuns:
         return replace(find_target(through(self._luns[lun.what, True].held), around, self._root), path=lun.path)
 
     def close_unused(self) -> None:
-        for key, lun in list(self._luns.items()):
-            if lun.users == 0:
-                del self._luns[key]
-                if lun.handle >= 0:
-                    self._engine.close_lun(lun.handle)
-                if lun.held >= 0:
-                    self._remember(lun)
-                    os.close(lun.held)
+        unused = {key: lun for key, lun in self._luns.items() if lun.users == 0}
+        for key, lun in unused.items():
+            del self._luns[key]
+            if lun.handle >= 0:
+                self._engine.close_lun(lun.handle)
+            if lun.held >= 0:
+                self._remember(lun)
+                os.close(lun.held)
+        if any(lun.handle >= 0 and lun.held >= 0 for lun in unused.values()):
+            self._counters.note()  # what we wrote ourselves does not count
 
     def _remember(self, lun: OpenLun) -> None:
         """Keep the new identity of a LUN that is identified by its contents alone."""
@@ -218,11 +230,21 @@ class OpenLuns:
             return None, self._gate(lun, around, barred)
         if ours.handle >= 0:
             return ours.identity, ()
-        against = self._gate(lun, around, barred)
+        against = self._gate(lun, around, barred) or _against_writing(lun, self._written_since(lun))
         try:
             return identity_of(lun, ours.held, self._root), against
         except OSError:
             return None, against
+
+    def _written_since(self, lun: LunTarget) -> tuple[str, ...]:
+        """Whether somebody wrote a device since it was inspected, whoever that was."""
+        since = self._counters.since(lun.device) if lun.device is not None else None
+        if since is None or not since.completed:
+            return ()
+        return (
+            f"it was written since it was inspected ({since.completed:,} writes, {exact_size(since.bytes)}): find out "
+            f"by whom (fuser -v {lun.path}, other containers, virtual machines, exports), and end that",
+        )
 
     def _hold(self, workloads: Sequence[WorkloadToCreate]) -> dict[str, OSError]:
         """Hold the LUNs that are to be written and are not held yet; by its path, why one cannot be."""

@@ -25,6 +25,7 @@ from .open_luns import Key, OpenLuns, key_of
 from .spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
 from .storage_exports import LunKey
 from .thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
+from .write_counters import WriteCounters
 
 if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
@@ -54,8 +55,12 @@ class Workloads:
         nodes: Sequence[int | None],
         root: Path = ROOT,
         locked: Callable[[], frozenset[LunKey]] = frozenset,
+        counters: WriteCounters | None = None,
     ) -> None:
-        """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked."""
+        """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked.
+
+        `counters`: as noted when the LUNs were inspected.
+        """
         self._engine = engine
         self.backend = backend
         self._nodes = tuple(nodes)
@@ -63,7 +68,7 @@ class Workloads:
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
         self._instances: dict[int, HostInstance] = {}
-        self._luns = OpenLuns(engine, root, locked)
+        self._luns = OpenLuns(engine, root, locked, counters)
 
     def use(self, backend: str) -> None:
         """Change the backend; before the first step only. Raises OSError."""

@@ -18,8 +18,9 @@ from typing import Self
 
 from ..protocol.payload import Notice, NoticeKind
 from . import signatures
+from .blkid import find_blkid, found_by_blkid
 from .block_devices import ROOT, BlockDevice
-from .holds import is_claimed, is_written, read_ends, through
+from .holds import is_claimed, is_locked, is_written, read_ends, through
 from .kernel_files import first_line, number_in
 from .mounts import Mount, mount_of, parse_mountinfo, parse_swaps
 from .open_for_writing import OpenFile, Processes, filesystem_that_may_hang, program, scan_processes
@@ -41,10 +42,14 @@ class Surroundings:
     twins: Mapping[int, tuple[LunKey, ...]] = field(default_factory=dict)  # of files in use, by inode; see `uses_of`
     plain: frozenset[int] = frozenset()  # filesystems, by st_dev, whose files are no other filesystem's
     unseen: str = ""  # why processes may have something open for writing that is not among the uses
+    blkid: str = ""  # the program, if it is asked for signatures, too
 
     @classmethod
-    def read(cls, root: Path = ROOT, openers: bool = True) -> Self:
-        """Scan this machine. `openers`: also what its processes have open; not needed where nothing is written."""
+    def read(cls, root: Path = ROOT, openers: bool = True, blkid: bool = False) -> Self:
+        """Scan this machine. `openers`: also what its processes have open; not needed where nothing is written.
+
+        `blkid`: LUNs are inspected for the first time, so what is on them is not what we wrote.
+        """
         mounts = parse_mountinfo((root / "proc/self/mountinfo").read_bytes())
         seen = scan_processes(root) if openers else Processes()
         uses: defaultdict[LunKey, list[Use]] = defaultdict(list)
@@ -75,6 +80,7 @@ class Surroundings:
             frozenset(ours),
             *_twins(uses, [mount for own in (mounts, *seen.mounts.values()) for mount in own]),
             seen.unseen,
+            find_blkid() if blkid else "",
         )
 
     def uses_of(self, what: LunKey, size: int = -1) -> tuple[Use, ...]:
@@ -104,6 +110,7 @@ class Evidence:
     read_only: str = ""  # what is: "the device", or the filesystem's mount point
     claimed: bool = False  # someone has it opened exclusively
     open_elsewhere: bool = False  # of a file: the kernel reports that it is open for writing
+    locked: bool = False  # of a file: someone has a lock on some of its bytes
     signatures: tuple[str, ...] = ()
     unreadable: str = ""  # why its first or last bytes cannot be read
     unseen: str = ""  # why someone may have it open for writing all the same
@@ -132,6 +139,10 @@ def reasons_against(seen: Evidence) -> tuple[str, ...]:
             found.append(f"another program has opened it exclusively: find it with fuser -v {path}, and end it")
         elif seen.open_elsewhere:
             found.append(f"another program has it open for writing: find it with fuser -v {path} as root, and end it")
+        elif seen.locked:
+            found.append(
+                f"another program has a lock on it (fcntl): find it with lslocks or fuser -v {path}, and end it"
+            )
     for name in seen.signatures:
         found.append(f"it has the signature of {name}: wipefs -a {path}, if its contents are not wanted")
     if seen.unreadable:
@@ -159,7 +170,7 @@ def block_evidence(device: BlockDevice, around: Surroundings, held: int = -1) ->
         uses=(*seen.uses, *_found_below(device, around.root)),
         read_only=device.path if first_line(device.folder / "ro") == "1" else "",
         claimed=held < 0 and is_claimed(device.path),
-        signatures=signatures.found(ends) if ends else (),
+        signatures=_signatures(ends, through(held) if held >= 0 else device.path, held, around),
         unreadable=unreadable,
     )
 
@@ -190,17 +201,25 @@ def file_evidence(path: str, around: Surroundings, held: int = -1) -> Evidence:
     what = lun_key(status)
     mount = mount_of(real, around.mounts)
     ends, unreadable = read_ends(through(held) if held >= 0 else real)
-    written = None if what in around.ours else is_written(through(held) if held >= 0 else real)
+    place, ours = through(held) if held >= 0 else real, what in around.ours
+    written = None if ours else is_written(place)
     return Evidence(
         path,
         uses=tuple(("it", use) for use in around.uses_of(what, status.st_size)),
         names=status.st_nlink,
         read_only=mount.point if mount and mount.read_only else "",
         open_elsewhere=bool(written),
-        signatures=signatures.found(ends) if ends else (),
+        locked=not ours and is_locked(place),
+        signatures=_signatures(ends, place, held, around),
         unreadable=unreadable,
         unseen=around.unseen if written is None else "",
     )
+
+
+def _signatures(ends: signatures.DeviceEnds | None, path: str, held: int, around: Surroundings) -> tuple[str, ...]:
+    """By our own table, and what only blkid knows."""
+    found = signatures.found(ends) if ends else ()
+    return found or (found_by_blkid(around.blkid, path, held) if around.blkid and ends else ())
 
 
 def _readable(sentence: str) -> str:

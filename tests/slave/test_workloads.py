@@ -265,9 +265,9 @@ def before_the_look(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
     """Have it done when the machine is about to be looked at."""
     read = Surroundings.read
 
-    def acted(root: Path = ROOT, openers: bool = True) -> Surroundings:
+    def acted(root: Path = ROOT, openers: bool = True, blkid: bool = False) -> Surroundings:
         act()
-        return read(root, openers)
+        return read(root, openers, blkid)
 
     monkeypatch.setattr(Surroundings, "read", acted)
 

@@ -13,6 +13,7 @@ import pytest
 from ivypy.protocol.lines import encode_line
 from ivypy.protocol.messages import Luns
 from ivypy.slave import block_devices
+from ivypy.slave.blkid import found_by_blkid, names_in
 from ivypy.slave.discovery import inspect_luns
 from ivypy.slave.holds import claim, is_claimed, is_written
 from ivypy.slave.mounts import Mount, mount_of, parse_mountinfo, parse_swaps
@@ -308,6 +309,30 @@ def as_nobody(look: Callable[[], str]) -> str:
         said = answer.read()
     os.waitpid(child, 0)
     return said
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("DEVNAME=/dev/sdb\nVERSION=1.0\nTYPE=sysv\nUSAGE=filesystem\n", ("sysv",)),
+        ("DEVNAME=/dev/sdb\nTYPE=via_raid_member\nUSAGE=raid\nPTTYPE=dos\n",
+         ("via_raid_member", "a dos partition table")),
+        ("DEVNAME=/dev/sdb\nTYPE=ext4\nUSAGE=filesystem\n", ()),  # two bytes of magic: ours compares more
+        ("DEVNAME=/dev/sdb\nLABEL=TYPE=xfs\n", ()),
+        ("", ()),
+    ],
+)  # fmt: skip
+def test_the_formats_that_blkid_prints(text: str, names: tuple[str, ...]) -> None:
+    assert names_in(text) == names
+
+
+@pytest.mark.parametrize("script", ["exit 2", "exit 8", "kill -9 $$", "echo TYPE=a; exit 4"])
+def test_a_blkid_that_fails_says_nothing_and_one_that_cannot_decide_does(script: str, tmp_path: Path) -> None:
+    program = tmp_path / "blkid"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    found = found_by_blkid(str(program), "/dev/null")
+    assert found == (("more than one format (blkid -p shows no more)",) if script == "exit 8" else ())
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")

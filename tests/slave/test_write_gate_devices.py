@@ -671,6 +671,26 @@ def a_disk_whose_partition_is_open_for_writing(p: Prepared) -> str:
     return loop
 
 
+@row("it has the signature of sysv: wipefs -a")
+def a_device_with_a_format_that_only_blkid_knows(p: Prepared) -> str:
+    need("blkid")
+    return with_bytes(p.loop(), 1016, b"\xfd\x18\x7e\x20")
+
+
+@row("another program has a lock on it (fcntl)")
+def a_file_that_is_open_for_reading_and_locked(p: Prepared) -> str:
+    file = p.file()
+    script = """\
+import fcntl, os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+fcntl.lockf(fd, fcntl.LOCK_SH | fcntl.LOCK_NB, 1, 100)
+print("done", flush=True)
+sys.stdin.read()
+"""
+    p.program("python3", "-c", script, file)
+    return file
+
+
 @row("it is open for writing by process")
 def a_file_that_is_open_for_writing(p: Prepared) -> str:
     file = p.file()
@@ -781,7 +801,12 @@ def consent_to(lun: str) -> Consent:
 
 
 def attempt(slave: Client, lun: str) -> list[str]:
-    """Tell a slave to write a LUN, with consent; why it does not. What it would is deleted at once."""
+    """Tell a slave to inspect and write a LUN, with consent; why it does not. What it would is deleted at once."""
+    slave.ask(m.InspectLuns, paths=(lun,), create=())
+    return create(slave, lun)
+
+
+def create(slave: Client, lun: str) -> list[str]:
     parameters = Parameters(fraction_read=0.0)
     workload = WorkloadToCreate(0, f"h+{lun}+w", lun, consent_to(lun), parameters, 1, parameters.blocksize)
     answer = slave.ask(m.CreateWorkloads, workloads=(workload,))
@@ -841,6 +866,32 @@ def test_a_device_with_a_signature_is_refused(row: Signature, slave: Client, sig
             device.write(bytes(len(magic)))
     assert any(f"it has the signature of {row.name}" in said for said in refused), refused
     assert attempt(slave, signed) == []
+
+
+def test_a_device_that_was_written_since_its_inspection_is_refused(shm: Path) -> None:
+    """Whoever wrote it: here one who has closed it again, as one in another container is not seen to have it open."""
+    with loop_device(shm, SIZE) as loop, Client() as slave:
+        slave.prepare("libaio")
+        slave.ask(m.InspectLuns, paths=(loop,), create=())
+        run("dd", "if=/dev/urandom", f"of={loop}", "bs=4096", "count=3", "seek=5", "oflag=direct", "status=none")
+        assert create(slave, loop) == [
+            f"{loop} must not be written: it was written since it was inspected (3 writes, 12 KiB): find out by whom "
+            f"(fuser -v {loop}, other containers, virtual machines, exports), and end that"
+        ]
+        assert attempt(slave, loop) == [], "and is accepted once it has been inspected again"
+
+
+def test_what_the_slave_wrote_itself_is_no_writing_by_others(shm: Path) -> None:
+    with loop_device(shm, SIZE) as loop, Client() as slave:
+        slave.prepare("libaio")
+        slave.ask(m.InspectLuns, paths=(loop,), create=())
+        for _ in range(2):
+            slave.create(loop, Parameters(fraction_read=0.0), consent=True)
+            slave.ask(m.ClockProbe)
+            slave.go(0, length_s=0.1)
+            slave.send(m.Stop, last=0)
+            slave.until(m.Stopped)
+            slave.do(m.DeleteWorkloads, numbers=(0,))
 
 
 def test_the_slave_writes_an_accepted_device(slave: Client, shm: Path) -> None:
