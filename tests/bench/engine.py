@@ -1,7 +1,7 @@
 """The engine beside fio, on one pinned core: `python -m tests.bench.engine [--seconds S] [--repeat N] [--core C]`.
 
-What is measured and how stands in parts/: closed_loop.py, paced.py, instructions.py. `--only TEXT`: the rows whose name
-holds it.
+What is measured and how stands in parts/: closed_loop.py, paced.py, written_data.py, instructions.py. `--only TEXT`:
+the rows whose name holds it.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from ivypy.slave.engine._engine import backends
 from tests.support import devices
 
-from .parts import closed_loop, instructions, paced
+from .parts import closed_loop, instructions, paced, written_data
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -52,6 +52,7 @@ def measurements(core: int, seconds: float, repeat: int) -> Iterator[tuple[str, 
             if path := found.get(name):
                 yield f"CPU, {name}", lambda path=path: paced.cost(path, core, 2 * seconds, repeat)  # type: ignore[misc]
                 yield f"lateness, {name}", lambda path=path: paced.lateness(path, core, 5 * seconds)  # type: ignore[misc]
+        yield "written data", lambda: written_data.rows(found["null"], core, seconds, repeat)
         yield "instructions", lambda: "\n".join(instructions.rows(folder, found["null"]))
 
 

@@ -546,23 +546,6 @@ def test_a_short_file_makes_errors_that_are_in_no_latency(real: Drive, image: Pa
     )
 
 
-def test_no_two_written_sectors_are_alike_and_none_can_be_compressed(real: Drive, image: Path) -> None:
-    lun = real.lun(image, writable=True)
-    real.create(0, lun, iosequencer="sequential", fraction_read=0.0, iops=-1.0, blocksize=16384, range=(0, SIZE // 2))
-    real.create(1, lun, iosequencer="sequential", fraction_read=0.0, iops=-1.0, blocksize=4096, range=(SIZE // 2, SIZE))
-    real.go([0, 1], 200 * MS)
-    while min(real.each(Count.BYTES), default=0) < SIZE // 2:
-        real.until(len(real.results) + 1)
-    real.engine.halt()
-    real.finish()
-    check_sums(real)
-    written = image.read_bytes()
-    sectors = {written[at : at + 512] for at in range(0, SIZE, 512)}
-    assert len(sectors) == SIZE // 512
-    for block in (written[:16384], written[SIZE // 2 : SIZE // 2 + 4096], written[-4096:]):
-        assert len(zlib.compress(block)) > len(block)
-
-
 def test_reads_do_not_spoil_what_is_written(real: Drive, image: Path) -> None:
     """A file of zeros, read and written by the same tags: no zeros are ever written."""
     real.create(0, real.lun(image, writable=True), fraction_read=0.5, iops=-1.0, maxtags=2)

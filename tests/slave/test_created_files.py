@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import subprocess
 import zlib
 from collections.abc import Callable, Iterator
@@ -47,6 +48,9 @@ def test_the_content_has_its_size_and_no_block_twice() -> None:
     blocks = [data[i : i + 512] for i in range(0, len(data), 512)]
     assert len(set(blocks)) == len(blocks)
     assert len(zlib.compress(data, 9)) > len(data)
+    if shutil.which("zstd"):  # which looks for repetitions in all of it
+        done = subprocess.run(["zstd", "-q", "-c", "--long=27"], input=data, capture_output=True, check=True)
+        assert len(done.stdout) > len(data)
 
 
 def test_two_files_have_nothing_in_common() -> None:

@@ -6,6 +6,7 @@
 #ifndef IVYPY_RANDOM_H
 #define IVYPY_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 __extension__ typedef unsigned __int128 u128;
@@ -40,5 +41,8 @@ double random_exponential(uint64_t *stream);
 
 /* The start of a stream of its own for each combination. */
 uint64_t random_stream(uint64_t seed, uint64_t instance, uint64_t step, uint64_t purpose);
+
+/* Bytes that nothing can compress, other ones for each `stream`; `size` is a multiple of 64, `data` aligned to 16. */
+void random_fill(void *data, size_t size, uint64_t stream);
 
 #endif

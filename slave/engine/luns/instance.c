@@ -8,7 +8,7 @@
 
 #include "io_buffers.h"
 
-enum { PAGE = 4096, SECTOR = 512 };
+enum { PAGE = 4096 };
 
 /* Purposes of random streams. */
 enum { ADDRESSES, GAPS };
@@ -80,15 +80,6 @@ static int make_tags(struct instance *i)
     return 0;
 }
 
-/* Incompressible, and different on every host and in every run. */
-static void fill(struct instance *i, char *data, size_t size)
-{
-    uint64_t stream = i->stamp_salt, *words = (uint64_t *)(void *)data;
-
-    for (size_t n = 0; n < size / sizeof *words; n++)
-        words[n] = random_next(&stream);
-}
-
 static int make_data(struct instance *i)
 {
     size_t half;
@@ -100,12 +91,10 @@ static int make_data(struct instance *i)
     if (!i->data)
         return -ENOMEM;
     /* Touched now, so that no I/O waits for a page. */
-    for (size_t at = 0; at < half && i->parameters.setting.fraction_read > 0.0; at += PAGE)
+    for (size_t at = i->parameters.setting.fraction_read > 0.0 ? 0 : half; at < i->data_size; at += PAGE)
         ((volatile char *)i->data)[at] = 0;
-    if (getrandom(&i->stamp_salt, sizeof i->stamp_salt, 0) != (ssize_t)sizeof i->stamp_salt)
+    if (getrandom(&i->write_stream, sizeof i->write_stream, 0) != (ssize_t)sizeof i->write_stream)
         return -EIO;
-    if (i->lun->writable)
-        fill(i, i->data + half, half);
     return 0;
 }
 
@@ -169,8 +158,8 @@ static void free_tags(struct instance *i)
     }
 }
 
-/* What was stamped for smaller writes is not fresh behind them. */
-static void forget_stamps(struct instance *i)
+/* What was made for smaller writes is not fresh behind them. */
+static void forget_data(struct instance *i)
 {
     for (uint32_t n = 0; n < i->ceiling.tags; n++)
         i->tags[n].fresh = false;
@@ -183,7 +172,7 @@ static void resize(struct instance *i, const struct setting *s)
     i->weight = lun_requests_per_io(i->lun, s->blocksize);
     i->nowait = i->lun->nowait && i->weight == 1;
     if (s->blocksize > i->parameters.setting.blocksize)
-        forget_stamps(i);
+        forget_data(i);
 }
 
 void instance_set(struct instance *i, const struct setting *s)
@@ -219,15 +208,10 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     pacer_start(&i->pacer, random_stream(seed, i->number, step, GAPS), setting->iops, start_ns);
 }
 
-void instance_stamp(struct tag *tag)
+void instance_renew(struct tag *tag)
 {
     struct instance *i = tag->instance;
-    char *data = tag_buffer(tag, true);
 
-    /* Multiplying by an odd number keeps the stamps apart and makes them look like the rest. */
-    for (uint32_t at = 0; at < i->parameters.setting.blocksize; at += SECTOR) {
-        uint64_t stamp = (i->stamp_salt + ++i->writes) * UINT64_C(0x9e3779b97f4a7c15);
-        memcpy(data + at, &stamp, sizeof stamp);
-    }
+    random_fill(tag_buffer(tag, true), i->parameters.setting.blocksize, random_next(&i->write_stream));
     tag->fresh = true;
 }

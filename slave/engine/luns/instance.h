@@ -97,8 +97,7 @@ struct instance {
     size_t data_size;
     uint32_t stride; /* distance of buffers, bytes */
     struct ceiling ceiling;
-    uint64_t writes;      /* how many sectors were stamped */
-    uint64_t stamp_salt;
+    uint64_t write_stream; /* a number for the data of each write; its start is random */
     uint32_t number, thread;
     uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
     uint32_t failures;    /* one after the other */
@@ -124,8 +123,8 @@ void instance_set(struct instance *i, const struct setting *setting);
 /* Back to the state in which a step begins: nothing in flight but orphans, no backlog. */
 void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns);
 
-/* Makes a tag's next write differ from every other in each of its 512-byte sectors. */
-void instance_stamp(struct tag *tag);
+/* Makes the data of a tag's next write: incompressible, also together with all others that any instance ever wrote. */
+void instance_renew(struct tag *tag);
 
 static inline char *tag_buffer(const struct tag *tag, bool write)
 {

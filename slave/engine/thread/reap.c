@@ -105,9 +105,9 @@ void reap_record(struct thread *t)
         record(t, i, SERIES_SERVICE + done->kind, done->service_ns, done->bytes);
         if (done->response_ns != UNCHANGED)
             record(t, i, SERIES_RESPONSE + done->kind, done->response_ns, done->bytes);
-        /* Now rather than when it is due. A tag that was taken again meanwhile was stamped then. */
+        /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
         if (done->wrote && !done->tag->fresh)
-            instance_stamp(done->tag);
+            instance_renew(done->tag);
     }
     t->boundary.running->figures.completed += t->reap.done_count;
     t->reap.done_count = 0;

@@ -89,7 +89,7 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
             return;
         }
         if (!tag->fresh)
-            instance_stamp(tag);
+            instance_renew(tag);
     }
     tag->submit_ns = now_ns;
     fly(i, tag);
