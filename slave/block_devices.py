@@ -102,6 +102,7 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
         "rotational": number_in(disk / "queue/rotational"),
         "scheduler": scheduler(first_line(disk / "queue/scheduler")),
         "nr_requests": number_in(disk / "queue/nr_requests"),
+        "hw_queues": hw_queues(disk),
         "numa_node": numa_node(disk),
         "read_only": number_in(folder / "ro"),
     }
@@ -182,6 +183,11 @@ def scheduler(text: str) -> str | None:
     """The one in brackets, of "none [mq-deadline] kyber"."""
     _, bracket, rest = text.partition("[")
     return rest.partition("]")[0] if bracket else text or None
+
+
+def hw_queues(disk: Path) -> int | None:
+    """How many hardware queues it has; None where it has none (dm, md, zram), and nr_requests limits nothing."""
+    return sum(1 for _ in (disk / "mq").iterdir()) if (disk / "mq").is_dir() else None
 
 
 def numa_node(disk: Path) -> int | None:

@@ -139,7 +139,8 @@ static struct lun *open_lun(uint32_t *handle)
 
     CHECK(result >= 0);
     *handle = (uint32_t)result;
-    engine->luns[result]->has_queue = false;
+    queue_free(&engine->luns[result]->queue);
+    engine->luns[result]->queue = (struct queue){0};
     return engine->luns[result];
 }
 
@@ -297,7 +298,6 @@ static void full_queue(void)
     uint32_t lun;
     struct lun *l = open_lun(&lun);
 
-    l->has_queue = true;
     l->queue = (struct queue){.nr_requests = 6};
     create(0, lun, 0, -1.0, 16);
     create(1, lun, 0, 5000.0, 16);
@@ -315,12 +315,10 @@ static struct lun *open_with_queues(uint32_t *handle)
     static const uint16_t set_of[] = {1, 1, 2, 0};
     struct lun *l = open_lun(handle);
 
-    l->has_queue = true;
     l->queue = (struct queue){.nr_requests = 12};
-    hw_queues_free(&l->hw_queues);
-    l->hw_queues = (struct hw_queues){.set_of = malloc(sizeof set_of), .cores = 4, .sets = 2};
-    CHECK(l->hw_queues.set_of);
-    memcpy(l->hw_queues.set_of, set_of, sizeof set_of);
+    l->queue.hw_queues = (struct hw_queues){.set_of = malloc(sizeof set_of), .cores = 4, .sets = 2};
+    CHECK(l->queue.hw_queues.set_of);
+    memcpy(l->queue.hw_queues.set_of, set_of, sizeof set_of);
     return l;
 }
 
@@ -409,7 +407,6 @@ static void resized(void)
     uint32_t lun;
     struct lun *l = open_lun(&lun);
 
-    l->has_queue = true;
     l->queue = (struct queue){.nr_requests = 24, .max_bytes = 4096};
     create(0, lun, 0, -1.0, 16);
     atomic_store(&told.delay_ns, 3 * NS_PER_MS);
@@ -941,7 +938,6 @@ static void paused_in_turn(void)
     struct lun *l = open_lun(&narrow);
 
     open_lun(&wide);
-    l->has_queue = true;
     l->queue = (struct queue){.nr_requests = 1};
     create(0, narrow, 0, -1.0, 4);
     create(1, narrow, 0, -1.0, 4);

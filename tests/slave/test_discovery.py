@@ -94,6 +94,15 @@ DRIVEN = {
 }
 
 
+def test_hardware_queues_are_counted_where_there_are_some(tree: SysfsTree) -> None:
+    queues = {f"mq__{n}__cpu_list": f"{n}" for n in range(3)}
+    tree.disk("virtual", "dm-0", "252:0", **QUEUE)
+    tree.disk("pci0000:3a/nvme0", "nvme0n1", "259:0", **QUEUE, **queues)
+    found = tree.attributes()
+    assert "hw_queues" not in found["dm-0"]
+    assert found["nvme0n1"]["hw_queues"] == 3
+
+
 def test_a_san_lun_by_sysfs_alone(tree: SysfsTree) -> None:
     target = "pci0000:3a/0000:3b:00.0/host2/rport-2:0-1/target2:0:0/2:0:0:7"
     tree.disk(target, "sdq", "65:0", **QUEUE)

@@ -52,7 +52,10 @@ ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
     "physical_block_size": AboutAttribute(_BYTES, "The unit in which the device writes internally."),
     "rotational": AboutAttribute(_FLAG, "true for rotating disks."),
     "scheduler": AboutAttribute(_TEXT, "The kernel's I/O scheduler: none, mq-deadline ..."),
-    "nr_requests": AboutAttribute(_NUMBER, "Length of each of the device's hardware queues in the kernel."),
+    "nr_requests": AboutAttribute(
+        _NUMBER, "Length of each of the device's hardware queues in the kernel. Without `hw_queues` it limits nothing."
+    ),
+    "hw_queues": AboutAttribute(_NUMBER, "How many hardware queues the device has; dm, md and zram devices have none."),
     "numa_node": AboutAttribute(_NUMBER, "The NUMA node that the device is attached to."),
     "transport": AboutAttribute(_TEXT, "nvme, nvme_tcp, nvme_fc, sata, sas, fc, iscsi, usb or virtio."),
     "by_id": AboutAttribute(_TEXT, "The device's name in /dev/disk/by-id."),

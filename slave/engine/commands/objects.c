@@ -21,9 +21,9 @@ const char *engine_lun_path(struct engine *e, uint32_t lun)
 /* LUNs above the same queue of the kernel have the same. */
 static uint32_t queue_id(const struct engine *e, const struct lun *lun)
 {
-    for (uint32_t n = 0; n < e->lun_count && lun->has_queue; n++) {
+    for (uint32_t n = 0; n < e->lun_count && lun->queue.nr_requests; n++) {
         const struct lun *other = e->luns[n];
-        if (other && other->has_queue && other->queue.device == lun->queue.device)
+        if (other && other->queue.nr_requests && other->queue.device == lun->queue.device)
             return other->queue_id;
     }
     return e->lun_count;
@@ -136,7 +136,7 @@ static struct instance *free_slot(struct thread *t)
 
 static int check_polls(struct engine *e, const struct lun *lun, uint32_t options)
 {
-    if (!(options & BACKEND_POLLED) || lun->polls)
+    if (!(options & BACKEND_POLLED) || lun->queue.polls)
         return 0;
     return engine_refuse(e, EOPNOTSUPP, "no completion of %s can be polled for (its queue/io_poll is 0): give the driver "
                          "polled queues (NVMe: nvme.poll_queues=N), or leave `polled` out", lun->path);

@@ -22,14 +22,14 @@ struct demand {
 /* The most: also after edits. */
 static uint64_t wanted_by(const struct instance *i)
 {
-    return (uint64_t)i->ceiling.tags * lun_requests_per_io(i->lun, i->ceiling.blocksize);
+    return (uint64_t)i->ceiling.tags * queue_requests_per_io(&i->lun->queue, i->ceiling.blocksize);
 }
 
 /* Which hardware queues a thread submits to; 0: any. With sqpoll, a thread of the kernel submits, on a core of its
  * own choice. */
 static uint32_t set_of(const struct thread *t, const struct lun *lun)
 {
-    return t->options & BACKEND_SQPOLL ? 0 : hw_queues_set(&lun->hw_queues, t->cpu);
+    return t->options & BACKEND_SQPOLL ? 0 : hw_queues_set(&lun->queue.hw_queues, t->cpu);
 }
 
 /* What all that may submit to the same hardware queue want of it. */
@@ -70,10 +70,10 @@ static int share_out(struct thread *t, const struct demand *d)
         const struct lun *lun = t->step_instances[n]->lun;
         struct share *s = t->step_instances[n]->share;
         uint64_t cap = s->wanted, all = wanted_there(d, lun->queue_id, set_of(t, lun));
-        if (lun->has_queue && all > lun->queue.nr_requests)
+        if (lun->queue.nr_requests && all > lun->queue.nr_requests)
             cap = lun->queue.nr_requests * s->wanted / all;
         s->cap = s->full_cap = cap ? (uint32_t)cap : 1;
-        s->only_full = lun->hw_queues.sets > 0; /* one that makes requests of its own, which only lack tags */
+        s->only_full = lun->queue.hw_queues.sets > 0; /* one that makes requests of its own, which only lack tags */
     }
     return 0;
 }
@@ -90,8 +90,8 @@ static int make_room(struct demand *d, const struct engine *e)
         return -ENOMEM;
     for (uint32_t n = 0; n < e->lun_count; n++) {
         const struct lun *lun = e->luns[n];
-        if (lun && lun->hw_queues.sets + 1 > d->first[lun->queue_id])
-            d->first[lun->queue_id] = lun->hw_queues.sets + 1;
+        if (lun && lun->queue.hw_queues.sets + 1 > d->first[lun->queue_id])
+            d->first[lun->queue_id] = lun->queue.hw_queues.sets + 1;
     }
     for (uint32_t n = 0; n <= e->lun_count; n++) {
         uint32_t own = d->first[n];

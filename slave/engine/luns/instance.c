@@ -120,7 +120,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
         return result;
     *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .lun = lun,
                            .ceiling = ceiling, .parameters = *p, .maxtags = s->maxtags,
-                           .weight = lun_requests_per_io(lun, s->blocksize)};
+                           .weight = queue_requests_per_io(&lun->queue, s->blocksize)};
     lun->users++;
     sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                    lun->device);
@@ -169,7 +169,7 @@ static void forget_data(struct instance *i)
 static void resize(struct instance *i, const struct setting *s)
 {
     sequencer_move(&i->sequencer, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
-    i->weight = lun_requests_per_io(i->lun, s->blocksize);
+    i->weight = queue_requests_per_io(&i->lun->queue, s->blocksize);
     i->nowait = i->lun->nowait && i->weight == 1;
     if (s->blocksize > i->parameters.setting.blocksize)
         forget_data(i);

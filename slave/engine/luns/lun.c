@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #ifndef RWF_NOWAIT
@@ -19,87 +20,13 @@
 
 enum { PAGE = 4096 };
 
-/* The text of an attribute of the disk that `device` is, or is a partition of. */
-static bool read_sysfs(dev_t device, const char *name, char *text, size_t size)
-{
-    static const char *const places[] = {"", "../"}; /* a disk's own directory; a partition lies in its disk's */
-    char path[128];
-
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "/sys/dev/block/%u:%u/%s%s", major(device), minor(device), places[i], name);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
-            continue;
-        ssize_t length = read(fd, text, size - 1);
-        close(fd);
-        if (length <= 0)
-            return false;
-        text[length] = '\0';
-        return true;
-    }
-    return false;
-}
-
-/* 0 where there is none. */
-static uint32_t sysfs_number(dev_t device, const char *name)
-{
-    char text[32];
-
-    if (!read_sysfs(device, name, text, sizeof text))
-        return 0;
-    unsigned long long number = strtoull(text, NULL, 10);
-    return number < UINT32_MAX ? (uint32_t)number : UINT32_MAX;
-}
-
-/* The disk that a device is, or is a partition of. */
-static dev_t whole_disk(dev_t device)
-{
-    char path[64], text[32];
-    unsigned disk_major, disk_minor;
-
-    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/partition", major(device), minor(device));
-    if (access(path, F_OK) != 0)
-        return device;
-    snprintf(path, sizeof path, "/sys/dev/block/%u:%u/../dev", major(device), minor(device));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return device;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0)
-        return device;
-    text[length] = '\0';
-    return sscanf(text, "%u:%u", &disk_major, &disk_minor) == 2 ? makedev(disk_major, disk_minor) : device;
-}
-
-/* Without memory for it the queue is taken for one, as where there is nothing to be read. */
-static void find_hw_queues(struct lun *lun, dev_t device)
-{
-    char folder[64];
-
-    snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/mq", major(device), minor(device));
-    if (hw_queues_read(&lun->hw_queues, folder))
-        return;
-    snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u/../mq", major(device), minor(device)); /* a partition's */
-    hw_queues_read(&lun->hw_queues, folder);
-}
-
-/* Drivers without a request queue (zram) have no nr_requests, or 0: nothing to cap. So have file systems that are on
- * no single device (btrfs, tmpfs, network). */
 static void find_queue(struct lun *lun, dev_t device)
 {
-    uint32_t kilobytes = sysfs_number(device, "queue/max_sectors_kb");
+    struct utsname kernel;
+    char folder[64];
 
-    lun->queue = (struct queue){
-        .device = whole_disk(device),
-        .nr_requests = sysfs_number(device, "queue/nr_requests"),
-        .max_bytes = kilobytes < UINT32_MAX / 1024 ? kilobytes * 1024 : 0,
-        .max_segments = sysfs_number(device, "queue/max_segments"),
-    };
-    lun->has_queue = lun->queue.nr_requests > 0;
-    if (lun->has_queue)
-        find_hw_queues(lun, device);
-    lun->polls = sysfs_number(device, "queue/io_poll") == 1;
+    snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u", major(device), minor(device));
+    queue_read(&lun->queue, folder, uname(&kernel) == 0 ? kernel.release : "");
 }
 
 static void *aligned_page(void)
@@ -182,22 +109,6 @@ void lun_close(struct lun *lun)
 {
     close(lun->fd);
     free(lun->path);
-    hw_queues_free(&lun->hw_queues);
+    queue_free(&lun->queue);
     *lun = (struct lun){.fd = -1};
-}
-
-static uint32_t divide_up(uint32_t n, uint32_t by)
-{
-    return by ? n / by + (n % by != 0) : 1;
-}
-
-uint16_t lun_requests_per_io(const struct lun *lun, uint32_t blocksize)
-{
-    if (!lun->has_queue)
-        return 1;
-    uint32_t by_size = divide_up(blocksize, lun->queue.max_bytes);
-    uint32_t by_segments = divide_up(divide_up(blocksize, PAGE), lun->queue.max_segments);
-    uint32_t requests = by_size > by_segments ? by_size : by_segments;
-
-    return requests < UINT16_MAX ? (uint16_t)requests : UINT16_MAX;
 }
