@@ -77,6 +77,13 @@ class Reason(Enum):
         "A core of the host was busy for the whole measurement. With iops: max the result is the host's limit, not the "
         "storage's; paced I/Os are submitted late. With `spin`, busy-waiting does not count as busy.",
     )
+    CPU_CONTENTION = (
+        NOTE,
+        ALL,
+        "Others took CPU time that workload threads needed; the detail says who: other processes, the hypervisor "
+        "(steal), the CPU quota of a cgroup, or a stall of the whole machine. With iops: max the rate is what was left "
+        "of the host. What it did to latencies, generator_late and reap_delay say.",
+    )
     STALL_AT_END = (
         INVALID,
         LATENCY,

@@ -10,10 +10,12 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from .payload import (
+    NOTHING_TAKEN,
     Amount,
     Array,
     Attribute,
     CoreNumber,
+    CpuTaken,
     Duration,
     Errno,
     FileToCreate,
@@ -311,6 +313,7 @@ class Result:
     threads: Array  # i64 (threads, ThreadCount)
     faults: tuple[IoFault, ...]
     missing: tuple[Natural, ...]  # threads that did not hand over their buffer; their counts are in a later result
+    taken: CpuTaken = NOTHING_TAKEN
 
 
 class StopReason(StrEnum):

@@ -6,7 +6,7 @@ Rule: as for messages: data, whose field types are its grammar.
 import zlib
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from .parameters import Parameters
 
@@ -78,6 +78,27 @@ class Consent:
     extents: tuple[
         tuple[Natural, Natural], ...
     ]  # within these: first byte, and the one behind the last; ascending, apart
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTaken:
+    """What kept the slave's threads from running in one subinterval; percentages are of its length.
+
+    0 also where the kernel does not tell.
+    """
+
+    others: Percent = 0.0  # of the cores' time: other processes, kernel threads and interrupts
+    others_user: Percent = 0.0  # of these, in user mode: certainly processes
+    others_beside: Percent = 0.0  # the same of one core: the worst of those that workload threads may run on
+    steal: Percent = 0.0  # of the cores' time: taken by the hypervisor
+    steal_beside: Percent = 0.0  # of one core, as above
+    wait: Percent = 0.0  # for which a workload thread waited for a core (run-queue delay): the worst thread
+    throttled_ns: Duration = 0  # by the CPU quota of a cgroup, summed over cores
+    stalled_ns: Duration = 0  # machine stalls: no thread of the slave ran
+    longest_stall_ns: Duration = 0
+
+
+NOTHING_TAKEN: Final = CpuTaken()
 
 
 class NoticeKind(StrEnum):

@@ -1,54 +1,210 @@
-"""How busy each core was between two readings.
+"""How busy each core was between two readings, and what kept the slave's threads from running.
 
-Rule: the kernel counts in ticks of 10 ms, so a span without a single tick has no percentage: the last one stands.
-Waiting for I/O is not busy; time stolen by a hypervisor is, since the core could do nothing else in it.
+Rule: the kernel counts cores in ticks of 10 ms, so a span without a single tick has no percentage: the last one stands.
+Waiting for I/O is not busy; time stolen by a hypervisor is, since the core could do nothing else in it. Threads' times
+are exact (schedstat). What others used of a core is what remains of its busy time: other processes, but also
+the kernel's own threads and interrupts, which no counter tells from them.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
 
-import psutil
+from ..protocol.payload import CpuTaken
+from .block_devices import ROOT
+from .cgroups import groups_with, throttled_ns
+from .kernel_files import first_line
 
-from .kernel_files import cpu_list, first_line
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+WORKLOAD_THREADS: Final = "ivypy-"  # how the names of workload threads begin (thread/worker.c)
 
-Ticks = tuple[float, float]  # seconds since boot: (busy, all)
+
+@dataclass(frozen=True, slots=True)
+class CoreTimes:
+    """Of one core, seconds since boot."""
+
+    busy: float  # stolen time included
+    user: float  # of that, in user mode
+    steal: float
+    whole: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadTimes:
+    """Of one thread of the slave, so far."""
+
+    ran_ns: int
+    waited_ns: int  # for a core, in a run queue
+    core: int = -1  # the only one that it may run on; -1: it has a choice
+    workload: bool = False  # it is a workload thread
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The kernel's counters at one instant."""
+
+    at_ns: int
+    cores: Mapping[int, CoreTimes]
+    ran_ns: int  # by all threads of the slave, ended ones included
+    user_ns: int  # of that, in user mode
+    threads: Mapping[int, ThreadTimes]
+    throttled_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUse:
+    """Between two readings."""
+
+    busy: tuple[float, ...]  # percent of each core
+    taken: CpuTaken
 
 
 class CpuMeter:
-    """Keeps the last reading; `busy()` is what happened since."""
+    """Keeps the last reading; `use()` is what happened since."""
 
     def __init__(self, cores: Sequence[int]) -> None:
         self._cores = tuple(cores)
-        self._last = read_times()
-        self._percent = [0.0] * len(self._cores)
+        self._groups = groups_with("cpu")
+        self._pins: dict[int, tuple[int, bool]] = {}
+        self._last = self._read()
+        self._use = CpuUse((0.0,) * len(self._cores), CpuTaken())
 
-    def busy(self) -> tuple[float, ...]:
-        """Busy percent of each core since the last call, in the order of `cores`."""
-        now = read_times()
-        for i, core in enumerate(self._cores):
-            if core in now and core in self._last:
-                self._percent[i] = percent(self._last[core], now[core], self._percent[i])
+    def use(self) -> CpuUse:
+        """What happened since the last call; per core in the order of `cores`."""
+        now = self._read()
+        self._use = use_between(self._last, now, self._cores, self._use)
         self._last = now
-        return tuple(self._percent)
+        return self._use
+
+    def _read(self) -> Reading:
+        return Reading(
+            at_ns=time.monotonic_ns(),
+            cores=core_times(Path("/proc/stat").read_text()),
+            ran_ns=time.process_time_ns(),
+            user_ns=round(os.times().user * 1e9),
+            threads=thread_times(self._pins),
+            throttled_ns=throttled_ns(self._groups),
+        )
 
 
-def percent(before: Ticks, after: Ticks, otherwise: float) -> float:
-    """Busy percent between two readings, 0 to 100; `otherwise` where no tick lies between them."""
-    whole = after[1] - before[1]
-    if whole <= 0:
-        return otherwise
-    return round(min(max(100 * (after[0] - before[0]) / whole, 0.0), 100.0), 2)
+def use_between(before: Reading, after: Reading, cores: Sequence[int], last: CpuUse) -> CpuUse:
+    """What the `cores` did between two readings; `last`: what stands for what has no tick."""
+    if after.at_ns <= before.at_ns:
+        return last
+    busy = tuple(
+        percent(_of(before, core).busy, _of(after, core).busy, _whole(before, after, core), otherwise)
+        for core, otherwise in zip(cores, last.busy, strict=True)
+    )
+    steal = [percent(_of(before, c).steal, _of(after, c).steal, _whole(before, after, c), 0.0) for c in cores]
+    elapsed_ns = after.at_ns - before.at_ns
+    own_ns, wait_ns, beside = _own(before, after, cores)
+    user = [percent(_of(before, c).user, _of(after, c).user, _whole(before, after, c), 0.0) for c in cores]
+    own_user = 100 * (after.user_ns - before.user_ns) / elapsed_ns / max(len(cores), 1)
+    others = _others(busy, steal, [100 * ns / elapsed_ns for ns in own_ns], after, before)
+    return CpuUse(
+        busy,
+        CpuTaken(
+            others=_mean(others),
+            others_user=round(min(max(_mean(user) - own_user, 0.0), _mean(others)), 2),
+            others_beside=max((one for one, near in zip(others, beside, strict=True) if near), default=0.0),
+            steal=_mean(steal),
+            steal_beside=max((one for one, near in zip(steal, beside, strict=True) if near), default=0.0),
+            wait=round(min(100 * wait_ns / elapsed_ns, 100.0), 2),
+            throttled_ns=max(after.throttled_ns - before.throttled_ns, 0),
+        ),
+    )
 
 
-def read_times() -> Mapping[int, Ticks]:
-    """Busy and whole time of each core that is online, by its number."""
-    times = psutil.cpu_times(percpu=True)
-    online = cpu_list(first_line("/sys/devices/system/cpu/online"))
-    if len(online) != len(times):  # a container that hides cores: then they are numbered from 0
-        online = tuple(range(len(times)))
-    return {core: ticks(t._asdict()) for core, t in zip(online, times, strict=True)}
+def _own(before: Reading, after: Reading, cores: Sequence[int]) -> tuple[list[int], int, list[bool]]:
+    """(what threads that are pinned to each core ran; the longest wait of a workload thread, both in nanoseconds;
+    which cores workload threads may run on)."""
+    own = dict.fromkeys(cores, 0)
+    longest_ns, near = 0, set[int]()
+    for number, now in after.threads.items():
+        then = before.threads.get(number, ThreadTimes(0, 0))
+        if now.core in own:
+            own[now.core] += max(now.ran_ns - then.ran_ns, 0)
+        if now.workload:
+            longest_ns = max(longest_ns, now.waited_ns - then.waited_ns)
+            near |= {now.core} if now.core in own else set(cores)
+    return list(own.values()), longest_ns, [core in near for core in cores]
 
 
-def ticks(times: Mapping[str, float]) -> Ticks:
-    """(busy, all) from psutil's fields. Guests' time stands twice there: in `user` and in `guest`."""
-    whole = sum(times.values()) - times.get("guest", 0.0) - times.get("guest_nice", 0.0)
-    return whole - times["idle"] - times.get("iowait", 0.0), whole
+def _others(
+    busy: Sequence[float], steal: Sequence[float], pinned: Sequence[float], after: Reading, before: Reading
+) -> list[float]:
+    """Percent of each core that was neither stolen nor the slave's.
+
+    What the slave's threads without a core of their own ran is taken from all cores in proportion to what remains.
+    """
+    left = [max(b - s - own, 0.0) for b, s, own in zip(busy, steal, pinned, strict=True)]
+    ran = 100 * max(after.ran_ns - before.ran_ns, 0) / (after.at_ns - before.at_ns)
+    free = max(ran - sum(pinned), 0.0)
+    part = max(1 - free / sum(left), 0.0) if sum(left) else 0.0
+    return [round(min(one * part, 100.0), 2) for one in left]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 2) if values else 0.0
+
+
+def _of(reading: Reading, core: int) -> CoreTimes:
+    return reading.cores.get(core, CoreTimes(0.0, 0.0, 0.0, 0.0))
+
+
+def _whole(before: Reading, after: Reading, core: int) -> float:
+    """Seconds between two readings by a core's own count; 0 where one of them lacks the core."""
+    return _of(after, core).whole - _of(before, core).whole if {core} <= before.cores.keys() & after.cores.keys() else 0
+
+
+def percent(before: float, after: float, whole: float, otherwise: float) -> float:
+    """Percent of `whole` between two readings, 0 to 100; `otherwise` where no tick lies between them."""
+    return round(min(max(100 * (after - before) / whole, 0.0), 100.0), 2) if whole > 0 else otherwise
+
+
+def core_times(text: str) -> dict[int, CoreTimes]:
+    """By the core's number, from /proc/stat: `cpu3 user nice system idle iowait irq softirq steal guest guest_nice`.
+
+    Guests' time stands twice there: also in `user` and `nice`. Old kernels and containers have fewer fields.
+    """
+    found = {}
+    for line in text.splitlines():
+        name, *fields = line.split()
+        if name.startswith("cpu") and name[3:].isdigit():
+            times = [int(field) / TICKS_PER_S for field in fields[:8]]
+            idle, steal = sum(times[3:5]), sum(times[7:8])
+            found[int(name[3:])] = CoreTimes(sum(times) - idle, sum(times[:2]), steal, sum(times))
+    return found
+
+
+def thread_times(pins: dict[int, tuple[int, bool]], root: Path = ROOT) -> dict[int, ThreadTimes]:
+    """This process's threads, by number. `pins` keeps what does not change: (core, whether it is a workload thread)."""
+    folder = root / "proc/self/task"
+    found = {}
+    for number in _numbers(folder):
+        fields = first_line(f"{folder}/{number}/schedstat").split()
+        if len(fields) < 2:
+            continue  # it has ended, or the kernel keeps no such account
+        if number not in pins:
+            pins[number] = _only_core(number), first_line(f"{folder}/{number}/comm").startswith(WORKLOAD_THREADS)
+        core, workload = pins[number]
+        found[number] = ThreadTimes(int(fields[0]), int(fields[1]), core, workload)
+    return found
+
+
+def _numbers(folder: Path) -> list[int]:
+    try:
+        return [int(name) for name in os.listdir(folder)]
+    except OSError:
+        return []
+
+
+def _only_core(thread: int, affinity: Callable[[int], set[int]] = os.sched_getaffinity) -> int:
+    try:
+        cores = affinity(thread)
+    except OSError:
+        return -1
+    return next(iter(cores)) if len(cores) == 1 else -1

@@ -7,14 +7,16 @@ boundary (max(a quarter of the length, 0.5 s)) is left out of that result and na
 """
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReason
 from ..protocol.payload import Array, ArrayType
-from .cpu_usage import CpuMeter
+from .cpu_usage import CpuMeter, CpuUse
 from .engine._engine import Collected, Ended, Engine, now_ns
 from .slave_link import ControllerLink
 from .spread import EngineOrder
+from .stall_witness import StallWitness
 
 MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000
@@ -29,13 +31,14 @@ class StepLoop:
         self.over = False
         self._engine, self._link, self._order = engine, link, order
         self._cpu = CpuMeter(cores)
+        self._stalls = StallWitness(cores)
         self._length_ns = go.length_ns
         self._next, self._next_start_ns = 0, go.start_ns  # the subinterval that is expected, and its start
         self._placed: dict[int, int] = {}  # subinterval -> its end, where a `continue` placed it
         self._cut_ns: int | None = None  # when the running subinterval was cut short
         self._complete = False  # the last result was delivered
         self._loop = asyncio.get_running_loop()
-        self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._cpu.busy)
+        self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._cpu_use)
         self._watch = self._loop.call_later(self._wait_s(), self._late)
 
     def place_boundary(self, command: Continue) -> None:
@@ -62,14 +65,21 @@ class StepLoop:
         """Stop the timers."""
         self._start.cancel()
         self._watch.cancel()
+        self._stalls.close()
 
     def _deliver(self, found: Collected) -> None:
-        self._link.send(result_message(found, self._order, self._cpu.busy()))
+        self._link.send(result_message(found, self._order, self._cpu_use()))
         for placed in [k for k in self._placed if k <= found.subinterval]:
             del self._placed[placed]
         self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
         self._complete = found.last
         self._watch_anew()
+
+    def _cpu_use(self) -> CpuUse:
+        """Since the last call."""
+        use, stalls = self._cpu.use(), self._stalls.take()
+        taken = replace(use.taken, stalled_ns=stalls.total_ns, longest_stall_ns=stalls.longest_ns)
+        return replace(use, taken=taken)
 
     def _watch_anew(self) -> None:
         self._watch.cancel()
@@ -87,7 +97,7 @@ class StepLoop:
             self._watch_anew()
 
 
-def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...]) -> Result:
+def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
     """The message with what the engine collected."""
     return Result(
         subinterval=found.subinterval,
@@ -95,7 +105,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...])
         length_ns=found.length_ns,
         last=found.last,
         collected_ns=now_ns(),
-        cpu=cpu,
+        cpu=cpu.busy,
         counts=Array(ArrayType.I64, order.counts(found.counts)),
         moments=Array(ArrayType.U64, found.moments),
         spans=Array(ArrayType.U32, found.spans),
@@ -103,6 +113,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: tuple[float, ...])
         threads=Array(ArrayType.I64, found.threads),
         faults=tuple(IoFault(*fault) for fault in order.faults(found.faults)),
         missing=tuple(found.missing),
+        taken=cpu.taken,
     )
 
 

@@ -144,6 +144,18 @@ CPU: Final = (
     Column("cpu_busy_percent", "%", "busy time, mean over the cores"),
     Column("busiest_core", "", "number of the busiest core"),
     Column("busiest_core_percent", "%", "its busy time; with `spin` a core is also busy while its thread waits"),
+    Column(
+        "cpu_others_percent",
+        "%",
+        "used by others than ivypy (processes, kernel threads, interrupts), mean over the cores",
+    ),
+    Column("others_beside_percent", "%", "the same of the worst core, of those that workload threads may run on"),
+    Column("cpu_steal_percent", "%", "taken by the hypervisor (steal), mean over the cores"),
+    Column("steal_beside_percent", "%", "the same of the worst core, of those that workload threads may run on"),
+    Column("cpu_wait_percent", "%", "worst workload thread: share of the time for which it waited for a core"),
+    Column("throttled_ms", "ms", "for how long the CPU quota of a cgroup held the slave back, summed over its cores"),
+    Column("stalled_ms", "ms", "for how long no thread of the slave ran though one was due to (machine stalls)"),
+    Column("longest_stall_ms", "ms", "the longest of these stretches"),
 )  # a column core_<number> for each core of any host follows
 INTERLOCK: Final = (
     Column("subinterval", "", "the subinterval whose results were merged"),

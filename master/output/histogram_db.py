@@ -8,6 +8,7 @@ that whatever prefix of a run survives can be read. histogram_db_reader.py reads
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -115,6 +116,7 @@ def _stored(result: Result) -> tuple[object, ...]:
         "collected_ns": result.collected_ns,
         "last": result.last,
         "cpu": result.cpu,
+        "taken": asdict(result.taken),
         "faults": [(fault.number, fault.errno, fault.count) for fault in result.faults],
         "missing": result.missing,
     }

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import SERIES, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
 from ...protocol.messages import IoFault, Result
-from ...protocol.payload import Array, ArrayType
+from ...protocol.payload import Array, ArrayType, CpuTaken
 from ..errors import OutputError
 from ..rollup.arrays import LIMBS, NO_LEAST, integers, limbs_of
 from ..rollup.instances import ALL
@@ -200,6 +200,7 @@ def _result(
         threads=_array(ArrayType.I64, threads),
         faults=tuple(IoFault(*fault) for fault in said["faults"]),
         missing=tuple(said["missing"]),
+        taken=CpuTaken(**said.get("taken", {})),
     )
 
 

@@ -9,9 +9,11 @@ from functools import cache
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...protocol.counters import ThreadCount
 from ...protocol.messages import Result
+from ...protocol.payload import CpuTaken
 from ..rollup.arrays import Floats, Ints
 from ..rollup.decode_result import threads_of
 from .csv_text import cells, number_cells
@@ -52,9 +54,28 @@ def cpu_rows(record: SubintervalRecord, cores: Mapping[str, Sequence[int]]) -> s
         (_SHORT, mean),
         ("%.9g", np.where(has_value, np.array([*numbers, np.nan])[busiest], np.nan)),
         (_SHORT, busy[np.arange(len(busy)), busiest]),
+        *_taken([result.taken for result in results.values()], has_value),
         *((_SHORT, busy[:, place]) for place in range(len(numbers))),
     ]
     return _host_lines(record, results, columns)
+
+
+def _taken(taken: Sequence[CpuTaken], known: NDArray[np.bool_]) -> list[tuple[str, Floats]]:
+    """Columns of cpu.csv from cpu_others_percent on."""
+
+    def column(figure: Callable[[CpuTaken], float]) -> tuple[str, Floats]:
+        return _SHORT, np.where(known, np.array([figure(one) for one in taken], np.float64), np.nan)
+
+    return [
+        column(lambda one: one.others),
+        column(lambda one: one.others_beside),
+        column(lambda one: one.steal),
+        column(lambda one: one.steal_beside),
+        column(lambda one: one.wait),
+        column(lambda one: one.throttled_ns / 1e6),
+        column(lambda one: one.stalled_ns / 1e6),
+        column(lambda one: one.longest_stall_ns / 1e6),
+    ]
 
 
 def interlock_rows(record: SubintervalRecord) -> str:

@@ -97,8 +97,7 @@ class Presence:
     hosts_in: Ints  # (R,) hosts whose results are in
     hosts_of: Ints  # (R,) hosts that should be
     instances: Ints  # (R,) workload instances
-    cpu_percent: Floats  # (R,) busy, mean over the cores of the hosts that are in
-    busiest_core_percent: Floats  # (R,)
+    cpu: Floats  # (R, HostCpu) of the hosts that are in, percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,8 @@ from ...protocol.messages import Result
 from .arrays import HIGHEST, LIMBS, NO_LEAST, Floats, Ints, Merged, Presence, RowMoments, Words, limbs_of
 from .decode_result import threads_of
 from .figures import Figures
+from .host_cpu import HIGHEST as HIGHEST_CPU
+from .host_cpu import HostCpu
 from .instances import Rollups
 from .merge_layout import MergeLayout
 from .partial_merge import PartialMerge, PartialMerger
@@ -161,7 +163,7 @@ def merged_rates(layout: MergeLayout, class_io: Words, length_ns: Ints) -> Float
 
 
 def presence(layout: MergeLayout, length_ns: Ints, cpu: Floats) -> Presence:
-    """The hosts and CPU of rows. `cpu` (H, 2): mean and busiest core of each host; a missing host has length 0."""
+    """The hosts and CPU of rows. `cpu` (H, HostCpu); a missing host has length 0."""
     size = len(layout.rollups.rows)
     rows, hosts = (part[length_ns[layout.pairs[1]] > 0] for part in layout.pairs)
     hosts_in = np.bincount(rows, minlength=size)
@@ -171,13 +173,15 @@ def presence(layout: MergeLayout, length_ns: Ints, cpu: Floats) -> Presence:
         found: Floats = np.divide(total, hosts_in, out=np.full(size, np.nan), where=hosts_in > 0)
         return found
 
-    busiest = np.full(size, np.nan)
-    np.fmax.at(busiest, rows, cpu[hosts, 1])
+    def highest(values: Floats) -> Floats:
+        found = np.full(size, np.nan)
+        np.fmax.at(found, rows, values[hosts])
+        return found
+
     return Presence(
         length_s=mean(length_ns / 1e9),
         hosts_in=hosts_in,
         hosts_of=layout.host_count,
         instances=layout.instance_count,
-        cpu_percent=mean(cpu[:, 0]),
-        busiest_core_percent=busiest,
+        cpu=np.stack([(highest if one in HIGHEST_CPU else mean)(cpu[:, one]) for one in HostCpu], axis=1),
     )

@@ -18,6 +18,7 @@ from ..stats.percentiles import FEWEST_BEYOND
 from ..text.metric_amounts import MetricUnit
 from .arrays import Floats
 from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
+from .host_cpu import HostCpu
 
 Compute = Callable[[Figures], Floats]  # a value per row
 Mask = Callable[[Figures], NDArray[np.bool_]]  # whether, per row
@@ -143,16 +144,46 @@ LOAD: Final = (
     ),
 )
 
+
+def _cpu(name: str, column: HostCpu, meaning: str) -> Metric:
+    return Metric(
+        name, Quantity.CPU, MetricUnit.PERCENT, meaning, Precision.REAL,
+        lambda figures: figures.merged.presence.cpu[:, column],
+    )  # fmt: skip
+
+
 HOSTS: Final = (
-    Metric(
-        "cpu_busy_percent", Quantity.CPU, MetricUnit.PERCENT, "busy share of the cores, mean over cores and hosts",
-        Precision.REAL, lambda figures: figures.merged.presence.cpu_percent,
+    _cpu("cpu_busy_percent", HostCpu.BUSY, "busy share of the cores, mean over cores and hosts"),
+    _cpu("busiest_core_percent", HostCpu.BUSIEST, "busy share of the busiest core of any host"),
+    _cpu(
+        "cpu_others_percent",
+        HostCpu.OTHERS,
+        "share of the cores used by others than ivypy: processes, kernel threads, interrupts; mean over cores and "
+        "hosts",
     ),
-    Metric(
-        "busiest_core_percent", Quantity.CPU, MetricUnit.PERCENT, "busy share of the busiest core of any host",
-        Precision.REAL, lambda figures: figures.merged.presence.busiest_core_percent,
+    _cpu(
+        "cpu_steal_percent",
+        HostCpu.STEAL,
+        "share of the cores that the hypervisor took (steal), mean over cores and hosts",
     ),
-)  # fmt: skip
+    _cpu(
+        "cpu_wait_percent",
+        HostCpu.WAIT,
+        "share of the time for which a workload thread waited for a core (run-queue delay): the worst thread of any "
+        "host",
+    ),
+    _cpu(
+        "cpu_throttled_percent",
+        HostCpu.THROTTLED,
+        "share of the cores' time for which the CPU quota of a cgroup held the slave back, mean over hosts",
+    ),
+    _cpu(
+        "stalled_percent",
+        HostCpu.STALLED,
+        "share of the time for which no thread of the slave ran though one was due to (machine stalls), highest of any "
+        "host",
+    ),
+)
 
 
 def _percentile(name: str) -> tuple[str, Precision, Statistic]:

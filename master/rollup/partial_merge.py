@@ -14,6 +14,7 @@ from ...protocol.counters import SERIES, Count, Moment
 from ...protocol.messages import Result
 from .arrays import NO_LEAST, Buckets, Floats, Ints, Words
 from .decode_result import DecodedResult, decode_result
+from .host_cpu import HostCpu, host_cpu
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +36,7 @@ class PartialMerge:
     counts: Ints  # (I', Count)
     moments: Words  # (G', SERIES, Moment)
     length_ns: Ints  # (H',)
-    cpu: Floats  # (H', 2) busy percent: mean over cores, busiest core; nan where unknown
+    cpu: Floats  # (H', HostCpu); nan where unknown
     rows: Ints  # (r,) of the layout
     buckets: tuple[Buckets, ...]  # one per series, over `rows`
 
@@ -107,7 +108,7 @@ class PartialMerger:
             counts=np.zeros((_end(self._instances), len(Count)), np.int64),
             moments=moments,
             length_ns=np.zeros(len(self._of), np.int64),
-            cpu=np.full((len(self._of), 2), np.nan),
+            cpu=np.full((len(self._of), len(HostCpu)), np.nan),
             tables=[Buckets(low, np.zeros((rows, high - low), np.uint64)) for low, high in self._guess],
         )
 
@@ -124,7 +125,7 @@ class PartialMerger:
         position = self._position[host]
         into.length_ns[position] = result.length_ns
         if result.cpu:
-            into.cpu[position] = sum(result.cpu) / len(result.cpu), max(result.cpu)
+            into.cpu[position] = host_cpu(result.cpu, result.taken, result.length_ns)
         into.add_buckets(unpacked, self._places.class_rows[host])
 
     def put(self, part: PartialMerge) -> None:

@@ -22,6 +22,7 @@ from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
+from .host_cpu import HostCpu, contention
 from .instances import Rollups
 from .lateness_share import excess
 from .metrics import column
@@ -182,12 +183,29 @@ def _reap_delay(case: _Case) -> Rows:
 def _busy(case: _Case) -> Rows:
     """By the core's busy share, which includes other programs; where a thread busy-waits, by the thread's own work."""
     for row, seen in _workers(case):
-        core = case.measurement.merged.presence.busiest_core_percent[row]
+        core = case.measurement.merged.presence.cpu[row, HostCpu.BUSIEST]
         thread = max(one.busy_percent for one in seen)
         if core >= BUSY_CORE_PERCENT and not any(one.spins for one in seen):
             yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")
         elif thread >= BUSY_CORE_PERCENT:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
+
+
+def _contention(case: _Case) -> Rows:
+    """The host whose threads waited longest stands for all; the others are counted."""
+    measurement = case.measurement
+    layout = measurement.layout
+    lengths = {host: int(measurement.length_ns[layout.position[host]]) for host in measurement.taken}
+    said = {host: contention(taken, lengths[host]) for host, taken in measurement.taken.items()}
+    of_row: dict[int, list[str]] = {}
+    for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
+        if said.get(layout.hosts[host]):
+            of_row.setdefault(row, []).append(layout.hosts[host])
+    for row, hosts in of_row.items():
+        worst = max(hosts, key=lambda host: measurement.taken[host].wait + measurement.taken[host].steal_beside)
+        others = len(hosts) - 1
+        more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
+        yield row, Finding(Reason.CPU_CONTENTION, f"{worst}: {said[worst]}{more}")
 
 
 def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.ThreadSummary]]]:
@@ -287,7 +305,8 @@ def _few(case: _Case) -> Rows:
 
 
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _reap_delay, _types, _busy, _few,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _reap_delay, _types, _busy,
+    _contention, _few,
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Count, Moment
+from ...protocol.payload import CpuTaken
 from ..stats.confidence import FEWEST_STATED, half_width, ratio_half_width
 from .arrays import (
     LIMBS,
@@ -29,6 +30,7 @@ from .arrays import (
 from .decode_result import threads_of
 from .figures import PERCENTILES
 from .half_widths import BatchedFigures, BatchedHistograms, PercentileHalfWidths, figures_of
+from .host_cpu import HostCpu, TakenTotals, host_cpu
 from .merge import MergedSubinterval, merged_rates, presence
 from .merge_layout import MergeLayout
 from .overload import Account, Outstanding
@@ -57,6 +59,7 @@ class Measurement:
     length_ns: Ints  # (H,) real length of each host's subintervals together; 0 where it is not in
     faults: dict[tuple[str, int, int], int]  # (host, workload number, errno; 0: short transfers): how many
     workers: dict[str, ThreadSummary]  # host: what its workload threads did
+    taken: dict[str, CpuTaken]  # host: what kept its threads from running, over the window
 
 
 class Window:
@@ -80,6 +83,7 @@ class Window:
         self._responses = BatchedHistograms(tuple(range(RESPONSE, RESPONSE + KINDS)))
         self._busy: dict[str, Floats] = {}  # per core: percent x nanoseconds
         self._workers: dict[str, ThreadTotals] = {}
+        self._taken: dict[str, TakenTotals] = {}
         self._uncovered: Counter[str] = Counter()
         self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
@@ -115,12 +119,13 @@ class Window:
         if last is None:
             raise ValueError("the window is empty")
         layout = self._layout
-        cores, cpu = {}, np.full((len(layout.hosts), 2), np.nan)
+        cores, cpu = {}, np.full((len(layout.hosts), len(HostCpu)), np.nan)
+        taken = {host: totals.seen() for host, totals in self._taken.items()}
         for host, busy in self._busy.items():
             position = layout.position[host]
             cores[host] = tuple((busy / self._length_ns[position]).tolist())
             if cores[host]:
-                cpu[position] = sum(cores[host]) / len(cores[host]), max(cores[host])
+                cpu[position] = host_cpu(cores[host], taken[host], int(self._length_ns[position]))
         counts = self._counts.copy()
         counts[:, STATES] = last.merged.counts[:, STATES]
         samples = self._samples.array()
@@ -151,6 +156,7 @@ class Window:
             length_ns=self._length_ns.copy(),
             faults=dict(self._faults),
             workers={host: workers.seen() for host, workers in self._workers.items()},
+            taken=taken,
         )
 
     def _add_hosts(self, interval: MergedSubinterval) -> None:
@@ -161,6 +167,7 @@ class Window:
             if result.last:
                 self._cut.setdefault(host, interval.subinterval)
             self._workers.setdefault(host, ThreadTotals()).add(threads_of(result), result.length_ns)
+            self._taken.setdefault(host, TakenTotals()).add(result.taken, result.length_ns)
             for fault in result.faults:
                 self._faults[host, fault.number, fault.errno] += fault.count
 

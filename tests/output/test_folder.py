@@ -214,6 +214,8 @@ def test_rows_of_hosts_and_threads(run: Path) -> None:
     cpu = table(step / "cpu.csv")[1]
     assert cpu == {
         "subinterval": "0", "host": "h2", "cpu_busy_percent": "20", "busiest_core": "3", "busiest_core_percent": "30",
+        "cpu_others_percent": "0", "others_beside_percent": "0", "cpu_steal_percent": "0", "steal_beside_percent": "0",
+        "cpu_wait_percent": "0", "throttled_ms": "0", "stalled_ms": "0", "longest_stall_ms": "0",
         "core_0": "", "core_1": "", "core_2": "10", "core_3": "30",
     }  # fmt: skip
     clock = table(step / "clock.csv")[0]

@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ from ivypy.master.output.host_rows import clock_rows, core_numbers, cpu_rows, in
 from ivypy.master.output.record_types import HostTiming, SubintervalRecord, Timing
 from ivypy.master.rollup.instances import Rollups
 from ivypy.protocol.counters import ThreadCount
-from ivypy.protocol.payload import ArrayType
+from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of
 from tests.support.rollup_results import HostData, packed, result
 
@@ -20,6 +21,9 @@ MS = 10**6
 S = 10**9
 HOST = HostTiming(3 * MS, None, -(10**15) + 1, 12_345, 1.25, 0, 7)
 Thread = Mapping[ThreadCount, int]
+
+
+NONE, BLANK = ["0"] * 8, [""] * 8  # of what is taken from a host's threads
 
 
 def record(threads: Mapping[str, Sequence[Thread]], cpu: tuple[float, ...] = (10.0, 30.0)) -> SubintervalRecord:
@@ -67,11 +71,11 @@ def test_a_host_without_threads_or_calls_has_blanks() -> None:
 @pytest.mark.parametrize(
     ("cores", "cpu", "cells"),
     [
-        ({"h1": (0, 1)}, (10.0, 30.0), ["20", "1", "30", "10", "30"]),
-        ({"h1": (5, 2), "other": (0,)}, (30.0, 10.0), ["20", "5", "30", "", "10", "30"]),
-        ({"h1": (0, 1)}, (0.0, 0.0), ["0", "0", "0", "0", "0"]),
-        ({"h1": (0, 1)}, (), ["", "", "", "", ""]),
-        ({}, (10.0,), ["", "", ""]),
+        ({"h1": (0, 1)}, (10.0, 30.0), ["20", "1", "30", *NONE, "10", "30"]),
+        ({"h1": (5, 2), "other": (0,)}, (30.0, 10.0), ["20", "5", "30", *NONE, "", "10", "30"]),
+        ({"h1": (0, 1)}, (0.0, 0.0), ["0", "0", "0", *NONE, "0", "0"]),
+        ({"h1": (0, 1)}, (), ["", "", "", *BLANK, "", ""]),
+        ({}, (10.0,), ["", "", "", *BLANK]),
     ],
 )
 def test_cores_stand_in_their_columns(
@@ -80,6 +84,14 @@ def test_cores_stand_in_their_columns(
     text = cpu_rows(record({"h1": []}, cpu), cores)
     assert text == ",".join(["4", "h1", *cells]) + "\n"
     assert len(names(CPU)) - 2 + len(core_numbers(cores)) == len(cells)
+
+
+def test_what_was_taken_from_threads_stands_in_milliseconds_and_percent() -> None:
+    taken = CpuTaken(61.0, 60.0, 98.0, 1.5, 12.0, 48.0, 340 * MS, 120 * MS, 45 * MS)
+    one = record({"h1": []}, (99.0,))
+    one.interval.results["h1"] = replace(one.interval.results["h1"], taken=taken)  # type: ignore[index]
+    row = table_of([*names(CPU), "core_0"], cpu_rows(one, {"h1": (0,)}))["h1"]
+    assert [row[name] for name in names(CPU)[5:]] == ["61", "98", "1.5", "12", "48", "340", "120", "45"]
 
 
 def test_nanoseconds_keep_every_digit() -> None:

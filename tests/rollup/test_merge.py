@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ivypy.master.rollup.arrays import NO_LEAST, Merged, integers
 from ivypy.master.rollup.figures import Figures
 from ivypy.master.rollup.half_widths import MOST_SAMPLES, BatchedFigures
+from ivypy.master.rollup.host_cpu import HostCpu
 from ivypy.master.rollup.instances import Rollups
 from ivypy.master.rollup.merge import MergedSubinterval, Merger
 from ivypy.master.rollup.partial_merge import PartialMerger
@@ -178,9 +179,9 @@ def test_rows_list_the_hosts_whose_results_they_contain() -> None:
     assert found.hosts_of[[everywhere, here, there]].tolist() == [2, 1, 1]
     assert found.hosts_in[[everywhere, here, there]].tolist() == [1, 1, 0]
     assert found.instances[[everywhere, here, there]].tolist() == [8, 4, 4]
-    assert found.cpu_percent[[everywhere, here]].tolist() == [55, 55]
-    assert found.busiest_core_percent[everywhere] == 90
-    assert np.isnan(found.cpu_percent[there])
+    assert found.cpu[[everywhere, here], HostCpu.BUSY].tolist() == [55, 55]
+    assert found.cpu[everywhere, HostCpu.BUSIEST] == 90
+    assert np.isnan(found.cpu[there, HostCpu.BUSY])
     assert np.isnan(found.length_s[there])
 
 
@@ -349,8 +350,8 @@ def test_cpu_of_a_window_is_weighted_with_time() -> None:
         window.add(merger.close())
     measurement = window.measurement()
     assert measurement.cores == {"h1": (40.0, 25.0)}
-    assert measurement.merged.presence.busiest_core_percent[0] == 40
-    assert measurement.merged.presence.cpu_percent[0] == 32.5
+    assert measurement.merged.presence.cpu[0, HostCpu.BUSIEST] == 40
+    assert measurement.merged.presence.cpu[0, HostCpu.BUSY] == 32.5
 
 
 def test_half_widths_come_from_the_subintervals() -> None:

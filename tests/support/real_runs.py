@@ -53,7 +53,8 @@ def only_late(reasons: str) -> bool:
     if "generator_late[invalid]" in reasons:
         found.discard("load_not_sustained")
     return found <= {
-        "generator_late", "reap_delay", "host_limit", "too_few_subintervals", "clock_uncertain", "slow_controller",
+        "generator_late", "reap_delay", "host_limit", "cpu_contention", "too_few_subintervals", "clock_uncertain",
+        "slow_controller",
     }  # fmt: skip
 
 

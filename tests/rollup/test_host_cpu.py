@@ -1,0 +1,125 @@
+"""What kept threads from running: what is said of it, over windows and hosts, and when nothing is."""
+
+from dataclasses import astuple, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ivypy.master.rollup.figures import Figures
+from ivypy.master.rollup.host_cpu import TakenTotals, contention
+from ivypy.master.rollup.instances import Rollups
+from ivypy.master.rollup.metrics import column
+from ivypy.master.rollup.parameters_in_force import Settings
+from ivypy.master.rollup.validity import check_validity
+from ivypy.master.rollup.window import Window
+from ivypy.protocol.counters import SERVICE, Count
+from ivypy.protocol.parameters import Iops, Parameters
+from ivypy.protocol.payload import CpuTaken
+from tests.support.rollup import instance, merger_of, rollups_by
+from tests.support.rollup_results import HostData, result
+
+MS = 10**6
+S = 10**9
+LENGTH = 10 * S
+
+HOGS = CpuTaken(others=61, others_user=60, others_beside=98, wait=48)
+SAID = "other processes used 61 % of this host's CPU and 98 % of one core, a workload thread waited 48 % of the time for its core"  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    ("taken", "says"),
+    [
+        (CpuTaken(), ""),
+        (HOGS, SAID),
+        # the kernel's own work
+        (replace(HOGS, others_user=20), SAID.replace("other", "the kernel (its threads, interrupts) and other", 1)),
+        # others use cores that our threads do not need
+        (CpuTaken(others=90, others_user=90, others_beside=2, wait=0.1), ""),
+        # a busy core for which nobody of ours waited: nearly all cores are taken, and none was missed
+        (CpuTaken(others=60, others_user=60, others_beside=99, wait=0.9), ""),
+        # many wake-ups of some microseconds, beside little else
+        (CpuTaken(others=4, others_user=4, others_beside=24, wait=4.9), ""),
+        # more threads than cores: they wait for each other
+        (CpuTaken(others=1, others_user=1, others_beside=4.9, wait=50), ""),
+        (CpuTaken(steal=0.4, steal_beside=0.9), ""),
+        (
+            CpuTaken(steal=12, steal_beside=25),
+            "the hypervisor took 12 % of the cores and 25 % of a workload thread's core (steal)",
+        ),
+        (CpuTaken(throttled_ns=10 * MS), ""),
+        (CpuTaken(throttled_ns=340 * MS), "the cgroup throttled the slave for 340 ms"),
+        # a throttled slave does not run: that is one thing, said once
+        (CpuTaken(throttled_ns=340 * MS, stalled_ns=300 * MS), "the cgroup throttled the slave for 340 ms"),
+        (CpuTaken(stalled_ns=10 * MS, longest_stall_ns=10 * MS), ""),
+        (
+            CpuTaken(stalled_ns=120 * MS, longest_stall_ns=45 * MS),
+            "machine stalls: no thread of the slave ran for 120 ms in total, 45 ms at the longest",
+        ),
+    ],
+)
+def test_what_is_said_of_ten_seconds(taken: CpuTaken, says: str) -> None:
+    assert contention(taken, LENGTH) == says
+
+
+percents = st.floats(0, 100)
+times = st.integers(0, S)
+takens = st.builds(CpuTaken, *[percents] * 6, times, times, times)
+
+
+@given(st.lists(st.tuples(takens, st.integers(1, 10 * S)), min_size=1, max_size=8))
+def test_a_window_lies_between_its_subintervals_and_adds_their_times(parts: list[tuple[CpuTaken, int]]) -> None:
+    totals = TakenTotals()
+    for taken, length_ns in parts:
+        totals.add(taken, length_ns)
+    *shares, throttled, stalled, longest = astuple(totals.seen())
+    every = [astuple(taken) for taken, _ in parts]
+    for place, share in enumerate(shares):
+        assert min(one[place] for one in every) - 1e-9 <= share <= max(one[place] for one in every) + 1e-9
+    assert (throttled, stalled, longest) == (
+        sum(e[6] for e in every),
+        sum(e[7] for e in every),
+        max(e[8] for e in every),
+    )
+
+
+def measured(rollups: Rollups, taken: dict[str, CpuTaken], iops: Iops = "max") -> tuple[dict[str, str], Figures]:
+    """(by row, what is said of it; the figures of the whole window)"""
+    merger = merger_of(rollups)
+    window = Window(merger.layout)
+    data = HostData(1, 1, {(0, SERVICE): [MS] * 100}, {(0, Count.DUE): 100, (0, Count.COMPLETED): 100})
+    for k in range(20):
+        merger.open(k)
+        for host, one in taken.items():
+            merger.add(host, result(data, k, S, taken=one, cpu=(50.0, 50.0)))
+        window.add(merger.close())
+    settings = Settings.of(rollups, {(host, 0): Parameters(iops=iops) for host in taken})
+    measurement = window.measurement()
+    found = check_validity(measurement, settings, 0.0025, 1.0).findings
+    said = {str(row): "; ".join(map(str, found[i])) for i, row in enumerate(rollups.rows)}
+    return said, Figures(measurement.merged, settings.response_rows())
+
+
+def test_it_stands_on_the_rows_of_its_host_and_names_the_worst_of_many() -> None:
+    rollups = rollups_by([instance(0, host) for host in ("h1", "h2", "h3")], "host")
+    said, _ = measured(rollups, {"h1": HOGS, "h2": CpuTaken(), "h3": replace(HOGS, wait=70)})
+    assert said["host=h1"] == f"cpu_contention[note] (h1: {SAID})"
+    assert said["host=h2"] == ""
+    assert said["all=all"] == f"cpu_contention[note] (h3: {SAID.replace('48', '70')} (and 1 more host))"
+
+
+@pytest.mark.parametrize("iops", ["max", 100.0])
+def test_it_is_said_whatever_the_load(iops: Iops) -> None:
+    said, _ = measured(rollups_by([instance(0, "h1")], "host"), {"h1": CpuTaken(throttled_ns=50 * MS)}, iops)
+    assert "cpu_contention[note] (h1: the cgroup throttled the slave for 1,000 ms)" in said["all=all"]
+
+
+def test_columns_are_means_over_hosts_or_the_worst() -> None:
+    rollups = rollups_by([instance(0, host) for host in ("h1", "h2")], "host")
+    one = replace(HOGS, steal=4.0, throttled_ns=S // 5, stalled_ns=S // 4)
+    _, figures = measured(rollups, {"h1": one, "h2": CpuTaken()})
+    names = (
+        "cpu_others_percent", "cpu_steal_percent", "cpu_wait_percent", "cpu_throttled_percent", "stalled_percent",
+    )  # fmt: skip
+    assert [column(figures, name)[0] for name in names] == pytest.approx([30.5, 2, 48, 5, 25])
+    assert [column(figures, name)[1] for name in names] == pytest.approx([61, 4, 48, 10, 25])
