@@ -116,7 +116,7 @@ class Parameters:
         metadata=about(
             Unit.COUNT,
             "Seed of the random sequences; each host, instance and step derives its own. The same seed gives the same "
-            "addresses and gaps.",
+            "addresses and gaps; without it, each run has a seed of its own (`seed` in run.json).",
             low=0,
             high=(1 << 63) - 1,
         ),

@@ -2,7 +2,8 @@
 
 Rule: `auto` is io_uring where it works, where the LUNs take I/O without waiting, and where a short trial says that it
 is not slower than libaio on them; else libaio. A trial only reads, with the shape of the workload that will be run
-(block size, tags), and each backend has its best of several turns, taken alternately.
+(block size, tags), and each backend has its best of several turns, taken alternately. It reads at random, from a seed
+of its own: no step then finds its first addresses in a cache, nor does the second backend those of the first.
 """
 
 import errno
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..protocol.counters import Count
-from ..protocol.parameters import MAX, Parameters
+from ..protocol.parameters import MAX, Iosequencer, Parameters
 from ..protocol.payload import WorkloadToCreate
 from .engine._engine import Engine, now_ns, probe
 from .kernel_files import number_in
@@ -136,8 +137,8 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
     """The most reads per second from a LUN with (libaio, io_uring). Raises OSError."""
     engines = [Engine(backend, [-1]) for backend in (LIBAIO, IO_URING)]
     try:
-        shape = _shape(parameters)
         for engine in engines:
+            shape = _shape(parameters)
             engine.create(0, engine.open_lun(lun, False), 0, shape["maxtags"], shape["blocksize"], shape)
         turns = [[_turn(engine) for engine in engines] for _ in range(TURNS)]
     finally:
@@ -149,7 +150,9 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
 
 def _shape(parameters: Parameters) -> "Fields":
     tags = min(parameters.maxtags, MOST_TAGS)
-    return engine_fields(replace(parameters, fraction_read=1.0, iops=MAX, maxtags=tags))
+    how = Iosequencer.RANDOM_STEADY
+    seed = int.from_bytes(os.urandom(7), "little")
+    return engine_fields(replace(parameters, iosequencer=how, fraction_read=1.0, iops=MAX, maxtags=tags, seed=seed))
 
 
 def _turn(engine: Engine) -> float:

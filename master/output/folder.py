@@ -61,7 +61,7 @@ class RunFolder:
         return self.path / "log" / f"{stem(host)}.log"
 
     def plan(self, text: str) -> None:
-        """plan.yaml: the plan as it was given."""
+        """plan.yaml: the plan as it was given, and what else there is to know of it."""
         self._replace("plan.yaml", text)
 
     def run(self, record: RunRecord) -> None:

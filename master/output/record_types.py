@@ -59,6 +59,7 @@ class RunRecord:
     argv: tuple[str, ...]
     plan: str  # path of the plan
     start_utc_ns: int
+    seed: int  # of workloads that have none
     end_utc_ns: int | None = None
     exit_code: int | None = None
     hosts: Mapping[str, Hello] = field(default_factory=dict)

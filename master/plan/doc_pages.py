@@ -14,7 +14,7 @@ from ..text.plan_parameters import PlanParameters
 from ..text.suggestions import INSTEAD, SAME
 from ..text.units import format_duration
 from .model import TOTAL_IOPS
-from .read.field_types import CHANGES, PARAMETER_FIELDS, Reads, written
+from .read.field_types import CHANGES, OF_THE_RUN, PARAMETER_FIELDS, Reads, written
 from .read.schema import (
     TIMES,
     Access,
@@ -199,7 +199,8 @@ def _default(model: type[Section], key: str) -> str:
     if field.default is PydanticUndefined:
         return NEEDED
     if model is WorkloadDoc and key in PARAMETER_FIELDS:
-        return f"`{written(key, getattr(PlanParameters(), key))}`"
+        value = getattr(PlanParameters(), key)
+        return OF_THE_RUN if value is None else f"`{written(key, value)}`"
     if key in TIMES and model is not PlanDoc:
         return f"`{format_duration(TIMES[key])}`" if model is TimesDoc else "of `defaults`"
     text = "" if reads is None or field.default is None else reads.write(field.default)

@@ -7,7 +7,7 @@ faults at a place of the plan through `Plan.fault`.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -134,6 +134,16 @@ class Plan:
     may_miss: int  # so many hosts may be missing when the run begins
     sqpoll: bool  # kernel threads take io_uring's submissions
     parameters: Mapping[str, str]  # `${name}` and the text it became
+
+    def seeded(self, seed: int) -> "Plan":
+        """With a seed for the workloads that have none."""
+        return replace(
+            self,
+            workloads=tuple(
+                replace(one, parameters=replace(one.parameters, seed=seed)) if one.parameters.seed is None else one
+                for one in self.workloads
+            ),
+        )
 
     def fault(self, place: Place | None, text: str) -> PlanFaults:
         """An error with `text` at a place of this plan, in the form of all plan errors."""

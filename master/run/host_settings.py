@@ -162,9 +162,9 @@ def host_parameters(parameters: Parameters, host: str) -> Parameters:
     """The parameters of a workload as a host gets them: with a seed of its own, so that equal workloads on two hosts do
     not do the same I/Os at the same instants.
 
-    The seed is a hash of the plan's seed and the host's name in the plan: the same plan gives the same addresses and
-    gaps in every run, whatever other hosts take part. On a host, the engine tells its instances apart by their numbers,
-    and steps by theirs. Rows and files have the plan's own seed.
+    It is a hash of the seed of the plan, or of the run, and of the host's name in the plan: the same seed gives the
+    same addresses and gaps, whatever other hosts take part. On a host, the engine tells its instances apart by their
+    numbers, and steps by theirs. Rows and files have the seed itself.
     """
     digest = hashlib.sha256(f"{parameters.seed}\n{host}".encode()).digest()
     return replace(parameters, seed=int.from_bytes(digest[:8], "little") & MOST_SEED)

@@ -62,12 +62,12 @@ class Run:
     def __init__(self, plan: Plan, options: Options, watcher: Watcher, presses: Interrupts, opening: Opener) -> None:
         """Make the run's folder; no host is connected yet. Raises OutputError."""
         loop = asyncio.get_running_loop()
-        self._plan = plan
         self._options = options
         self._presses = presses
         self._opening = opening
         clock = RunClock(lambda: int(loop.time() * 1e9), time.time_ns())
         self.recorder = RunRecorder(options.root, plan, clock, options.command_line, watcher)
+        self._plan = plan.seeded(self.recorder.seed)
         self.api = ControlApi(str(plan.path or plan.name), self.recorder, presses)
         self._results: dict[str, StepResult] = {}
         self._creating = False  # files have been asked for

@@ -6,6 +6,7 @@ came that was cut off.
 """
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -71,9 +72,10 @@ class RunRecorder:
         self.writer = Writer(str(self._folder.path))
         self._logs = HostLogs(self._log_soon, self._log_lacks)
         self._lacking = 0  # events that were not written
-        self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns)
+        self.seed = seed_of_run(self._folder.path.name, utc_ns)
+        self._run = RunRecord(__version__, tuple(command_line), str(plan.path or ""), utc_ns, self.seed)
         self._cores: Mapping[str, Sequence[int]] = {}
-        self._folder.plan(plan.text)
+        self._folder.plan(_with_seed(plan, self.seed))
         self._folder.run(self._run)
 
     @property
@@ -185,6 +187,21 @@ class RunRecorder:
 
     def _write_run(self) -> None:
         self.writer.put(partial(self._folder.run, self._run))
+
+
+def seed_of_run(name: str, start_utc_ns: int) -> int:
+    """The seed of workloads that have none, from the name of the run's folder and its start: other addresses in every
+    run, so that none finds in a cache what an earlier one read."""
+    return int.from_bytes(hashlib.sha256(f"{name}\n{start_utc_ns}".encode()).digest()[:4], "little")
+
+
+def _with_seed(plan: Plan, seed: int) -> str:
+    """The plan's text, and below it how to repeat the addresses of this run."""
+    without = [workload.name for workload in plan.workloads if workload.parameters.seed is None]
+    if not without:
+        return plan.text
+    end = "" if plan.text.endswith("\n") else "\n"
+    return f"{plan.text}{end}# The seed of this run; to repeat its addresses, in {', '.join(without)}: seed: {seed}\n"
 
 
 def _lacks(utc_ns: int, file: str, what: str, host: str = "") -> Event:

@@ -1,8 +1,8 @@
 """Workload parameters as a plan states them: what is relative to a LUN or to another step is still so.
 
 Rule: the table is protocol/parameters.py; names, defaults and ranges come from there (a test compares the names).
-Only two parameters differ from their absolute form: `range` may be in fractions of the LUN, `iops` may refer to
-a step.
+Two parameters differ from their absolute form: `range` may be in fractions of the LUN, `iops` may refer to
+a step. And a workload without a `seed` has that of its run (`Plan.seeded`).
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,7 @@ class PlanParameters:
     iops: Iops | OfStep = _DEFAULT.iops
     range: Span = WHOLE
     spread: int = _DEFAULT.spread
-    seed: int = _DEFAULT.seed
+    seed: int | None = None  # None: the run's
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
@@ -81,5 +81,5 @@ class PlanParameters:
             iops=iops,
             range=in_bytes(self.range, lun_size, self.blocksize),
             spread=self.spread,
-            seed=self.seed,
+            seed=_DEFAULT.seed if self.seed is None else self.seed,
         )

@@ -7,14 +7,16 @@ import resource
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from ivypy.protocol import messages as m
-from ivypy.protocol.parameters import MAX, Parameters
+from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
 from ivypy.protocol.payload import Notice, NoticeKind, WorkloadToCreate
 from ivypy.slave import backend_choice
 from ivypy.slave.backend_choice import Choice, choose, handed_on, why_not
+from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
 from tests.support.slave_client import Client, u32
 
@@ -227,6 +229,36 @@ def test_a_limit_of_locked_memory_is_named_before_any_io(open_folder: Path) -> N
         )  # fmt: skip
         assert what == "go"
         assert "raise the limit of locked memory (ulimit -l" in why
+
+
+class Observed:
+    """An engine that keeps the parameters of what it creates."""
+
+    created: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, *words: Any) -> None:
+        self._engine = Engine(*words)
+
+    def create(self, *words: Any) -> None:
+        self.created.extend(word for word in words if isinstance(word, dict))
+        self._engine.create(*words)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+
+@needs_io_uring
+@pytest.mark.parametrize("how", Iosequencer)
+def test_a_trial_has_addresses_of_its_own(how: Iosequencer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of the first step, and each backend other ones: nobody finds in a cache what another one read."""
+    lun = tmp_path / "lun"
+    lun.write_bytes(bytes(1 << 20))
+    monkeypatch.setattr(backend_choice, "Engine", Observed)
+    monkeypatch.setattr(Observed, "created", [])
+    backend_choice.try_both(str(lun), Parameters(iosequencer=how, seed=1))
+    backend_choice.try_both(str(lun), Parameters(iosequencer=how, seed=1))
+    assert {one["iosequencer"] for one in Observed.created} == {"random_steady"}
+    assert len({1, *(one["seed"] for one in Observed.created)}) == 5
 
 
 @needs_io_uring

@@ -103,7 +103,7 @@ def write_run(root: Path) -> Path:
     settings = Settings.of(sliced, PARAMETERS)
     run = RunFolder.create(root, "two hosts", datetime(2025, 11, 21, 11, 10, tzinfo=UTC))
     run.plan("name: two hosts\n")
-    run.run(RunRecord("0.1.0", ("ivypy", "run", "p.yaml"), "p.yaml", START, hosts={"h1": HELLO}))
+    run.run(RunRecord("0.1.0", ("ivypy", "run", "p.yaml"), "p.yaml", START, 7, hosts={"h1": HELLO}))
     run.hosts([HostRecord("h1", "ssh", "10.0.0.1", HELLO), HostRecord("h2", "local", "", HELLO)])
     run.luns([LunRecord("h1", LUN), LunRecord("h2", LUN)])
     run.workloads(sliced, PARAMETERS)
@@ -111,7 +111,9 @@ def write_run(root: Path) -> Path:
     for number, name in enumerate(("max", "half, again")):
         write_step(run, number, name, sliced, settings)
     steps = (StepRecord(0, "max", START, START + 4 * LENGTH, "valid"),)
-    run.run(RunRecord("0.1.0", ("ivypy",), "p.yaml", START, START + LENGTH, 0, {"h1": HELLO}, steps, {"socket": "/s"}))
+    run.run(
+        RunRecord("0.1.0", ("ivypy",), "p.yaml", START, 7, START + LENGTH, 0, {"h1": HELLO}, steps, {"socket": "/s"})
+    )
     run.close()
     return run.path
 

@@ -255,6 +255,7 @@ TOTAL: Final = About(
 CHANGES: Final[dict[str, About]] = {**PARAMETERS, TOTAL_IOPS: TOTAL}
 
 _DEFAULTS: Final = Parameters()
+OF_THE_RUN: Final = "of the run"
 
 
 def _parse_blocks(text: str) -> int:
@@ -291,5 +292,5 @@ PARAMETER_FIELDS: Final[dict[str, Reads]] = {name: _parameter(name) for name in 
 
 
 def written(name: str, value: Any) -> str:
-    """A parameter's value as a plan would write it."""
-    return PARAMETER_FIELDS[name].write(value)
+    """A parameter's value as a plan would write it; None, which only a seed can be, in words."""
+    return OF_THE_RUN if value is None else PARAMETER_FIELDS[name].write(value)
