@@ -4,6 +4,8 @@ Rule: pure, and the same on both sides: the controller checks everything that it
 it holds open for writing. Nothing is similar enough: what is not exactly what was agreed to is refused.
 """
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Mapping
 from typing import Final, TypeVar
 

@@ -9,20 +9,22 @@ An array travels as {"t": type, "n": elements, "z": base64 of zlib level 1}: den
 pairs in bytes and in time.
 """
 
+from __future__ import annotations
+
 import base64
 import binascii
 import json
 import sys
-import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import ProtocolError
 from .messages import TYPES, Message, wire_name
+from .older_python import StrEnum, zip_strict
 from .payload import Array, ArrayType, Within
 from .text import sendable, why_unsendable
 
@@ -150,7 +152,7 @@ def _plain(value: Any) -> Any:
         return {sendable(k): _plain(v) for k, v in value.items()}
     if isinstance(value, str):
         return sendable(value)
-    if isinstance(value, Enum) and not isinstance(value, str | int):
+    if isinstance(value, Enum) and not isinstance(value, (str, int)):
         return value.name.lower()
     return value
 
@@ -197,13 +199,13 @@ def _reader(kind: Any) -> Reader:
         return _dict_reader(_reader(arguments[1]))
     if origin is Literal:
         return _choice_reader(arguments)
-    if origin in (Union, types.UnionType):
+    if origin is Union:
         return _union_reader([_reader(a) for a in arguments])
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _enum_reader(kind)
     if isinstance(kind, type) and issubclass(kind, Enum) and not issubclass(kind, int):
         return _name_reader(kind)
-    if kind in (int, float, str, bool, types.NoneType):
+    if kind in (int, float, str, bool, type(None)):
         return _scalar_reader(kind)
     raise TypeError(f"no reader for {kind}")
 
@@ -239,7 +241,7 @@ def _fixed_reader(items: list[Reader]) -> Reader:
     def read(value: Any, path: str) -> Any:
         if not isinstance(value, list) or len(value) != len(items):
             raise ProtocolError(f"{path}: not a list of {len(items)}")
-        return tuple(item(v, f"{path}[{i}]") for i, (item, v) in enumerate(zip(items, value, strict=True)))
+        return tuple(item(v, f"{path}[{i}]") for i, (item, v) in enumerate(zip_strict(items, value)))
 
     return read
 

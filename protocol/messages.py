@@ -6,9 +6,9 @@ number in `re`. Times are nanoseconds; `local` ones are on the far machine's mon
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Union, get_args
 
+from .older_python import StrEnum
 from .payload import (
     NOTHING_TAKEN,
     Amount,
@@ -44,7 +44,7 @@ class Role(StrEnum):
 # Commands.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prepare:
     """What holds for the whole session; the first command. Answer: ok."""
 
@@ -58,7 +58,7 @@ class Prepare:
     sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListLuns:
     """List LUNs without opening any. Answer: any number of `luns`, then `end`; or `refused`."""
 
@@ -68,7 +68,7 @@ class ListLuns:
     paths: tuple[str, ...] = ()  # the block devices that have to be there, by any of their names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InspectLuns:
     """Open these and read from them: their identities, the reasons against writing them. Answer: as to `list_luns`."""
 
@@ -77,7 +77,7 @@ class InspectLuns:
     create: tuple[FileToCreate, ...]  # and these files, as far as they are there
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CreateFiles:
     """Every byte is written once. Answer: as to `list_luns`, these files as they are now."""
 
@@ -88,33 +88,33 @@ class CreateFiles:
     made: tuple[str, ...] = ()  # of `used`, those that a slave which is no more made for this run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CreateWorkloads:
     id: int
     workloads: tuple[WorkloadToCreate, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EditWorkloads:
     id: int
     edit: int  # its number in the run, > 0; results name it
     settings: tuple[Setting, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeleteWorkloads:
     id: int
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReinspectLuns:
     """Check every LUN that is open for writing again, before a step. Answer: ok; or `refused` with what must not be."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClockProbe:
     """Heartbeat, lease renewal and offset in one. Answer: `clock_reading`.
 
@@ -126,7 +126,7 @@ class ClockProbe:
     newest_stamp_ns: Instant = 0  # local: the newest stamp of this slave's that the controller had read; 0: none
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MeasureClock:
     """Measure the clock that would stamp I/Os. Answer: `clock_report`, some seconds after `duration_ns`."""
 
@@ -134,7 +134,7 @@ class MeasureClock:
     duration_ns: int  # how long it is compared with the kernel's clocks
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Go:
     """Start a step. `order` (u32) lists workload numbers; `classes` (u32) the merge class of each, 0, 1, 2 ...
 
@@ -148,7 +148,7 @@ class Go:
     classes: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Continue:
     """Subinterval `subinterval` ends at `boundary_ns` (local): k + 2 is placed while k + 1 runs.
 
@@ -161,7 +161,7 @@ class Continue:
     newest_stamp_ns: Instant = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Cooldown:
     """From `subinterval` on, nothing falls due."""
 
@@ -169,7 +169,7 @@ class Cooldown:
     subinterval: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stop:
     """No subinterval after `last`; then wait for the I/Os in flight. Answer: `ending`, later `stopped`."""
 
@@ -177,14 +177,14 @@ class Stop:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Halt:
     """Submit nothing more from now. Answer: `ending`, the cut result, `stopped`."""
 
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Die:
     """Answer: `dying_words`, then exit."""
 
@@ -194,7 +194,7 @@ class Die:
 # Answers and events of a slave.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Hello:
     """The first message, sent by the far process."""
 
@@ -215,30 +215,30 @@ class Hello:
     io_uring: tuple[str, ...] = ()  # what the kernel's can do beyond its beginnings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ok:
     re: int
     effective_ns: Instant  # local; when the last thread took an edit, else when it was done
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Refused:
     re: int
     refusals: tuple[Refusal, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Luns:
     re: int
     luns: tuple[Lun, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class End:
     re: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClockReading:
     re: int
     received_ns: Instant  # local
@@ -246,7 +246,7 @@ class ClockReading:
     done: Natural = 0  # what its worker thread has done, in single steps; it grows for as long as a command gets on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClockReport:
     """The CPU's cycle counter, measured against the kernel's clocks. Without one, what concerns it is 0 or empty."""
 
@@ -273,21 +273,21 @@ class ClockReport:
     fio_hours_ns: tuple[int, ...]  # what fio would take for an hour, by each of these
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ready:
     """Every thread is ready to start at `go`'s instant."""
 
     re: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ending:
     """A `stop` or `halt` was accepted: the outstanding results follow, then `stopped`."""
 
     re: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IoFault:
     """I/O errors of one instance in one subinterval."""
 
@@ -296,7 +296,7 @@ class IoFault:
     count: Amount
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Result:
     """One subinterval of one host. Layouts: counters.py; instances and classes in the order that `go` gave."""
 
@@ -322,7 +322,7 @@ class StopReason(StrEnum):
     DIED = "died"  # a workload thread could not go on
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stopped:
     reason: StopReason
     caught: Amount  # I/Os in flight at the end that completed in time
@@ -333,7 +333,7 @@ class Stopped:
     dropped: Natural  # I/Os that were due and were given up
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DyingWords:
     """As an event: one thread could not go on. As the answer to `die` (thread -1): goodbye."""
 
@@ -346,18 +346,18 @@ class DyingWords:
 # A connector's, so that the pipe driver need not know what it drives.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Config:
     id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gather:
     id: int
     subinterval: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FourTuple:
     element: str
     instance: str
@@ -365,24 +365,23 @@ class FourTuple:
     value: Attribute
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Facts:
     re: int
     facts: tuple[FourTuple, ...]
 
 
-Command = (
-    Prepare | ListLuns | InspectLuns | CreateFiles | CreateWorkloads | EditWorkloads | DeleteWorkloads | ReinspectLuns
-    | ClockProbe | MeasureClock | Go | Continue | Cooldown | Stop | Halt | Die | Config | Gather
-)  # fmt: skip
-HostMessage = (
-    Hello | Ok | Refused | Luns | End | ClockReading | ClockReport | Ready | Ending | Result | Stopped | DyingWords
-    | Notice | Facts
-)  # fmt: skip
-Message = Command | HostMessage
+Command = Union[
+    Prepare, ListLuns, InspectLuns, CreateFiles, CreateWorkloads, EditWorkloads, DeleteWorkloads, ReinspectLuns,
+    ClockProbe, MeasureClock, Go, Continue, Cooldown, Stop, Halt, Die, Config, Gather,
+]  # fmt: skip
+HostMessage = Union[
+    Hello, Ok, Refused, Luns, End, ClockReading, ClockReport, Ready, Ending, Result, Stopped, DyingWords, Notice, Facts
+]
+Message = Union[Command, HostMessage]
 
-COMMANDS: Final[tuple[type[Command], ...]] = Command.__args__
-HOST_MESSAGES: Final[tuple[type[HostMessage], ...]] = HostMessage.__args__
+COMMANDS: Final[tuple[type[Command], ...]] = get_args(Command)
+HOST_MESSAGES: Final[tuple[type[HostMessage], ...]] = get_args(HostMessage)
 
 
 def wire_name(message: type) -> str:

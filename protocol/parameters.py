@@ -6,11 +6,12 @@ absolute on the wire: the controller has resolved percentages of a LUN, of anoth
 """
 
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Optional, Union
+
+from .older_python import StrEnum
 
 MAX: Final = "max"  # as an IOPS setting: as fast as the tags allow
-Iops = float | Literal["max"]
+Iops = Union[float, Literal["max"]]
 
 
 class Iosequencer(StrEnum):
@@ -30,25 +31,25 @@ class Unit(StrEnum):
     CHOICE = "choice"  # a word of an enum
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class About:
     """One row of the table of parameters."""
 
     unit: Unit
     doc: str
-    low: float | None = None
-    high: float | None = None
+    low: Optional[float] = None
+    high: Optional[float] = None
     live: bool = False  # may be edited while a step runs
 
 
 def about(
-    unit: Unit, doc: str, *, low: float | None = None, high: float | None = None, live: bool = False
+    unit: Unit, doc: str, *, low: Optional[float] = None, high: Optional[float] = None, live: bool = False
 ) -> dict[str, Any]:
     """Field metadata: `field(default=..., metadata=about(...))`."""
     return {"about": About(unit, doc, low, high, live)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parameters:
     """Everything that defines one workload instance's stream, in absolute values."""
 

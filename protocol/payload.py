@@ -5,15 +5,15 @@ Rule: as for messages: data, whose field types are its grammar.
 
 import zlib
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Optional, Union
 
+from .older_python import StrEnum
 from .parameters import Parameters
 
-Attribute = int | float | str
+Attribute = Union[int, float, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Within:
     """Lower and upper bound of a number on the link."""
 
@@ -44,7 +44,7 @@ class ArrayType(StrEnum):
         return int(self[1])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Array:
     """A packed array of integers; its shape is known from the layout (counters.py and `go`)."""
 
@@ -61,7 +61,7 @@ class Array:
         return self.packed or zlib.compress(self.data, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Identity:
     """Which LUN it is, independent of its path: what a user agrees to have written."""
 
@@ -70,7 +70,7 @@ class Identity:
     facts: tuple[tuple[str, str], ...]  # what distinguishes it: ("wwn", "0x5..."), ("serial", "A1") ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Consent:
     """What the user agreed to have written."""
 
@@ -80,7 +80,7 @@ class Consent:
     ]  # within these: first byte, and the one behind the last; ascending, apart
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CpuTaken:
     """What kept the slave's threads from running in one subinterval; percentages are of its length.
 
@@ -116,7 +116,7 @@ class NoticeKind(StrEnum):
     NO_ANSWER = "no_answer"  # a LUN did not answer a read in time
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Notice:
     """Something that a person should know: as a message, an event of the host; in a `Lun`, about that LUN."""
 
@@ -124,7 +124,7 @@ class Notice:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lun:
     """A LUN as its host sees it. What only an inspection finds is empty until then."""
 
@@ -136,13 +136,13 @@ class Lun:
     refusals: tuple[str, ...]  # why it must not be written, a sentence each; empty if it may be
     notices: tuple[Notice, ...]  # what makes numbers from it doubtful
     named: tuple[str, ...] = ()  # of the requested paths, those that lead to it
-    identity: Identity | None = None  # None: it was not inspected, or the inspection did not find it
+    identity: Optional[Identity] = None  # None: it was not inspected, or the inspection did not find it
     silent: bool = False  # it did not answer the inspection
     ours: bool = False  # ivypy created it, and nobody but ivypy has written to it since
     made: bool = False  # it was created for this run; this slave removes it at its exit unless it is kept
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FileToCreate:
     path: str  # "{}" in it becomes the file's number, from 0
     size: int  # bytes
@@ -150,18 +150,18 @@ class FileToCreate:
     keep: bool  # else removed when the slave exits
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class WorkloadToCreate:
     number: int  # the controller's, unique on this host; `go` and edits name it
     instance: str  # host+lun+workload, for messages and logs
     lun: str  # path
-    consent: Consent | None  # to writing this LUN; None: it is opened read-only
+    consent: Optional[Consent]  # to writing this LUN; None: it is opened read-only
     parameters: Parameters
     ceiling: int  # the most tags that any step or edit of the plan may set; buffers are made for so many
     blocksize_ceiling: int  # the largest blocksize that an edit may set, bytes: the size of each buffer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Setting:
     """New live settings of one workload instance: its complete parameters after the edit."""
 
@@ -169,7 +169,7 @@ class Setting:
     parameters: Parameters
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Refusal:
     what: str  # the instance, LUN or file
     reason: str  # a sentence with the remedy

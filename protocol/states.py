@@ -6,7 +6,6 @@ is a protocol error of the far end. A command in a state that does not allow it 
 `refused`, which is no fault of anyone's.
 """
 
-from enum import StrEnum
 from typing import Final
 
 from .errors import ProtocolError
@@ -46,6 +45,7 @@ from .messages import (
     Stopped,
     wire_name,
 )
+from .older_python import StrEnum
 from .payload import Notice
 
 

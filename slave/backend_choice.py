@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..protocol.counters import Count
+from ..protocol.older_python import zip_strict
 from ..protocol.parameters import MAX, Iosequencer, Parameters
 from ..protocol.payload import WorkloadToCreate
 from .engine._engine import Engine, now_ns, probe
@@ -35,6 +36,7 @@ TURNS: Final = 3
 TURN_NS: Final = 60_000_000
 AHEAD_NS: Final = 2_000_000  # from `go` to the start of a turn
 PATIENCE_NS: Final = 10 * 10**9  # for a turn, with the LUN's slowest I/O
+EVENTFD_BYTES: Final = 8
 SLOWER: Final = 0.98  # of the other's IOPS: less is not what two turns differ by anyway
 
 _NO_AIO: Final = "this kernel has no asynchronous I/O, or a seccomp filter hides it"
@@ -43,6 +45,14 @@ _FILTER: Final = (
     "a seccomp filter forbids it, as those of containers do: run the slave outside, or allow io_uring_setup, "
     "io_uring_enter and io_uring_register"
 )
+_WHY: Final = {
+    (IO_URING, errno.EPERM): _FILTER,
+    (IO_URING, errno.EACCES): _FILTER,
+    (IO_URING, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
+    (IO_URING, errno.ENOSYS): _NO_RING,
+    (LIBAIO, errno.ENOSYS): _NO_AIO,
+    (LIBAIO, errno.EAGAIN): "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)",
+}
 
 
 def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
@@ -51,28 +61,16 @@ def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
         return ""
     disabled = number_in("/proc/sys/kernel/io_uring_disabled") or 0
     asked = [name for name, wanted in (("polled", polled), ("sqpoll", sqpoll)) if wanted]
-    match backend, number:
-        case "io_uring", errno.EINVAL if asked:
-            return f"this kernel's io_uring does not know {' with '.join(asked)}: leave it out"
-        case "io_uring", errno.EPERM if sqpoll and probe(backend) == 0:
-            return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
-        case _, errno.EINVAL if asked:
+    if number == errno.EINVAL and asked:
+        if backend != IO_URING:
             return f"{' and '.join(asked)}: an option of io_uring, but the backend is {backend}"
-    match backend, number:
-        case "io_uring", errno.EPERM if disabled:
-            others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
-            return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"
-        case "io_uring", errno.EPERM | errno.EACCES:
-            return _FILTER
-        case "io_uring", errno.ENOMEM:
-            return "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)"
-        case "io_uring", errno.ENOSYS:
-            return _NO_RING
-        case "libaio", errno.ENOSYS:
-            return _NO_AIO
-        case "libaio", errno.EAGAIN:
-            return "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)"
-    return os.strerror(number)
+        return f"this kernel's io_uring does not know {' with '.join(asked)}: leave it out"
+    if backend == IO_URING and number == errno.EPERM and sqpoll and probe(backend) == 0:
+        return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
+    if backend == IO_URING and number == errno.EPERM and disabled:
+        others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
+        return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"
+    return _WHY.get((backend, number)) or os.strerror(number)
 
 
 def handed_on(lun: str) -> bool:
@@ -104,7 +102,7 @@ def kernel_threads_on(luns: Sequence[str]) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Choice:
     backend: str
     reason: str  # a clause
@@ -144,7 +142,7 @@ def try_both(lun: str, parameters: Parameters) -> tuple[float, float]:
     finally:
         for engine in engines:
             engine.close(PATIENCE_NS / 1e9)
-    aio, ring = (max(column) for column in zip(*turns, strict=True))
+    aio, ring = (max(column) for column in zip_strict(*turns))
     return aio, ring
 
 
@@ -172,7 +170,7 @@ def _turn(engine: Engine) -> float:
         if now_ns() > 2 * PATIENCE_NS + deadline_ns:
             raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
         if news.poll(100):
-            os.eventfd_read(engine.fileno())
+            os.read(engine.fileno(), EVENTFD_BYTES)
     if ended.uncaught:
         raise TimeoutError(errno.ETIMEDOUT, "its reads do not complete")
     return completed / TURN_NS * 1e9

@@ -8,6 +8,8 @@ transport): a selection by vendor must not find a disk and its partitions as so 
 All paths are below `root`, so that tests can show trees of devices which their machine does not have.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Iterator
@@ -23,7 +25,7 @@ SECTOR: Final = 512  # sysfs counts sizes in these, whatever the device's own bl
 ROOT: Final = Path("/")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BlockDevice:
     name: str  # the kernel's: sda, nvme0n1p1, dm-0
     path: str

@@ -3,6 +3,8 @@
 Rule: a call that hangs delays no other call, and is waited for no longer than its own limit.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import deque

@@ -7,7 +7,6 @@ how wrong that calibration would have gone.
 
 import time
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 from ..protocol.messages import ClockReport
@@ -23,7 +22,7 @@ TURNS_NS: Final = 3_000_000_000  # how long their test may take
 COST_READINGS: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Anchor:
     """The counter and one of the kernel's clocks at one instant."""
 
@@ -70,7 +69,7 @@ def measure(number: int, duration_ns: int) -> ClockReport:
         duration_ns=anchors[-1].ns - anchors[0].ns if ticking else 0,
         rate_hz=rate,
         raw_rate_hz=rate_hz(raw[0], raw[-1]) if ticking else 0.0,
-        rates_hz=tuple(rate_hz(a, b) for a, b in pairwise(anchors)),
+        rates_hz=tuple(rate_hz(a, b) for a, b in zip(anchors, anchors[1:])),
         widest_ticks=max((anchor.width for anchor in anchors), default=0),
         error_ns=gone_wrong_ns(anchors) if ticking else 0.0,
         raw_error_ns=gone_wrong_ns(raw) if ticking else 0.0,

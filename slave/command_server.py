@@ -7,6 +7,8 @@ inspecting devices) runs in a worker thread. Whatever happens - the end of input
 limit.
 """
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 import os
@@ -291,14 +293,14 @@ class CommandServer:
         where = f" ({os.path.basename(last[0].filename)}:{last[0].lineno})" if last else ""
         self.end(Exit.FAILED, f"the slave failed: {type(error).__name__}: {error}{where}")
         with contextlib.suppress(OSError):
-            traceback.print_exception(error)
+            traceback.print_exception(type(error), error, error.__traceback__)
 
     def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """What escaped from a callback."""
         error = context.get("exception")
         self._crashed(error if isinstance(error, BaseException) else RuntimeError(str(context.get("message"))))
 
-    def _in_own_thread(self, job: Callable[[], Value]) -> "asyncio.Future[Value]":
+    def _in_own_thread(self, job: Callable[[], Value]) -> asyncio.Future[Value]:
         """Run a job that may hang in a thread of its own."""
         return self._loop.run_in_executor(ThreadPoolExecutor(1, "end"), job)
 

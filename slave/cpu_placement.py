@@ -7,6 +7,8 @@ choice of cores is not pinned: the kernel places them, so that several slaves on
 core.
 """
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,7 @@ from .kernel_files import cpu_list, first_line
 SPARE_FROM: Final = 4  # cores
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CpuPlacement:
     threads: tuple[int, ...]  # the core of each workload thread; -1: not pinned
     spared: tuple[int, ...]  # cores that no workload thread runs on; empty: none is spared

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ..protocol.older_python import zip_strict
 from ..protocol.payload import CpuTaken
 from .block_devices import ROOT
 from .cgroups import groups_with, throttled_ns
@@ -22,7 +23,7 @@ TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 WORKLOAD_THREADS: Final = "ivypy-"  # how the names of workload threads begin (thread/worker.c)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CoreTimes:
     """Of one core, seconds since boot."""
 
@@ -32,7 +33,7 @@ class CoreTimes:
     whole: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ThreadTimes:
     """Of one thread of the slave, so far."""
 
@@ -42,7 +43,7 @@ class ThreadTimes:
     workload: bool = False  # it is a workload thread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
     """The kernel's counters at one instant."""
 
@@ -54,7 +55,7 @@ class Reading:
     throttled_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CpuUse:
     """Between two readings."""
 
@@ -96,7 +97,7 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
         return last
     busy = tuple(
         percent(_of(before, core).busy, _of(after, core).busy, _whole(before, after, core), otherwise)
-        for core, otherwise in zip(cores, last.busy, strict=True)
+        for core, otherwise in zip_strict(cores, last.busy)
     )
     steal = [percent(_of(before, c).steal, _of(after, c).steal, _whole(before, after, c), 0.0) for c in cores]
     elapsed_ns = after.at_ns - before.at_ns
@@ -109,9 +110,9 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
         CpuTaken(
             others=_mean(others),
             others_user=round(min(max(_mean(user) - own_user, 0.0), _mean(others)), 2),
-            others_beside=max((one for one, near in zip(others, beside, strict=True) if near), default=0.0),
+            others_beside=max((one for one, near in zip_strict(others, beside) if near), default=0.0),
             steal=_mean(steal),
-            steal_beside=max((one for one, near in zip(steal, beside, strict=True) if near), default=0.0),
+            steal_beside=max((one for one, near in zip_strict(steal, beside) if near), default=0.0),
             wait=round(min(100 * wait_ns / elapsed_ns, 100.0), 2),
             throttled_ns=max(after.throttled_ns - before.throttled_ns, 0),
         ),
@@ -140,7 +141,7 @@ def _others(
 
     What the slave's threads without a core of their own ran is taken from all cores in proportion to what remains.
     """
-    left = [max(b - s - own, 0.0) for b, s, own in zip(busy, steal, pinned, strict=True)]
+    left = [max(b - s - own, 0.0) for b, s, own in zip_strict(busy, steal, pinned)]
     ran = 100 * max(after.ran_ns - before.ran_ns, 0) / (after.at_ns - before.at_ns)
     free = max(ran - sum(pinned), 0.0)
     part = max(1 - free / sum(left), 0.0) if sum(left) else 0.0

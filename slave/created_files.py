@@ -8,6 +8,8 @@ too.) A file that is created or used so is locked (flock) until the process ends
 it meanwhile, or finds it removed.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import random
@@ -161,7 +163,7 @@ class CreatedFiles:
             if fd is not None and agreed is not None and not another_file(fd, file.path, agreed):
                 self._made[file.path] = (os.fstat(fd), file.keep)
 
-    def _write(self, file: PlannedFile, report: "_WriteProgress") -> None:
+    def _write(self, file: PlannedFile, report: _WriteProgress) -> None:
         fd = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._locks[file.path] = fd
         self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole

@@ -6,6 +6,8 @@ inspected, by `inspect_luns`: opened, read, claimed for a moment. A LUN that doe
 delays no other.
 """
 
+from __future__ import annotations
+
 import glob
 import os
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -14,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from ..protocol.older_python import zip_strict
 from ..protocol.payload import Attribute, Lun, Notice, NoticeKind, Refusal
 from ..protocol.text import why_unsendable
 from . import extents
@@ -71,7 +74,7 @@ def _collect(inspections: Mapping[str, Callable[[], list[Lun | Refusal]]]) -> tu
     """The results of inspections, by path."""
     luns: list[Lun] = []
     refusals: list[Refusal] = []
-    for path, found in zip(inspections, call_all(list(inspections.values()), ANSWER_S), strict=True):
+    for path, found in zip_strict(inspections, call_all(list(inspections.values()), ANSWER_S)):
         if found is None:
             luns.append(unresponsive_lun(path))
         elif isinstance(found, OSError):
@@ -142,7 +145,7 @@ def find_at(paths: Sequence[str], look: Callable[[str], Found]) -> tuple[dict[st
     """What `look` finds at each path, all at once; and a refusal for each that does not answer."""
     found: dict[str, Found] = {}
     refusals: list[Refusal] = []
-    for path, one in zip(paths, call_all([partial(look, path) for path in paths], ANSWER_S), strict=True):
+    for path, one in zip_strict(paths, call_all([partial(look, path) for path in paths], ANSWER_S)):
         if one is None:
             said = f"its filesystem did not answer within {ANSWER_S:g} s: repair it, or leave it out of the plan"
             refusals.append(Refusal(path, said))

@@ -4,6 +4,8 @@ Rule: steering (continue, cooldown, stop, halt) and the lease act the moment the
 one after the other, by whoever awaits `execute`. All that the engine reports comes through `poll`, and nowhere else.
 """
 
+from __future__ import annotations
+
 import asyncio
 from array import array
 from collections.abc import Awaitable, Callable
@@ -88,44 +90,42 @@ class EngineCommands:
             return
         if self.steer(command):  # it came while `go` was being executed
             return
-        match command:
-            case CreateWorkloads():
-                await self._create(command)
-            case DeleteWorkloads():
-                self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
-            case EditWorkloads():
-                await self._edit(command)
-            case ReinspectLuns():
-                refusals, notices = await self._work(self._workloads.reinspect)
-                for notice in notices:
-                    self._link.send(notice)
-                self._done(command, refusals)
-            case Go():
-                await self._go(command)
-            case _:
-                self._refuse(command, "a slave does not know this command")
+        if isinstance(command, CreateWorkloads):
+            await self._create(command)
+        elif isinstance(command, DeleteWorkloads):
+            self._done(command, await self._work(lambda: self._workloads.delete(command.numbers)))
+        elif isinstance(command, EditWorkloads):
+            await self._edit(command)
+        elif isinstance(command, ReinspectLuns):
+            refusals, notices = await self._work(self._workloads.reinspect)
+            for notice in notices:
+                self._link.send(notice)
+            self._done(command, refusals)
+        elif isinstance(command, Go):
+            await self._go(command)
+        else:
+            self._refuse(command, "a slave does not know this command")
 
     def steer(self, command: Command) -> bool:
         """Execute and answer what steers the running step at once; False if it does not steer, or no step runs."""
         step = self._step
         if step is None:
             return False
-        match command:
-            case Continue():
-                self.renew_lease(command.newest_stamp_ns)
-                step.place_boundary(command)
-                self._done(command)
-            case Cooldown():
-                self.engine.cooldown(command.subinterval)
-                self._done(command)
-            case Stop():
-                self.engine.stop(command.last)
-                self._link.send(Ending(command.id))
-            case Halt():
-                step.halt()
-                self._link.send(Ending(command.id))
-            case _:
-                return False
+        if isinstance(command, Continue):
+            self.renew_lease(command.newest_stamp_ns)
+            step.place_boundary(command)
+            self._done(command)
+        elif isinstance(command, Cooldown):
+            self.engine.cooldown(command.subinterval)
+            self._done(command)
+        elif isinstance(command, Stop):
+            self.engine.stop(command.last)
+            self._link.send(Ending(command.id))
+        elif isinstance(command, Halt):
+            step.halt()
+            self._link.send(Ending(command.id))
+        else:
+            return False
         return True
 
     def poll(self) -> None:

@@ -6,6 +6,8 @@ used as it is. If it was changed (by somebody, or by a run that was killed), it 
 agreed to that; everything else there is somebody's, and refused.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 from collections.abc import Iterable, Sequence
@@ -36,7 +38,7 @@ class CannotCreate(Exception):
         self.refusals = tuple(refusals)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedFile:
     """One file that is to exist before the workloads start."""
 
@@ -95,14 +97,14 @@ def existing_at(file: PlannedFile) -> Existing | str:
     except OSError as error:
         return f"it cannot be inspected: {error.strerror}"
     mark = mark_of(file.path)
-    match mark.split(b" ")[0]:
-        case b"made" if status.st_size == file.size:
-            return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
-        case b"made":
-            present, asked = exact_size(status.st_size), exact_size(file.size)
-            return f"ivypy made it before, but with {present} and not {asked}: remove it"
-        case b"making":
-            return "another ivypy is making it, or was killed while it did: remove it if none is running"
+    made = mark.split(b" ")[0]
+    if made == b"made" and status.st_size == file.size:
+        return Existing.OURS if mark == mark_when_whole(status) else Existing.CHANGED
+    if made == b"made":
+        present, asked = exact_size(status.st_size), exact_size(file.size)
+        return f"ivypy made it before, but with {present} and not {asked}: remove it"
+    if made == b"making":
+        return "another ivypy is making it, or was killed while it did: remove it if none is running"
     return (
         "it is there, and ivypy did not make it, so it is not overwritten: choose another path, remove it, or name it"
         " under `files` if its contents may be lost"

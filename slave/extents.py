@@ -4,6 +4,8 @@ Rule: reads of a hole, or of an extent that fallocate made and nobody wrote, nev
 was measured. So they are counted, by FS_IOC_FIEMAP, where the filesystem has it; others (tmpfs, NFS) have none.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import os

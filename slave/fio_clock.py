@@ -25,7 +25,7 @@ def cycles_per_ms(windows: Sequence[tuple[int, int]]) -> int:
     return sum(kept) // len(kept)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FioClock:
     """The factors that fio derives from its cycles per millisecond."""
 

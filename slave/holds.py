@@ -4,6 +4,8 @@ Rule: a block device is held by an exclusive claim, a file by a lock. What is he
 (`through`), whatever its path names by then.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import os

@@ -4,9 +4,12 @@ Rule: what cannot be read is absent ("" or None), never an exception: half of th
 machines, and a device may disappear while it is read.
 """
 
-import os
+from __future__ import annotations
 
-Place = str | os.PathLike[str]
+import os
+from typing import Union
+
+Place = Union[str, "os.PathLike[str]"]
 
 
 def first_line(path: Place) -> str:

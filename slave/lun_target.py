@@ -3,6 +3,8 @@
 Rule: read again each time, since devices come, go and grow; what is neither is refused with a remedy.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ class NotDrivable(Exception):
     """Nothing that can be driven is at that path; the text states what is, and the remedy."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LunTarget:
     path: str
     kind: str  # "block" or "file"

@@ -5,13 +5,15 @@ byte as it is, what Unicode takes for a blank or an end of line among them. Path
 them. A mountinfo shows one mount namespace; see `openers` for the others.
 """
 
+from __future__ import annotations
+
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mount:
     number: tuple[int, int]  # of the filesystem; a device's own, but not for btrfs, overlay, nfs
     point: str

@@ -6,6 +6,8 @@ the same filesystem. Who has a disk's character device (SCSI generic, NVMe gener
 each open file, once for many LUNs.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -23,7 +25,7 @@ NETWORK: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpenFile:
     """A block device or file that a process has open for writing, a block device perhaps by a character device."""
 
@@ -43,7 +45,7 @@ class OpenFile:
             return None
 
 
-@dataclass(slots=True)
+@dataclass
 class Processes:
     """The result of a scan."""
 
@@ -99,7 +101,7 @@ def program(folder: Path) -> str:
 
 
 def _writing(
-    pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: "Generic"
+    pid: int, folder: Path, numbers: Sequence[str], mounts: Sequence[Mount], generic: Generic
 ) -> Iterator[OpenFile]:
     """Raises OSError: PermissionError where it may not be read."""
     hanging = any(map(may_hang, mounts))
@@ -152,11 +154,10 @@ class Generic:
 
     def _folders(self, number: int) -> list[Path]:
         place = (self._root / f"sys/dev/char/{os.major(number)}:{os.minor(number)}").resolve()
-        match place.parent.name:
-            case "scsi_generic":
-                return list((place / "device/block").glob("*"))
-            case _ if place.name.startswith("ng"):
-                return [self._root / f"sys/block/nvme{place.name.removeprefix('ng')}"]
+        if place.parent.name == "scsi_generic":
+            return list((place / "device/block").glob("*"))
+        if place.name.startswith("ng"):
+            return [self._root / f"sys/block/nvme{place.name.removeprefix('ng')}"]
         return []
 
 

@@ -8,6 +8,8 @@ path names by then. A file cannot be claimed, and both may grow: what is open is
 again before each further step.
 """
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import os
@@ -16,8 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Optional
 
 from ..protocol.consent_check import FINGERPRINT, consent_faults
+from ..protocol.older_python import zip_strict
 from ..protocol.payload import Identity, Notice, NoticeKind, Refusal, WorkloadToCreate
 from ..protocol.quantities import exact_size
 from .block_devices import ROOT
@@ -31,10 +35,10 @@ from .write_counters import WriteCounters
 from .write_gate import Evidence, Surroundings, in_use, reasons_against
 
 Key = tuple[LunKey, bool]  # a LUN, and whether it may be written
-Finding = tuple[Identity | None, tuple[str, ...]]  # which LUN it is; why it must not be written
+Finding = tuple[Optional[Identity], tuple[str, ...]]  # which LUN it is; why it must not be written
 
 
-@dataclass(slots=True)
+@dataclass
 class OpenLun:
     handle: int = -1  # the engine's; -1: it is only held, to be checked and then opened
     held: int = -1  # of one that may be written: the gate's hold, a file descriptor
@@ -42,7 +46,7 @@ class OpenLun:
     users: int = 0  # instances
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inspection:
     """What is at the paths of workloads that are to be created, by path."""
 
@@ -139,7 +143,7 @@ class OpenLuns:
         for look in (self._used_by_now, self._changed):
             asked = [(lun, agreed) for lun, agreed in luns if found.get(lun.path, ()) == ()]
             looks = call_all([partial(look, lun, agreed, around) for lun, agreed in asked], ANSWER_S)
-            found.update(zip((lun.path for lun, _ in asked), looks, strict=True))
+            found.update(zip_strict([lun.path for lun, _ in asked], looks))
         refusals = [
             Refusal(path, f"it must not be written any more: {reason}")
             for path, look in found.items()
@@ -220,7 +224,7 @@ class OpenLuns:
         found = call_all([partial(self._inspect_one, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
         return {
             lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (no_answer_text(ANSWER_S),)))
-            for lun, look in zip(luns, found, strict=True)
+            for lun, look in zip_strict(luns, found)
         }
 
     def _inspect_one(self, lun: LunTarget, around: Surroundings, barred: OSError | None) -> Finding:
@@ -292,7 +296,7 @@ class OpenLuns:
         found = call_all([partial(self._since, lun, workload, around) for lun, workload in opened], ANSWER_S)
         return [
             Refusal(lun.path, reason)
-            for lun, look in zip(luns, found, strict=True)
+            for lun, look in zip_strict(luns, found)
             for reason in (look if isinstance(look, tuple) else _against_writing(lun, (no_answer_text(ANSWER_S),)))
         ]
 
@@ -341,13 +345,12 @@ def _of_barred(seen: Evidence, error: OSError) -> Evidence:
 
 def _why_not_opened(error: OSError, lun: LunTarget) -> str:
     """What went wrong when a LUN was opened with O_DIRECT, and what to do."""
-    match error.errno:
-        case errno.EINVAL if lun.kind == "file":
-            return f"{lun.filesystem} on {lun.mount} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
-        case errno.EACCES | errno.EPERM:
-            return f"it cannot be opened ({error.strerror}): run the slave as root, or as a user who may"
-        case errno.EBUSY:
-            return "another program has opened it exclusively: find it with fuser -v, and end it"
-        case errno.EROFS:
-            return "it cannot be opened for writing: it is read-only"
+    if error.errno == errno.EINVAL and lun.kind == "file":
+        return f"{lun.filesystem} on {lun.mount} refuses O_DIRECT: use a file on ext4, xfs or another that has it"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"it cannot be opened ({error.strerror}): run the slave as root, or as a user who may"
+    if error.errno == errno.EBUSY:
+        return "another program has opened it exclusively: find it with fuser -v, and end it"
+    if error.errno == errno.EROFS:
+        return "it cannot be opened for writing: it is read-only"
     return f"it cannot be opened: {error.strerror}"

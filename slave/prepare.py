@@ -3,6 +3,8 @@
 Rule: every refusal comes before the engine is opened, and states its remedy.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from .kernel_files import cpu_list, first_line
 SIBLINGS_OF_CORE_0: Final = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineSetup:
     """What an engine is opened with."""
 
@@ -30,7 +32,7 @@ class EngineSetup:
     sqpoll: bool
 
     @classmethod
-    def of(cls, command: Prepare, cores: Sequence[int]) -> "EngineSetup":
+    def of(cls, command: Prepare, cores: Sequence[int]) -> EngineSetup:
         siblings = cpu_list(first_line(SIBLINGS_OF_CORE_0)) or (0,)
         placement = place_threads(command.threads, command.cpus, cores, siblings)
         auto = command.backend == AUTO

@@ -4,6 +4,8 @@ Rule: what is served from a device (a volume, a loop device over it) is not in h
 one disk do not overlap, but each overlaps their disk.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +16,7 @@ from .kernel_files import number_in, path_in
 from .storage_exports import LunKey, Use, backing_of, block, number_of
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Overlap:
     """A block device, or a file, that has blocks in common with a LUN; the LUN itself first of all."""
 

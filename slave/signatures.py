@@ -16,7 +16,7 @@ READ: Final = 256 << 10  # bytes at each end: the first ZFS label, and where MD 
 BLOCK: Final = 4096  # bytes of each block further inside that is read, too
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     name: str
     pieces: tuple[tuple[int, bytes], ...]  # (offset, magic): all must match; a negative offset counts from the end
@@ -164,7 +164,7 @@ FURTHER: Final = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeviceEnds:
     """The first and the last bytes of a device of `size` bytes; the two overlap where it is small."""
 

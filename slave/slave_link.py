@@ -6,6 +6,8 @@ but does not read, reading pauses once MOST_HELD bytes wait. The slave's own sta
 of what was sent.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import select
@@ -34,7 +36,7 @@ class Listener(Protocol):
     def on_protocol_error(self, error: ProtocolError) -> None: ...
 
 
-@dataclass(slots=True)
+@dataclass
 class _Line:
     rest: memoryview  # what is not written of it
     result: bool = False

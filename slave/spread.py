@@ -21,7 +21,7 @@ HIGHEST: Final = frozenset(
 )  # of the parts; others add
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InstancePart:
     number: int  # the engine's
     thread: int
@@ -44,7 +44,7 @@ def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
     return made
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class EngineOrder:
     """A step's instances, and the engine's order: their first parts, then all further ones."""
 

@@ -22,7 +22,7 @@ LEAST_NS: Final = 20_000_000  # by which it wakes too late; less, a scheduler ma
 RAN: Final = 0.1  # of the stretch, by all threads together: then it was no stall
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Stalls:
     total_ns: int = 0
     longest_ns: int = 0

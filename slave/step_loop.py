@@ -6,6 +6,8 @@ reports overruns, instead of this process growing. A thread that has not handed 
 boundary (max(a quarter of the length, 0.5 s)) is left out of that result and named in it.
 """
 
+from __future__ import annotations
+
 import asyncio
 from dataclasses import replace
 from typing import Final

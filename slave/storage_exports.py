@@ -4,6 +4,8 @@ Rule: a use is found by what is used, not by its path: that may be another's by 
 mount namespace. What claims a device in the kernel (mounts, volumes, arrays, DRBD) shows by that, whatever its name.
 """
 
+from __future__ import annotations
+
 import fcntl
 import os
 import re
@@ -33,7 +35,7 @@ FILEIO: Final = re.compile(r"\bFile: (.*?) +Size: ")  # in `info` of a LIO backs
 UNSET: Final = ("", "none", "(null)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Use:
     """That something uses a block device or file: the end of a sentence, its remedy, and who, where that is known."""
 
@@ -44,7 +46,7 @@ class Use:
     size: int = -1  # bytes, of an open file
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ServedPath:
     """A path that something is served from."""
 

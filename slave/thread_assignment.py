@@ -5,12 +5,16 @@ is only one, nodes change nothing. Among those, every thread gets its even share
 thread time; where tags are equal, of instances. An instance stays with its threads for as long as it exists.
 """
 
+from __future__ import annotations
+
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..protocol.older_python import zip_strict
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class ThreadLoad:
     """What a thread already drives, and where it runs."""
 
@@ -18,11 +22,11 @@ class ThreadLoad:
     instances: int = 0  # or parts of them
     node: int | None = None  # NUMA node of its core; None: not known, or it is not pinned
 
-    def plus(self, tags: int) -> "ThreadLoad":
+    def plus(self, tags: int) -> ThreadLoad:
         return ThreadLoad(self.tags + tags, self.instances + 1, self.node)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class InstanceToAssign:
     """An instance that is to be assigned to threads."""
 
@@ -41,7 +45,7 @@ def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssig
         keys = [(not near[t], load.tags, load.instances, t) for t, load in enumerate(now)]
         count = max(1, min(one.spread, one.tags, len(now)))
         chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
-        for thread, tags in zip(chosen[i], even_shares(one.tags, count), strict=True):
+        for thread, tags in zip_strict(chosen[i], even_shares(one.tags, count)):
             now[thread] = now[thread].plus(tags)
     return chosen
 

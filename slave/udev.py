@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Udev:
     properties: Mapping[str, str] = field(default_factory=dict)  # ID_SERIAL_SHORT ...
     links: tuple[str, ...] = ()  # below /dev: disk/by-id/nvme-...

@@ -4,6 +4,8 @@ Rule: pure; a sentence with its remedy for each fault, all of them at once. Noth
 checked before.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import fields
 

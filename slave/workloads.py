@@ -4,6 +4,8 @@ Rule: a list is created whole or not at all, and every reason against it is give
 kept open, by `open_luns`.
 """
 
+from __future__ import annotations
+
 import itertools
 from array import array
 from collections import Counter
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ..protocol.messages import EditWorkloads, Go
+from ..protocol.older_python import zip_strict
 from ..protocol.parameters import MAX, Parameters
 from ..protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from . import validation
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 PAGE: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HostInstance:
     workload: WorkloadToCreate
     target: LunTarget
@@ -81,12 +84,12 @@ class Workloads:
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
         wanted = [
             InstanceToAssign(workload.ceiling, node, threads_wanted(workload.parameters))
-            for workload, node in zip(workloads, nodes, strict=True)
+            for workload, node in zip_strict(workloads, nodes)
         ]
         threads = assign_threads(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
         if not refusals:
-            refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip(workloads, targets, strict=True)})
+            refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip_strict(workloads, targets)})
         if not refusals:
             refusals += self._place(workloads, targets, threads)
         if refusals:
@@ -148,13 +151,13 @@ class Workloads:
             old = self._instances[setting.number]
             self._instances[setting.number] = replace(old, parameters=setting.parameters)
 
-    def settings_of(self, command: EditWorkloads) -> "list[tuple[int, Fields]]":
+    def settings_of(self, command: EditWorkloads) -> list[tuple[int, Fields]]:
         """The settings of an edit, for each part of its instances."""
         return [
             (part.number, engine_fields(parameters))
             for setting in command.settings
             for parts in [self._instances[setting.number].parts]
-            for part, parameters in zip(parts, split_parameters(setting.parameters, len(parts)), strict=True)
+            for part, parameters in zip_strict(parts, split_parameters(setting.parameters, len(parts)))
         ]
 
     def order_of(self, go: Go) -> EngineOrder:
@@ -170,7 +173,7 @@ class Workloads:
 
     def note_started(self) -> None:
         """Keep what the kernel reserves for each thread since a `go`: room for all its instances, and one more."""
-        self._contexts = [max(room, 1 + load.tags) for room, load in zip(self._contexts, self._loads(), strict=True)]
+        self._contexts = [max(room, 1 + load.tags) for room, load in zip_strict(self._contexts, self._loads())]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:
         """(the LUN of each, what stands against them); with refusals, the list of LUNs is short."""
@@ -202,10 +205,10 @@ class Workloads:
     def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
         rooms = [1 + load.tags for load in self._loads()]
-        for workload, chosen in zip(workloads, threads, strict=True):
-            for thread, tags in zip(chosen, even_shares(workload.ceiling, len(chosen)), strict=True):
+        for workload, chosen in zip_strict(workloads, threads):
+            for thread, tags in zip_strict(chosen, even_shares(workload.ceiling, len(chosen))):
                 rooms[thread] += tags
-        needed = sum(max(room - held, 0) for room, held in zip(rooms, self._contexts, strict=True))
+        needed = sum(max(room - held, 0) for room, held in zip_strict(rooms, self._contexts))
         return self._against_tags(f"{len(workloads)} workload instances", needed)
 
     def against_tags(self, tags: int) -> list[Refusal]:
@@ -228,7 +231,7 @@ class Workloads:
         self, workloads: Sequence[WorkloadToCreate], targets: Sequence[LunTarget], threads: Sequence[tuple[int, ...]]
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
-        for place, (workload, lun, chosen) in enumerate(zip(workloads, targets, threads, strict=True)):
+        for place, (workload, lun, chosen) in enumerate(zip_strict(workloads, targets, threads)):
             instance = HostInstance(workload, lun, (), workload.parameters)
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
@@ -244,7 +247,7 @@ class Workloads:
         """Raises OSError; the parts that were created are remembered."""
         split = split_parameters(workload.parameters, len(threads))
         ceilings = even_shares(workload.ceiling, len(threads))
-        for k, (thread, ceiling, parameters) in enumerate(zip(threads, ceilings, split, strict=True)):
+        for k, (thread, ceiling, parameters) in enumerate(zip_strict(threads, ceilings, split)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
             part = InstancePart(number, thread, ceiling)
             self._engine.create(
@@ -283,7 +286,7 @@ class Workloads:
         return instance.workload.instance if instance else f"workload instance number {number}"
 
 
-def engine_fields(parameters: Parameters) -> "Fields":
+def engine_fields(parameters: Parameters) -> Fields:
     """The parameters as the engine takes them."""
     return {
         "iosequencer": str(parameters.iosequencer),

@@ -16,7 +16,7 @@ from .block_devices import ROOT, BlockDevice
 SECTOR: Final = 512  # bytes; the kernel's unit in diskstats, whatever the device's block size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Writes:
     """Of one device, since the machine started."""
 
@@ -36,7 +36,7 @@ def read_writes(root: Path = ROOT) -> dict[int, Writes]:
     }
 
 
-@dataclass(slots=True)
+@dataclass
 class WriteCounters:
     """State: the counters as they were when `note` was last called."""
 

@@ -9,12 +9,13 @@ the LUN first (holds.py), so that nobody mounts it after the check, and inspects
 path names by then.
 """
 
+from __future__ import annotations
+
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
 
 from ..protocol.payload import Notice, NoticeKind
 from . import signatures
@@ -28,7 +29,7 @@ from .shared_blocks import held_below, overlaps_of
 from .storage_exports import LunKey, ServedPath, Use, block, lun_key, lun_key_at, served_paths
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Surroundings:
     """What of this machine's storage is in use; read once for many LUNs."""
 
@@ -45,7 +46,7 @@ class Surroundings:
     blkid: str = ""  # the program, if it is asked for signatures, too
 
     @classmethod
-    def read(cls, root: Path = ROOT, openers: bool = True, blkid: bool = False) -> Self:
+    def read(cls, root: Path = ROOT, openers: bool = True, blkid: bool = False) -> Surroundings:
         """Scan this machine. `openers`: also what its processes have open; not needed where nothing is written.
 
         `blkid`: LUNs are inspected for the first time, so what is on them is not what we wrote.
@@ -98,7 +99,7 @@ class Surroundings:
         return tuple(dict.fromkeys(found))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Evidence:
     """What is known against writing to a LUN; by default nothing."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode_line, encode_line, shortened
 from ...protocol.messages import (
+    HOST_MESSAGES,
     ClockProbe,
     ClockReading,
     Command,
@@ -149,7 +150,7 @@ class PipeDriver(Driver):
             self.lose_for_bug(error)
 
     def _receive(self, message: Message, arrived_ns: int) -> None:
-        if isinstance(message, Command):
+        if not isinstance(message, HOST_MESSAGES):
             raise ProtocolError(f"the host sent a command, {wire_name(type(message))!r}")
         self.state = state_after(self.state, message)
         self.pulse.received(arrived_ns)

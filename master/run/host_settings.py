@@ -182,7 +182,7 @@ def _editable(have: Parameters | None, wanted: Parameters) -> bool:
     """Whether an instance with parameters `have` can be edited to `wanted`; else it has to be made anew."""
     if have is None:
         return False
-    return all(getattr(have, name) == getattr(wanted, name) for name in Parameters.__slots__ if name not in LIVE)
+    return all(getattr(have, name) == getattr(wanted, name) for name in PARAMETERS if name not in LIVE)
 
 
 def _to_create(discovered: PlacedPlan, key: Key, parameters: Parameters, blocksize: int) -> WorkloadToCreate:

@@ -7,7 +7,7 @@
 #define IVYPY_BINDING_H
 
 #define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x030b0000
+#define Py_LIMITED_API 0x03090000
 #include <Python.h>
 
 #include "commands/engine.h"

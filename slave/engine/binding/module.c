@@ -79,7 +79,7 @@ static PyObject *named_tuple(PyObject *module, const char *name, const char *fie
         type = PyObject_CallMethod(collections, "namedtuple", "ss", name, fields);
     Py_XDECREF(collections);
     own = type ? PyModule_GetNameObject(module) : NULL;
-    if (!own || PyObject_SetAttrString(type, "__module__", own) < 0 || PyModule_AddObjectRef(module, name, type) < 0)
+    if (!own || PyObject_SetAttrString(type, "__module__", own) < 0 || PyObject_SetAttrString(module, name, type) < 0)
         Py_CLEAR(type);
     Py_XDECREF(own);
     return type;
@@ -117,8 +117,8 @@ static int module_exec(PyObject *module)
                                "reason caught failed uncaught oldest_uncaught_ns longest_caught_ns dropped");
     PyObject *type = PyType_FromModuleAndSpec(module, &engine_spec, NULL), *fields = fields_type(module);
     int result = -1;
-    if (state->collected && state->ended && type && fields && PyModule_AddObjectRef(module, "Engine", type) == 0)
-        result = PyModule_AddObjectRef(module, "Fields", fields);
+    if (state->collected && state->ended && type && fields && PyObject_SetAttrString(module, "Engine", type) == 0)
+        result = PyObject_SetAttrString(module, "Fields", fields);
     Py_XDECREF(type);
     Py_XDECREF(fields);
     return result;

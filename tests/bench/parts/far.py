@@ -51,7 +51,7 @@ class PooledSlave(SimulatedSlave):
 
     def _say(self, saying: Any) -> None:
         if isinstance(saying, m.Hello):
-            saying = m.Hello(**{**{f: getattr(saying, f) for f in saying.__slots__}, "cores": tuple(range(CORES))})
+            saying = m.Hello(**{**{f: getattr(saying, f) for f in vars(saying)}, "cores": tuple(range(CORES))})
         super()._say(saying)
 
     def _deliver(self, k: int, start: int, end: int, last: bool, *_: Any) -> None:
