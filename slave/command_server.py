@@ -129,12 +129,16 @@ class CommandServer:
         if isinstance(command, ClockProbe):
             if self._engine_commands is not None:
                 self._engine_commands.renew_lease(command.newest_stamp_ns)
-            self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), WORK.done))
+            self._link.send_stamped(lambda: ClockReading(command.id, received_ns, now_ns(), self._progress()))
         elif isinstance(command, Die) and self._is_allowed(command):
             died = self._engine_commands.died if self._engine_commands is not None else []
             self.end(Exit.COMMANDED, "; ".join(died) or "goodbye", command.id, clean=not died)
         elif self._engine_commands is None or not self._is_allowed(command) or not self._engine_commands.steer(command):
             self._queue.put_nowait(command)
+
+    def _progress(self) -> int:
+        """Grows while a command that may take long gets on."""
+        return WORK.done + (self._engine_commands.progress if self._engine_commands is not None else 0)
 
     def on_drained(self) -> None:
         if self._engine_commands is not None and not self._exit.done():

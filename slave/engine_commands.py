@@ -79,6 +79,11 @@ class EngineCommands:
         return [] if self._undecided else self._workloads.against_tags(tags)
 
     @property
+    def progress(self) -> int:
+        """Grows while workload threads prepare."""
+        return self.engine.progress()
+
+    @property
     def written(self) -> set[LunKey]:
         """LUNs that were ever opened for writing."""
         return self._workloads.written
@@ -163,6 +168,8 @@ class EngineCommands:
             self._workloads.use(choice.backend)
             text = f"backend auto is {choice.backend}: {choice.reason}"
             self._link.send(Notice(NoticeKind.BACKEND_CHOSEN, text))
+        if not refusals and command.workloads:
+            refusals = await self._work(lambda: self._workloads.prepare(command.workloads))
         if not refusals and command.workloads:
             self._notify_buffer_pages()
         if not refusals and self._workloads.backend == IO_URING:

@@ -67,7 +67,7 @@ class Workloads:
         self._engine = engine
         self.backend = backend
         self._nodes = tuple(nodes)
-        self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since the last step, per thread
+        self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since threads were prepared, each
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
         self._instances: dict[int, HostInstance] = {}
@@ -95,6 +95,21 @@ class Workloads:
         if refusals:
             self._luns.close_unused()
         return refusals
+
+    def prepare(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
+        """Allocate and pin what these instances need, which were just created; else delete them, and return why.
+
+        Blocks for as long as their threads make progress.
+        """
+        try:
+            self._engine.prepare()
+        except OSError as error:
+            count = len(workloads)
+            who = workloads[0].instance if count == 1 else f"{count} workload instances"
+            refusals = [Refusal(who, f"the engine cannot prepare for this: {error.strerror}")]
+            return refusals + self.delete([workload.number for workload in workloads])
+        self.note_started()
+        return []
 
     @property
     def large_buffers(self) -> int:
@@ -172,7 +187,7 @@ class Workloads:
         return validation.order_fault(array("I", go.order.data), array("I", go.classes.data), list(self._instances))
 
     def note_started(self) -> None:
-        """Keep what the kernel reserves for each thread since a `go`: room for all its instances, and one more."""
+        """Keep what the kernel reserves for each thread once prepared: room for all its instances, and one more."""
         self._contexts = [max(room, 1 + load.tags) for room, load in zip_strict(self._contexts, self._loads())]
 
     def _check(self, workloads: Sequence[WorkloadToCreate]) -> tuple[list[LunTarget], list[Refusal]]:
@@ -302,4 +317,5 @@ def engine_fields(parameters: Parameters) -> Fields:
 def buffer_bytes(workload: WorkloadToCreate, part: InstancePart) -> int:
     """The size of a part's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
     stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
-    return stride * part.ceiling * (2 if workload.consent is not None else 1)
+    size = stride * part.ceiling * (2 if workload.consent is not None else 1)
+    return -(-size // HUGE) * HUGE if size >= HUGE else size

@@ -67,6 +67,8 @@ class Engine:
         LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
     def spin(self, on: bool) -> None:
         """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
+    def reserved_pages(self, may: bool) -> None:
+        """Whether I/O buffers of instances created from now on may take huge pages that the administrator reserved."""
     def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
         """Open with O_DIRECT, read-only unless `writable`; a handle for `create`. `name`: in messages, for the path."""
     def close_lun(self, lun: int) -> None: ...
@@ -80,14 +82,19 @@ class Engine:
         parameters: Fields,
         extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
-        """A workload instance, assigned to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes. Only
-        between steps.
+        """A workload instance, assigned to `thread`, with buffers for `ceiling` tags of `blocksize_ceiling` bytes,
+        which `prepare` or `go` allocates. Only between steps.
 
         `extents`: first byte, and the one behind the last, of what may be written, ascending and apart. With a
         fraction_read below 1 the range must lie within one of them, from the start and after every edit: else this
         raises PermissionError, and an edit OSError (EINVAL). The thread looks at each write once more, and dies rather
         than write elsewhere.
         """
+    def prepare(self) -> None:
+        """Allocate what the instances need for a step: I/O buffers (touched, and for io_uring pinned), tags, contexts
+        of the backend; on all threads at once, each on its own NUMA node. `go` does what is left of it."""
+    def progress(self) -> int:
+        """Grows while `prepare` or `go` advances. Takes no lock."""
     def delete(self, number: int) -> None:
         """Only between steps."""
     def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:

@@ -2,6 +2,9 @@
  * shows that whoever steers or ends the engine does not wait for it. */
 #include "life.h"
 
+#include "commands/commands.h"
+#include "luns/io_buffers.h"
+
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>
@@ -15,6 +18,7 @@ enum { THREADS = 2, TAGS = 4, LONGEST_S = 20 };
 static struct {
     _Atomic uint32_t open, detach;
     _Atomic uint32_t hanging; /* how many calls do */
+    _Atomic uint32_t opened, attached; /* how many calls there were */
 } told;
 
 static struct backend backend;
@@ -33,6 +37,7 @@ static void hang_while(_Atomic uint32_t *word)
 
 static int open_context(void **context, uint32_t depth, uint32_t options)
 {
+    atomic_fetch_add(&told.opened, 1);
     hang_while(&told.open);
     return backend_null.open(context, depth, options);
 }
@@ -46,6 +51,7 @@ static void detach(void *context, uint32_t slot)
 static int attach(void *context, const struct instance *instances, uint32_t slots)
 {
     (void)context, (void)instances, (void)slots;
+    atomic_fetch_add(&told.attached, 1);
     return 0;
 }
 
@@ -160,7 +166,7 @@ static void hung_go(void)
     populate();
     atomic_store(&told.open, 1);
     CHECK(pthread_create(&call.pthread, NULL, call_go, &call) == 0);
-    await_hanging(1);
+    await_hanging(THREADS);
     engine_halt(engine);
     CHECK(!engine_dying_words(engine, &thread, words, sizeof words));
     uint64_t asked_ns = clock_now();
@@ -180,15 +186,112 @@ static void slow_errand(void)
     struct sums s;
 
     populate();
-    engine->threads[0].worker.errand_limit_ns = 50 * NS_PER_MS;
+    for (uint32_t n = 0; n < THREADS; n++)
+        engine->threads[n].worker.errand_limit_ns = 50 * NS_PER_MS;
     atomic_store(&told.open, 1);
     CHECK_EQUAL(go_now(&s), -ETIMEDOUT);
     CHECK(strstr(engine_why(engine), "the kernel holds workload thread 0"));
     CHECK(strstr(engine_why(engine), "for longer than 0.05 s"));
     CHECK_EQUAL(engine_delete(engine, 0), -EBUSY);
-    CHECK_EQUAL(engine_close(engine, 0.1, left), 1);
-    CHECK_EQUAL(left[0], 0);
+    CHECK_EQUAL(engine_close(engine, 0.1, left), THREADS);
     atomic_store(&told.open, 0);
+}
+
+/* A command at work on a thread of its own. */
+static void *call_prepare(void *argument)
+{
+    struct call *call = argument;
+
+    call->result = engine_prepare(engine);
+    return NULL;
+}
+
+/* All that takes long is done before `go`, by all threads at once, each for itself; `go` finds nothing left to do. */
+static void prepared(void)
+{
+    struct call call = {0};
+    struct sums s;
+
+    populate();
+    for (uint32_t n = 0; n < THREADS; n++)
+        CHECK(!engine_instance(engine, n)->tags && !engine_instance(engine, n)->data);
+    atomic_store(&told.open, 1);
+    CHECK(pthread_create(&call.pthread, NULL, call_prepare, &call) == 0);
+    await_hanging(THREADS);
+    CHECK(engine_progress(engine) >= THREADS);
+    atomic_store(&told.open, 0);
+    pthread_join(call.pthread, NULL);
+    CHECK_EQUAL(call.result, 0);
+    for (uint32_t n = 0; n < THREADS; n++)
+        CHECK(engine_instance(engine, n)->tags && engine_instance(engine, n)->data);
+    CHECK_EQUAL(go_now(&s), 0);
+    CHECK_EQUAL(told.opened, THREADS);
+    engine_stop(engine, 0);
+    finish(engine, &s, TAGS);
+}
+
+/* Large I/O buffers are whole huge pages, small ones are not. */
+static void whole_huge_pages(void)
+{
+    static const struct ceiling ceilings[] = {{3, 1 << 20}, {511, 1 << 16}, {4, 4096}};
+    int lun = engine_open_lun(engine, path, path, false);
+
+    for (uint32_t n = 0; n < sizeof ceilings / sizeof *ceilings; n++) {
+        struct parameters p = {.setting = {.fraction_read = 1.0, .maxtags = 1, .blocksize = 4096}};
+        CHECK_EQUAL(engine_create(engine, n, (uint32_t)lun, 0, ceilings[n], &everywhere, &p), 0);
+    }
+    CHECK_EQUAL(engine_prepare(engine), 0);
+    CHECK_EQUAL(engine_instance(engine, 0)->data_size, 2 * HUGE_PAGE);
+    CHECK_EQUAL(engine_instance(engine, 1)->data_size, 16 * HUGE_PAGE);
+    CHECK_EQUAL(engine_instance(engine, 2)->data_size, 4 * 4096);
+}
+
+/* A thread advances more slowly than its limit, but advances: it is waited for. */
+static void slow_progress(void)
+{
+    struct call call = {0};
+
+    populate();
+    engine->threads[0].worker.errand_limit_ns = 50 * NS_PER_MS;
+    atomic_store(&told.open, 1);
+    CHECK(pthread_create(&call.pthread, NULL, call_prepare, &call) == 0);
+    await_hanging(THREADS);
+    for (uint64_t until_ns = clock_now() + 300 * NS_PER_MS; clock_now() < until_ns; sched_yield())
+        atomic_fetch_add(&engine->threads[0].worker.progress, 1);
+    atomic_store(&told.open, 0);
+    pthread_join(call.pthread, NULL);
+    CHECK_EQUAL(call.result, 0);
+}
+
+/* A `go` whose threads are not ready in time is given up; the next one works as soon as they are back. */
+static void late_go(void)
+{
+    struct sums s;
+    struct end end;
+    int result = 0;
+
+    populate();
+    engine->ready_ns = 0; /* whether threads were that quick is chance: they rarely are */
+    for (uint32_t tries = 0; tries < 1000 && result == 0; tries++) {
+        result = go_now(&s);
+        if (result == 0) {
+            engine_halt(engine);
+            finish(engine, &s, TAGS);
+        }
+    }
+    CHECK_EQUAL(result, -ETIMEDOUT);
+    CHECK(strstr(engine_why(engine), "is not ready after 0 s"));
+    CHECK(!engine_ended(engine, &end));
+    engine->ready_ns = 10 * NS_PER_S;
+    while ((result = go_now(&s)) == -EBUSY) {
+        CHECK(strstr(engine_why(engine), "still ending"));
+        sched_yield();
+    }
+    CHECK_EQUAL(result, 0);
+    engine_stop(engine, 1);
+    CHECK_EQUAL(finish(engine, &s, TAGS).reason, END_COMMANDED);
+    CHECK_EQUAL(s.results, 2);
+    CHECK(s.completed > 0);
 }
 
 /* An instance that its thread does not let go of stays; and is deleted once it does. */
@@ -233,7 +336,8 @@ static const struct scenario {
     void (*play)(void);
 } scenarios[] = {
     {"hung_open", hung_open}, {"hung_go", hung_go}, {"slow_errand", slow_errand}, {"slow_delete", slow_delete},
-    {"slow_exit", slow_exit},
+    {"slow_exit", slow_exit}, {"prepared", prepared}, {"whole_huge_pages", whole_huge_pages},
+    {"slow_progress", slow_progress}, {"late_go", late_go},
 };
 
 int main(int count, char **words)

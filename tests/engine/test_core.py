@@ -58,6 +58,10 @@ HANGS = [
     "slow_errand",  # and `go` gives it up
     "slow_delete",  # a thread does not let go of an instance: it stays, until it does
     "slow_exit",  # nor of what it drives when it is to end
+    "prepared",  # memory and contexts come before `go`, from all threads at once
+    "slow_progress",  # a thread is waited for as long as it advances
+    "late_go",  # threads are not ready in time: `go` gives up, and the next one works
+    "whole_huge_pages",  # what large I/O buffers lie in
 ]
 
 

@@ -18,7 +18,8 @@ from ivypy.slave import backend_choice
 from ivypy.slave.backend_choice import Choice, choose, handed_on, why_not
 from ivypy.slave.engine._engine import Engine
 from ivypy.slave.engine._engine import backends as working
-from tests.support.slave_client import Client, u32
+from tests.support.slave_client import Client
+from tests.support.workloads import workloads_on
 
 pytestmark = pytest.mark.slow
 
@@ -223,11 +224,11 @@ def test_a_limit_of_locked_memory_is_named_before_any_io(open_folder: Path) -> N
     with Client("-c", LOCKED) as slave:
         slave.prepare("io_uring")
         slave.make_file(open_folder / "lun", 4 << 20)
-        slave.create(open_folder / "lun", Parameters(iops=MAX, blocksize=65536, maxtags=16))
+        large = Parameters(iops=MAX, blocksize=65536, maxtags=16)
         ((what, why),) = slave.refused(
-            m.Go, start_ns=2**62, length_ns=10**9, order=u32(0), classes=u32(0)
-        )  # fmt: skip
-        assert what == "go"
+            m.CreateWorkloads, workloads=tuple(workloads_on(str(open_folder / "lun"), large, ceiling=16))
+        )
+        assert what.endswith("+w0")
         assert "raise the limit of locked memory (ulimit -l" in why
 
 

@@ -38,6 +38,7 @@ class FakeEngine:
     faults: dict[str, OSError] = field(default_factory=dict)  # "create 2" -> what it raises
     hangs: dict[str, threading.Event] = field(default_factory=dict)  # "delete" -> until when it hangs
     lease_ns: int = 0
+    prepared: int = 0  # progress
 
     def __post_init__(self) -> None:
         self._fd = os.eventfd(0, os.EFD_NONBLOCK)
@@ -64,6 +65,10 @@ class FakeEngine:
         if on:
             self._do("spin")
 
+    def reserved_pages(self, may: bool) -> None:
+        if may:
+            self._do("reserved_pages")
+
     def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:
         self._do("open_lun", name or path, "rw" if writable else "ro")
         self._luns += 1
@@ -83,6 +88,12 @@ class FakeEngine:
         extents: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self._do("create", number, "on", lun, "by", thread)
+
+    def prepare(self) -> None:
+        self._do("prepare")
+
+    def progress(self) -> int:
+        return self.prepared
 
     def delete(self, number: int) -> None:
         self._do("delete", number)

@@ -95,6 +95,23 @@ PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
     return none_or_raise(self, result, engine_lun_path(engine_of(self), lun));
 }
 
+PyObject *method_prepare(PyObject *self, PyObject *unused)
+{
+    int result;
+
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_prepare(engine_of(self));
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
+}
+
+PyObject *method_progress(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(engine_progress(engine_of(self)));
+}
+
 PyObject *method_delete(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"number", NULL};

@@ -96,6 +96,19 @@ PyObject *method_spin(PyObject *self, PyObject *arguments, PyObject *keywords)
     return none_or_raise(self, result, NULL);
 }
 
+PyObject *method_reserved_pages(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"may", NULL};
+    int may, result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "p", names, &may))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_reserved_pages(engine_of(self), may != 0);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
+}
+
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"backend", "polled", "sqpoll", NULL};

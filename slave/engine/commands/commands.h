@@ -25,8 +25,12 @@ struct instance *engine_instance(struct engine *e, uint32_t number);
 
 /* context.c */
 
-/* Before a step: a context that holds all that the thread's instances may have in flight, and knows them. 0 or -errno. */
-int context_prepare(struct engine *e, struct thread *t);
+/* The errand of a thread before a step: the memory of its instances, and a context that holds all that these may have in
+ * flight, and knows them. What is there already costs nothing. 0 or -errno. */
+int context_prepare_here(struct thread *t);
+
+/* Has all threads do it at once; or another errand that does it first. 0 or -errno. */
+int context_prepare_all(struct engine *e, int (*errand)(struct thread *t));
 
 /* Before an instance is destroyed: the thread takes the edit that it may still have to, and the backend forgets the
  * instance. 0 or -errno. */

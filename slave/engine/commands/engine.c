@@ -64,13 +64,26 @@ int engine_leave(struct engine *e, int result)
     return result;
 }
 
+static bool all_wait(const struct engine *e)
+{
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        if (worker_state(&e->threads[n].worker) != THREAD_WAITING)
+            return false;
+    return true;
+}
+
 int engine_must_be_idle(struct engine *e)
 {
     if (e->closed)
         return engine_refuse(e, EBADF, "the engine is closed");
     engine_hold(e);
+    bool abandoned = e->abandoned;
+    if (abandoned && all_wait(e))
+        e->in_step = e->abandoned = false;
     bool in_step = e->in_step;
     engine_let_go(e);
+    if (in_step && abandoned)
+        return engine_refuse(e, EBUSY, "a step that did not begin in time is still ending: try again");
     if (in_step)
         return engine_refuse(e, EBUSY, "a step is running");
     for (uint32_t n = 0; n < e->thread_count; n++) {

@@ -63,9 +63,12 @@ struct engine {
     uint64_t steps, created; /* how many instances ever were */
     bool counted; /* threads keep time by the cycle counter */
     struct calibration calibration;
-    bool in_step; /* from go until ended() has reported the end */
+    bool reserved; /* instances may take huge pages that the administrator reserved */
+    bool in_step; /* from go until ended() has reported the end, */
+    bool abandoned; /* or, where go failed with threads on their way into it, until all wait again */
     bool halted;  /* since go began: a step that it is still to start ends at once */
     bool closed, released;
+    uint64_t ready_ns; /* how long go waits for the threads, which only have to wake up */
     char why[ENGINE_WORDS];
 };
 
@@ -86,12 +89,19 @@ int engine_use(struct engine *e, const struct backend *backend, uint32_t options
 /* Whether threads stay awake while something will fall due. */
 int engine_spin(struct engine *e, bool spin);
 
+/* Whether I/O buffers of instances that are created from now on may take huge pages that the administrator reserved. */
+int engine_reserved_pages(struct engine *e, bool may);
+
 /* The handle, or -errno. A device that hangs keeps only this call. */
 int engine_open_lun(struct engine *e, const char *path, const char *name, bool writable);
 int engine_close_lun(struct engine *e, uint32_t handle);
 /* It writes within `agreed` alone; a setting that would have it write elsewhere is refused, here and by engine_edit. */
 int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct extents *agreed, const struct parameters *parameters);
+/* What the instances need for their first step: memory, contexts. `go` does what is left of it, but has less time. */
+int engine_prepare(struct engine *e);
+/* Grows while threads prepare; takes no turn. */
+uint64_t engine_progress(struct engine *e);
 int engine_delete(struct engine *e, uint32_t number);
 const char *engine_lun_path(struct engine *e, uint32_t lun); /* "" if there is none */
 

@@ -14,6 +14,8 @@
 /* How long what is in flight at the end of a step may take. */
 #define CATCH_NS (10 * NS_PER_S)
 
+#define READY_NS (10 * NS_PER_S)
+
 static void *reserve_instances(void)
 {
     void *memory = mmap(NULL, THREAD_INSTANCES * sizeof(struct instance), PROT_READ | PROT_WRITE,
@@ -52,6 +54,7 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
     clock_condition_init(&e->free);
     e->backend = backend;
     e->step.catch_ns = CATCH_NS;
+    e->ready_ns = READY_NS;
     e->counted = tsc_trusted();
     engine_anchor(e); /* so that the rate is known when a step begins */
     e->threads = aligned_alloc(64, (count * sizeof *e->threads + 63) / 64 * 64);

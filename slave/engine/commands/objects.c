@@ -166,6 +166,7 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
         return engine_refuse(e, ENOSPC, "a workload thread drives at most %d instances", THREAD_INSTANCES);
     i->number = number;
     i->thread = thread;
+    i->reserved = e->reserved;
     result = instance_create(i, engine_lun(e, lun), ceiling, agreed, parameters, &why);
     if (result != 0)
         return engine_refuse(e, -result, "%s", why);
@@ -180,6 +181,24 @@ int engine_create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
 {
     engine_enter(e);
     return engine_leave(e, create(e, number, lun, thread, ceiling, agreed, parameters));
+}
+
+int engine_prepare(struct engine *e)
+{
+    engine_enter(e);
+    int result = engine_must_be_idle(e);
+    if (result == 0)
+        result = context_prepare_all(e, context_prepare_here);
+    return engine_leave(e, result);
+}
+
+uint64_t engine_progress(struct engine *e)
+{
+    uint64_t progress = 0;
+
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        progress += atomic_load_explicit(&e->threads[n].worker.progress, memory_order_relaxed);
+    return progress;
 }
 
 static int delete(struct engine *e, uint32_t number)
@@ -243,6 +262,13 @@ int engine_spin(struct engine *e, bool spin)
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
         idle_set_spin(&e->threads[n], spin);
     return engine_leave(e, result);
+}
+
+int engine_reserved_pages(struct engine *e, bool may)
+{
+    engine_enter(e);
+    e->reserved = may;
+    return engine_leave(e, 0);
 }
 
 int engine_use(struct engine *e, const struct backend *backend, uint32_t options)

@@ -8,9 +8,6 @@
 #include "result.h"
 #include "time/clock.h"
 
-/* How long go waits for the threads, which only have to wake up. */
-#define READY_S 10
-
 static int check_order(struct engine *e, const uint32_t *order, const uint32_t *classes, uint32_t count)
 {
     for (uint32_t n = 0; n < count; n++) {
@@ -67,10 +64,11 @@ static int deal(struct thread *t, uint32_t classes)
     return 0;
 }
 
-static int prepare_thread(struct engine *e, struct thread *t)
+/* The thread's errand; also its buffers lie on its own node then. */
+static int prepare_step(struct thread *t)
 {
     uint32_t series = t->classes_count * SERIES;
-    int result = context_prepare(e, t);
+    int result = context_prepare_here(t);
 
     for (int n = 0; n < 2 && result == 0; n++) {
         result = buffer_init(&t->buffers[n], t->slots, series);
@@ -80,15 +78,22 @@ static int prepare_thread(struct engine *e, struct thread *t)
     due_times_free(t);
     if (result == 0)
         result = due_times_init(t, t->slots);
-    t->step_number = e->steps;
     boundary_reset(t);
     return result;
+}
+
+/* Nobody will ask how this step ended. */
+static void abandon(struct engine *e)
+{
+    engine_hold(e);
+    e->abandoned = true;
+    engine_let_go(e);
 }
 
 /* All threads at once; then waits until each of them runs. */
 static int start_threads(struct engine *e)
 {
-    uint64_t deadline_ns = clock_now() + READY_S * NS_PER_S;
+    uint64_t deadline_ns = clock_now() + e->ready_ns;
     struct clock_map anchor = engine_anchor(e);
 
     for (uint32_t n = 0; n < e->thread_count; n++) {
@@ -99,7 +104,9 @@ static int start_threads(struct engine *e)
         int error = worker_await_begin(&e->threads[n], deadline_ns);
         if (error) {
             engine_halt(e);
-            return engine_refuse(e, error, "workload thread %u is not ready after %d s", n, READY_S);
+            abandon(e);
+            return engine_refuse(e, error, "workload thread %u is not ready after %g s", n,
+                                 (double)e->ready_ns / (double)NS_PER_S);
         }
     }
     return 0;
@@ -146,8 +153,10 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
     if (result == 0)
         result = queue_shares_settle(e);
     e->steps++;
-    for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        result = prepare_thread(e, &e->threads[n]);
+    for (uint32_t n = 0; n < e->thread_count; n++)
+        e->threads[n].step_number = e->steps;
+    if (result == 0)
+        result = context_prepare_all(e, prepare_step);
     if (result == 0)
         result = collector_init(&e->collector, count, class_count, start_ns);
     if (result != 0)

@@ -80,7 +80,7 @@ static int ended(struct engine *e, struct end *end)
     uint64_t now_ns = clock_now(), ended_ns = atomic_load(&e->step.ended_ns);
     bool all = true, overdue = now_ns > ended_ns + e->step.catch_ns + HELD_NS;
 
-    if (!e->in_step || ended_ns == 0)
+    if (!e->in_step || e->abandoned || ended_ns == 0)
         return 0;
     for (uint32_t n = 0; n < e->thread_count; n++)
         all &= thread_finished(&e->threads[n]);

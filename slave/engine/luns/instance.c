@@ -80,19 +80,28 @@ static int make_tags(struct instance *i)
     return 0;
 }
 
-static int make_data(struct instance *i)
+/* Touched now, so that no I/O waits for a page. */
+static void touch(char *data, size_t size, _Atomic uint64_t *progress)
+{
+    for (size_t at = 0; at < size; at += PAGE) {
+        ((volatile char *)data)[at] = 0;
+        if (at % HUGE_PAGE == 0)
+            atomic_fetch_add_explicit(progress, 1, memory_order_relaxed);
+    }
+}
+
+static int make_data(struct instance *i, _Atomic uint64_t *progress)
 {
     size_t half;
 
     i->stride = (i->ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
     half = (size_t)i->stride * i->ceiling.tags;
     i->data_size = i->lun->writable ? 2 * half : half;
-    i->data = io_buffers_take(&i->data_size);
+    i->data = io_buffers_take(&i->data_size, i->reserved);
     if (!i->data)
         return -ENOMEM;
-    /* Touched now, so that no I/O waits for a page. */
-    for (size_t at = i->parameters.setting.fraction_read > 0.0 ? 0 : half; at < i->data_size; at += PAGE)
-        ((volatile char *)i->data)[at] = 0;
+    size_t from = i->parameters.setting.fraction_read > 0.0 ? 0 : half;
+    touch(i->data + from, i->data_size - from, progress);
     if (getrandom(&i->write_stream, sizeof i->write_stream, 0) != (ssize_t)sizeof i->write_stream)
         return -EIO;
     return 0;
@@ -113,36 +122,53 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
 {
     const struct parameters *p = parameters;
     const struct setting *s = &p->setting;
-    struct segment *ring;
     int result = instance_check(lun, ceiling, agreed, p, why);
 
     if (result != 0)
         return result;
-    *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .lun = lun,
+    *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .reserved = i->reserved, .lun = lun,
                            .ceiling = ceiling, .parameters = *p, .maxtags = s->maxtags,
                            .weight = queue_requests_per_io(&lun->queue, s->blocksize)};
     lun->users++;
     sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                    lun->device);
     bound_writes(i, agreed, s);
-    ring = calloc(PACER_SEGMENTS, sizeof *ring);
-    pacer_init(&i->pacer, ring, p->iosequencer == RANDOM_INDEPENDENT);
-    result = ring && extents_copy(&i->agreed, agreed) ? make_tags(i) : -ENOMEM;
-    if (result == 0)
-        result = make_data(i);
-    if (result != 0) {
+    if (!extents_copy(&i->agreed, agreed)) {
         instance_destroy(i);
-        return refuse(why, -result, "no memory for the I/O buffers of this many tags");
+        return refuse(why, ENOMEM, "no memory for what may be written");
     }
     return 0;
 }
 
-void instance_destroy(struct instance *i)
+static void free_memory(struct instance *i)
 {
     io_buffers_free(i->data, i->data_size);
-    i->lun->users--;
     free(i->tags);
     free(i->pacer.ring);
+    i->data = NULL;
+    i->tags = NULL;
+    i->pacer.ring = NULL;
+}
+
+int instance_populate(struct instance *i, _Atomic uint64_t *progress)
+{
+    struct segment *ring = calloc(PACER_SEGMENTS, sizeof *ring);
+
+    pacer_init(&i->pacer, ring, i->parameters.iosequencer == RANDOM_INDEPENDENT);
+    int result = ring ? make_tags(i) : -ENOMEM;
+    if (result == 0)
+        result = make_data(i, progress);
+    if (result != 0)
+        free_memory(i);
+    i->populated = result == 0;
+    atomic_fetch_add_explicit(progress, 1, memory_order_relaxed);
+    return result;
+}
+
+void instance_destroy(struct instance *i)
+{
+    free_memory(i);
+    i->lun->users--;
     free(i->agreed.list);
     *i = (struct instance){.slot = i->slot};
 }
@@ -161,7 +187,7 @@ static void free_tags(struct instance *i)
 /* What was made for smaller writes is not fresh behind them. */
 static void forget_data(struct instance *i)
 {
-    for (uint32_t n = 0; n < i->ceiling.tags; n++)
+    for (uint32_t n = 0; n < i->ceiling.tags && i->populated; n++)
         i->tags[n].fresh = false;
 }
 

@@ -1,6 +1,7 @@
 /* One workload instance on its thread, and its tags: the I/Os that it may have in flight.
  *
- * Rule: all memory is taken at create. A tag is two cache lines; those in flight are linked in the order of their
+ * Rule: all memory is taken before a step: what I/O touches by the workload thread itself, so that it lies on that
+ * thread's NUMA node (the kernel allocates a page on the node of the core that touches it first). A tag is two cache lines; those in flight are linked in the order of their
  * submission, so that the oldest is always at hand. Between steps the commanding thread owns instances, while a
  * step runs the workload thread does; only oldest_submit_ns is for both.
  */
@@ -99,6 +100,8 @@ struct instance {
     struct ceiling ceiling;
     uint64_t write_stream; /* a number for the data of each write; its start is random */
     uint32_t number, thread;
+    bool reserved;        /* its buffers may take huge pages that the administrator reserved */
+    bool populated;       /* its thread has allocated its ring, tags and buffers */
     uint64_t created;     /* differs from that of any other instance that ever was in its slot; 0: none is */
     uint32_t failures;    /* one after the other */
     uint32_t orphans;     /* tags in flight from earlier steps */
@@ -108,10 +111,14 @@ struct instance {
     bool in_step;
 };
 
-/* Fills `i`, whose number, thread and slot are set. 0 or -errno; `*why` then says what, in words. `agreed` is copied. */
+/* Fills `i`, whose number, thread, slot and `reserved` are set, but for its ring, tags and buffers. 0 or -errno; `*why` then says what,
+ * in words. `agreed` is copied. */
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                     const struct parameters *parameters, const char **why);
 void instance_destroy(struct instance *i);
+
+/* By its workload thread, before its first step: the ring, tags and buffers. `progress` grows as it advances. 0 or -errno. */
+int instance_populate(struct instance *i, _Atomic uint64_t *progress);
 
 /* Whether it may have these parameters. It looks only at what never changes, so that any thread may ask. */
 int instance_check(const struct lun *lun, struct ceiling ceiling, const struct extents *agreed,

@@ -18,9 +18,9 @@ static char *map(size_t size, int flags)
     return data == MAP_FAILED ? NULL : data;
 }
 
-static size_t round_up(size_t size)
+static size_t round_up(size_t size, size_t page)
 {
-    return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    return (size + page - 1) / page * page;
 }
 
 /* Filled at once, and by a call that may fail: where a control group allows no huge pages, mapping them succeeds and the
@@ -43,7 +43,7 @@ static char *aligned(size_t size)
 
     if (!data)
         return NULL;
-    size_t before = round_up((uintptr_t)data) - (uintptr_t)data, behind = HUGE_PAGE - before;
+    size_t before = round_up((uintptr_t)data, HUGE_PAGE) - (uintptr_t)data, behind = HUGE_PAGE - before;
     if (before)
         munmap(data, before);
     if (behind)
@@ -52,19 +52,16 @@ static char *aligned(size_t size)
     return data + before;
 }
 
-char *io_buffers_take(size_t *size)
+char *io_buffers_take(size_t *size, bool from_reserved)
 {
     enum { PAGE = 4096 };
-    size_t wanted = (*size + PAGE - 1) / PAGE * PAGE;
+    bool large = *size >= HUGE_PAGE;
 
-    if (wanted >= HUGE_PAGE) {
-        *size = round_up(wanted);
-        char *data = reserved(*size);
-        if (data)
-            return data;
-    }
-    *size = wanted;
-    return wanted >= HUGE_PAGE ? aligned(wanted) : map(wanted, 0);
+    *size = round_up(*size, large ? HUGE_PAGE : PAGE);
+    if (!large)
+        return map(*size, 0);
+    char *data = from_reserved ? reserved(*size) : NULL;
+    return data ? data : aligned(*size);
 }
 
 void io_buffers_free(char *data, size_t size)

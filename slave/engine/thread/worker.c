@@ -9,7 +9,7 @@
 
 #include "thread.h"
 
-/* How long an errand may take: locking gigabytes of buffers in memory takes a second. */
+/* How long an errand may take without progress: locking a gigabyte of buffers in memory takes a second. */
 #define ERRAND_NS (60 * NS_PER_S)
 
 #define ORPHANS_NS (200 * NS_PER_MS)
@@ -177,21 +177,53 @@ static void set_state(struct thread *t, enum thread_state state)
     pthread_cond_broadcast(&t->worker.changed);
 }
 
-int worker_do(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
+void worker_post(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
 {
     struct worker *w = &t->worker;
-    struct timespec deadline = clock_timespec(clock_now() + w->errand_limit_ns);
-    int error = 0;
 
     pthread_mutex_lock(&w->mutex);
     w->errand = errand;
     w->errand_argument = argument;
+    w->errand_why = NULL;
     set_state(t, THREAD_ERRAND);
-    while (worker_state(w) == THREAD_ERRAND && error == 0)
-        error = pthread_cond_timedwait(&w->changed, &w->mutex, &deadline);
-    int result = worker_state(w) == THREAD_ERRAND ? -error : w->errand_result;
+    pthread_mutex_unlock(&w->mutex);
+}
+
+/* Until it has done its errand, or made no progress for as long as it may. The mutex is held. */
+static void await_errand(struct worker *w)
+{
+    uint64_t seen;
+    int error;
+
+    do {
+        struct timespec deadline = clock_timespec(clock_now() + w->errand_limit_ns);
+        seen = atomic_load_explicit(&w->progress, memory_order_relaxed);
+        error = 0;
+        while (worker_state(w) == THREAD_ERRAND && error == 0)
+            error = pthread_cond_timedwait(&w->changed, &w->mutex, &deadline);
+    } while (worker_state(w) == THREAD_ERRAND && seen != atomic_load_explicit(&w->progress, memory_order_relaxed));
+}
+
+int worker_await(struct thread *t)
+{
+    struct worker *w = &t->worker;
+
+    pthread_mutex_lock(&w->mutex);
+    await_errand(w);
+    int result = worker_state(w) == THREAD_ERRAND ? -ETIMEDOUT : w->errand_result;
     pthread_mutex_unlock(&w->mutex);
     return result;
+}
+
+void worker_explain(struct thread *t, const char *why)
+{
+    t->worker.errand_why = why;
+}
+
+int worker_do(struct thread *t, int (*errand)(struct thread *t), uint32_t argument)
+{
+    worker_post(t, errand, argument);
+    return worker_await(t);
 }
 
 void worker_begin(struct thread *t)

@@ -27,16 +27,25 @@ struct worker {
     _Atomic uint64_t exit_by_ns;       /* 0: go on; else exit, in-flight I/Os being caught until then */
     int (*errand)(struct thread *t);   /* what the commanding thread has it do between steps, */
     uint32_t errand_argument;          /* with this, */
-    int errand_result;                 /* and what came of it */
-    uint64_t errand_limit_ns;          /* how long it may take */
+    int errand_result;                 /* and what came of it, */
+    const char *errand_why;            /* in words, where the backend has none for it; or NULL */
+    uint64_t errand_limit_ns;          /* how long it may take without progress */
+    _Atomic uint64_t progress;         /* grows while an errand advances */
     bool joined;
 };
 
 /* Starts it. 0 or -errno; what was taken is given back. */
 int worker_start(struct thread *t);
 
-/* Has it do something while it waits for a command: what that returns, or -ETIMEDOUT. Then it is still at it, and takes no
- * further command before it has done. It takes its mail first. */
+/* Has it do something while it waits for a command; it takes its mail first. And waits for it: what that returns, or
+ * -ETIMEDOUT. Then it is still at it, and takes no further command before it has done. */
+void worker_post(struct thread *t, int (*errand)(struct thread *t), uint32_t argument);
+int worker_await(struct thread *t);
+
+/* By an errand that fails: why, in words that stay. */
+void worker_explain(struct thread *t, const char *why);
+
+/* Both. */
 int worker_do(struct thread *t, int (*errand)(struct thread *t), uint32_t argument);
 
 /* Has it begin the step; and waits until it has: 0 or ETIMEDOUT. */
