@@ -56,6 +56,7 @@ class Prepare:
     spin: bool = False  # they busy-wait while their load is paced
     polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
     sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
+    reserved_pages: bool = False  # I/O buffers may take huge pages that the administrator reserved
 
 
 @dataclass(frozen=True)

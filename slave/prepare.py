@@ -30,6 +30,7 @@ class EngineSetup:
     spin: bool
     polled: bool
     sqpoll: bool
+    reserved_pages: bool
 
     @classmethod
     def of(cls, command: Prepare, cores: Sequence[int]) -> EngineSetup:
@@ -37,12 +38,13 @@ class EngineSetup:
         placement = place_threads(command.threads, command.cpus, cores, siblings)
         auto = command.backend == AUTO
         backend = LIBAIO if auto else command.backend
-        return cls(backend, auto, placement, command.spin, command.polled, command.sqpoll)
+        return cls(backend, auto, placement, command.spin, command.polled, command.sqpoll, command.reserved_pages)
 
     def opened(self, new_engine: Callable[[str, list[int]], Engine]) -> Engine:
         """Blocks while its threads start. Raises OSError."""
         engine = new_engine(self.backend, list(self.placement.threads))
         engine.spin(self.spin)
+        engine.reserved_pages(self.reserved_pages)
         if self.polled or self.sqpoll:
             engine.use(self.backend, self.polled, self.sqpoll)
         return engine

@@ -24,6 +24,8 @@ BEATS_LOST: Final = 3
 SHORTEST_PATIENCE_NS: Final = BEATS_LOST * AGAIN_NS
 TRIPS_KEPT: Final = 15
 STUCK_NS: Final = 120 * S
+USUAL_PREPARE_S: Final = 60.0
+USUAL_START_S: Final = 10.0
 
 
 class Pulse:

@@ -133,6 +133,9 @@ class Plan:
     polled: bool  # io_uring polls the devices' queues for completions
     may_miss: int  # so many hosts may be missing when the run begins
     sqpoll: bool  # kernel threads take io_uring's submissions
+    reserved_huge_pages: bool  # I/O buffers may take them
+    prepare_timeout_s: float  # for each command between steps, without progress
+    start_timeout_s: float  # from `go` until a host is ready
     parameters: Mapping[str, str]  # `${name}` and the text it became
 
     def seeded(self, seed: int) -> "Plan":

@@ -66,6 +66,7 @@ async def _prepare(plan: Plan, driver: Driver) -> None:
         spin=plan.spin,
         polled=plan.polled,
         sqpoll=plan.sqpoll,
+        reserved_pages=plan.reserved_huge_pages,
         lease_ns=round(plan.lease_s * 1e9),
     )
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.parameters import PARAMETERS
-from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS
+from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
 from ...text.units import format_duration
 from ..model import OnIoError
@@ -333,6 +333,22 @@ class PlanDoc(Section):
         "a core of its own busy, which the figures of CPU time do not include. I/Os that it received before the lease "
         "ended may be submitted a moment after that.",
         False,
+    )
+    reserved_huge_pages: Annotated[bool, FLAG] = about(
+        "Whether I/O buffers of 2 MiB and more may take huge pages that the administrator reserved "
+        "(vm.nr_hugepages), perhaps for a database or virtual machines. Without, they use transparent huge pages.",
+        False,
+    )
+    prepare_timeout: Annotated[float, duration_field(1.0, 24 * 3600.0)] = about(
+        "How long a host may take, without progress, for each command that prepares it (starting its threads, "
+        "allocating and pinning I/O buffers, opening LUNs), and how long it may be silent between steps: a busy host "
+        "answers late.",
+        USUAL_PREPARE_S,
+    )
+    start_timeout: Annotated[float, duration_field(0.1, 3600.0)] = about(
+        "How long a host may take to be ready for a step that starts. A step whose hosts are not all ready when it "
+        "is to start is started anew, once, with a later start.",
+        USUAL_START_S,
     )
     lease: Annotated[float, duration_field(SHORTEST_LEASE_NS / 1e9, 3600.0)] = about(
         "A host that receives nothing for this long stops all I/O. A host that does not answer for half of it (at "
