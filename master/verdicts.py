@@ -67,8 +67,9 @@ class Reason(Enum):
     REAP_DELAY = (
         (Severity.NOTE, Severity.INVALID),
         LATENCY,
-        "Completions waited while their workload thread was preempted or busy. Note: more than 10 % of the service "
-        "time (mean or p99). Invalid: more than 25 % under a paced load. With iops: max, where the thread is "
+        "Completions of the row may have waited while their workload thread was preempted, busy, or in the submit call "
+        "of another LUN's I/Os. Note: more than 10 % of the service time's mean or p99, or more than 25 % of its "
+        "p99.9. Invalid: more than 25 % of the mean or p99 under a paced load. With iops: max, where the thread is "
         "always busy, it is a note, however long.",
     )
     HOST_LIMIT = (

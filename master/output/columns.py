@@ -224,9 +224,14 @@ THREADS: Final = (
     Column(
         "reap_delay_us_sum",
         "us",
-        "reap delay, summed over all completions: how long they waited while the thread was preempted or busy",
+        "reap delay, summed over completions: how long they may have waited while the thread was preempted, busy, or "
+        "in the submit call of other I/Os; below 1 us not counted",
     ),
-    Column("reap_delay_us_p99", "us", "reap delay: p99; the submit call itself does not count"),
+    Column(
+        "reap_delay_us_p99",
+        "us",
+        "reap delay: p99; below 1 us, or a 32nd of the service time, it counts as 0",
+    ),
 )
 CLOCK: Final = (
     Column("subinterval", "", "its number in the step"),

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
+from ...protocol.counters import SERIES
 from ...protocol.histogram import BITS, GROUPS
 from ...protocol.messages import Result
 from ..rollup.merge import MergedSubinterval
@@ -21,7 +22,7 @@ from .csv_text import not_written
 VERSION: Final = 1  # of the schema: PRAGMA user_version
 
 SCHEMA: Final = """
--- versions and the bucket layout (protocol/histogram.py)
+-- the bucket layout (protocol/histogram.py), and how many series a merge class has (protocol/counters.py)
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE step (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -60,7 +61,7 @@ class HistogramWriter:
             self._base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._base.execute("PRAGMA journal_mode = DELETE")
             self._base.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT")
-            layout = {"buckets_per_power_of_two": 1 << BITS, "groups": GROUPS}
+            layout = {"buckets_per_power_of_two": 1 << BITS, "groups": GROUPS, "series": SERIES}
             self._insert("meta", [(key, str(value)) for key, value in layout.items()])
         except sqlite3.Error as error:
             raise not_written(path, error) from error

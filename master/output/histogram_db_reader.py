@@ -7,7 +7,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -15,7 +15,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import SERIES, Moment
+from ...protocol.counters import SERIES, SERIES_OF_0_1, Moment
 from ...protocol.histogram import BITS, BUCKETS, GROUPS
 from ...protocol.messages import IoFault, Result
 from ...protocol.payload import Array, ArrayType, CpuTaken
@@ -49,7 +49,7 @@ class StoredSubinterval:
 
 @dataclass(slots=True, eq=False)
 class Distribution:
-    """Sums of all nine series (protocol/counters.py), each over all its buckets."""
+    """Sums of all series (protocol/counters.py), each over all its buckets."""
 
     buckets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((SERIES, BUCKETS), np.uint64))
     limbs: NDArray[np.uint64] = field(default_factory=lambda: np.zeros((SERIES, LIMBS), np.uint64))
@@ -93,6 +93,7 @@ class HistogramReader:
             raise OutputError(f"{path}: not read: its schema is version {version}, this ivypy reads version {VERSION}")
         if (meta.get("buckets_per_power_of_two"), meta.get("groups")) != (str(1 << BITS), str(GROUPS)):
             raise OutputError(f"{path}: not read: its histograms have other buckets")
+        self._series = int(meta.get("series", SERIES_OF_0_1))
 
     def __enter__(self) -> "HistogramReader":
         return self
@@ -132,7 +133,7 @@ class HistogramReader:
             " FROM result WHERE step = ? AND subinterval BETWEEN ? AND ? ORDER BY subinterval, host"
         )
         for host, *columns in self._base.execute(query, (step, first, last)):
-            yield host, _result(*columns)
+            yield host, _with_all_series(_result(*columns), self._series)
 
     def intervals(self, merger: Merger, step: int, first: int = 0, last: int = EVER) -> Iterator[MergedSubinterval]:
         """The subintervals first to last merged again, as they were when they closed."""
@@ -202,6 +203,18 @@ def _result(
         missing=tuple(said["missing"]),
         taken=CpuTaken(**said.get("taken", {})),
     )
+
+
+def _with_all_series(result: Result, stored: int) -> Result:
+    """A result of fewer series, as 0.1.0 stored them: the last ones are empty."""
+    if stored == SERIES:
+        return result
+    moments = np.frombuffer(result.moments.data, "<u8").reshape(-1, stored, len(Moment))
+    spans = np.frombuffer(result.spans.data, "<u4").reshape(-1, stored, 2)
+    added = ((0, 0), (0, SERIES - stored), (0, 0))
+    moments, spans = np.pad(moments, added), np.pad(spans, added)
+    moments[:, stored:, Moment.MIN] = NO_LEAST
+    return replace(result, moments=Array(ArrayType.U64, moments.tobytes()), spans=Array(ArrayType.U32, spans.tobytes()))
 
 
 def _array(kind: ArrayType, packed: bytes) -> Array:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import LATENESS, RESPONSE, SERVICE, Kind, Moment
+from ...protocol.counters import LATENESS, REAP_DELAY, RESPONSE, SERVICE, Kind, Moment
 from ..stats.percentiles import NS_PER_US, percentiles
 from .arrays import NO_LEAST, Buckets, Floats, Merged, integers, reals, sum_of
 
@@ -124,6 +124,10 @@ class Figures:
 
     def lateness(self) -> LatencyFigures:
         return self._of((LATENESS,))
+
+    def reap_delay(self) -> LatencyFigures:
+        """Of the completions that may have waited for their thread for as long as it is recorded."""
+        return self._of((REAP_DELAY,))
 
     def has_response(self, category: str) -> NDArray[np.bool_]:
         """Rows where the response time of a category has a meaning: where it was recorded for every I/O."""

@@ -32,7 +32,7 @@ from .window import Measurement
 
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
-LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass may take so long; less is not checked
+LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
@@ -163,21 +163,31 @@ def _lateness(case: _Case) -> Rows:
 
 def _reap_delay(case: _Case) -> Rows:
     """A thread with `iops: max` is always busy, so completions wait for it: that is at most a note."""
-    service = case.figures.service("overall")
-    means, p99s = service.mean, service.percentile("p99")
-    for row, seen in _workers(case):
-        shares = [
-            (late_us / service_us, name)
-            for name, late_us, service_us in zip(
-                ("mean", "p99"), thread_stats.reap_delay_us(seen), (means[row], p99s[row]), strict=True
-            )
-            if service_us > 0 and late_us >= LEAST_REAP_DELAY_US and late_us > LATENESS_NOTE * service_us
-        ]
-        if not shares:
-            continue
-        invalid = max(shares)[0] > LATENESS_INVALID and not case.settings.some_max[row]
-        detail = ", ".join(f"{min(share, 1.0):.0%} of the {name}" for share, name in shares)
-        yield row, Finding(Reason.REAP_DELAY, detail, Severity.INVALID if invalid else Severity.NOTE)
+    service, delay = case.figures.service("overall"), case.figures.reap_delay()
+
+    def checked(share: Floats, of_us: Floats, limit: float) -> Floats:
+        """What is above the limit, and long enough to be checked."""
+        share, of_us = np.nan_to_num(share), np.nan_to_num(of_us)
+        return np.where((share > limit) & (share * of_us >= LEAST_REAP_DELAY_US), np.minimum(share, 1.0), 0.0)
+
+    def tail(name: str, limit: float) -> Floats:
+        found = excess(service.buckets, delay.buckets, PERCENTILES[name], limit)
+        return checked(found, service.percentile(name), limit)
+
+    mean = np.divide(delay.total_ns, service.total_ns, out=np.zeros_like(service.mean), where=service.count > 0)
+    parts = {
+        "mean": checked(mean, service.mean, LATENESS_NOTE),
+        "p99": tail("p99", LATENESS_NOTE),
+        "p99.9": tail("p99_9", LATENESS_INVALID),
+    }
+
+    def detail(row: int) -> str:
+        return ", ".join(f"{found[row]:.0%} of the {name}" for name, found in parts.items() if found[row] > 0)
+
+    invalid = (np.maximum(parts["mean"], parts["p99"]) > LATENESS_INVALID) & ~np.array(case.settings.some_max, bool)
+    worth_a_note = np.any([found > 0 for found in parts.values()], axis=0)
+    yield from _each(invalid, Reason.REAP_DELAY, detail, Severity.INVALID)
+    yield from _each(worth_a_note & ~invalid, Reason.REAP_DELAY, detail, Severity.NOTE)
 
 
 def _busy(case: _Case) -> Rows:

@@ -12,10 +12,15 @@ static struct {
     _Atomic int take;              /* at most so many in one call, if not 0 */
     _Atomic uint64_t delay_ns;     /* of every completion */
     _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
+    _Atomic(struct lun *) blocks;  /* a LUN whose submit call takes so long: */
+    _Atomic uint64_t block_ns;
+    _Atomic bool prompt;           /* wait looks all the time, and does not sleep */
     _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
     _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
+    _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
+    _Atomic uint64_t beside;    /* I/Os that were submitted in one call with one that blocks */
 } told;
 
 struct kept {
@@ -54,6 +59,20 @@ static void prepare(void *context, struct tag *const *tags, uint32_t count)
     (void)context, (void)tags, (void)count;
 }
 
+/* As long as a LUN of these keeps the call. */
+static void block(struct tag *const *tags, uint32_t count)
+{
+    uint32_t blocking = 0;
+
+    for (uint32_t n = 0; n < count; n++)
+        blocking += tags[n]->instance->lun == atomic_load(&told.blocks);
+    if (blocking == 0)
+        return;
+    atomic_fetch_add(&told.beside, count - blocking);
+    for (uint64_t until_ns = clock_now() + blocking * atomic_load(&told.block_ns); clock_now() < until_ns;)
+        ;
+}
+
 static int submit(void *context, struct tag *const *tags, uint32_t count)
 {
     struct context *c = context;
@@ -67,6 +86,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         return atomic_load(&told.refuse);
     if (take && count > take)
         count = take;
+    block(tags, count);
     for (uint32_t n = 0; n < count; n++) {
         int64_t result = atomic_load(&told.result);
         uint32_t room = atomic_load(&told.room);
@@ -88,7 +108,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
     return (int)count;
 }
 
-static int reap(void *context, struct completion *completions, uint32_t room)
+static int take(void *context, struct completion *completions, uint32_t room, _Atomic uint64_t *waited_ns)
 {
     struct context *c = context;
     uint64_t now_ns = clock_now();
@@ -101,26 +121,36 @@ static int reap(void *context, struct completion *completions, uint32_t room)
     for (uint32_t n = 0; n < c->count; n++) {
         struct kept *k = &c->kept[n];
         bool hung = k->tag->instance->lun == atomic_load(&told.hung);
-        if (found < room && k->at_ns <= now_ns && !hung)
+        if (found < room && k->at_ns <= now_ns && !hung) {
             completions[found++] = (struct completion){.tag = k->tag, .result = k->result};
-        else
+            if (k->tag->instance->lun != atomic_load(&told.blocks))
+                atomic_fetch_add(waited_ns, now_ns - k->at_ns);
+        } else {
             c->kept[left++] = *k;
+        }
     }
     c->count = left;
     return (int)found;
+}
+
+static int reap(void *context, struct completion *completions, uint32_t room)
+{
+    return take(context, completions, room, &told.waited_ns);
 }
 
 static int wait(void *context, uint64_t timeout_ns, struct completion *completions, uint32_t room)
 {
     uint64_t until_ns = clock_now() + timeout_ns;
     struct timespec pause = {.tv_nsec = 20000};
+    _Atomic uint64_t asleep_ns = 0;
 
     for (;;) {
         bool deaf = clock_now() < atomic_load(&told.deaf_until_ns);
-        int found = deaf ? 0 : reap(context, completions, room);
+        int found = deaf ? 0 : take(context, completions, room, &asleep_ns);
         if (!deaf && (found || clock_now() >= until_ns))
             return found;
-        nanosleep(&pause, NULL);
+        if (!atomic_load(&told.prompt))
+            nanosleep(&pause, NULL);
     }
 }
 
@@ -968,6 +998,85 @@ static void paused_in_turn(void)
     finish(engine, &s, 64);
 }
 
+/* A merge class's series of all results: its moments, and its histogram. */
+struct distribution {
+    struct moments moments;
+    uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+static void add_distribution(struct distribution *d, const struct result *r, uint32_t class, uint32_t series)
+{
+    size_t at = 0, place = (size_t)class * SERIES + series;
+    const uint64_t *m = r->moments + place * MOMENTS;
+
+    for (size_t n = 0; n < place; n++)
+        at += r->spans[2 * n + 1];
+    CHECK_EQUAL(r->bucket_size, 4);
+    for (uint32_t n = 0; n < r->spans[2 * place + 1]; n++)
+        d->buckets[r->spans[2 * place] + n] += ((uint32_t *)r->buckets)[at + n];
+    d->moments.count += m[MOMENT_COUNT];
+    d->moments.sum += m[MOMENT_SUM];
+    if (m[MOMENT_MAX] > d->moments.max)
+        d->moments.max = m[MOMENT_MAX];
+}
+
+/* One step of two instances, each a merge class of its own: `at_max` beside one of 150 IOPS whose submit call takes
+ * `block_ns`; both then take exactly 100 us in storage. */
+struct neighbours {
+    struct distribution service, late; /* of the one with iops: max */
+    struct distribution blocking_late;
+    uint64_t waited_ns; /* by how much its completions were found after their time: what the backend knows */
+};
+
+static struct neighbours *beside_a_blocking_one(uint64_t block_ns)
+{
+    static struct neighbours n;
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t slow, fast;
+
+    atomic_store(&told.blocks, open_lun(&slow));
+    open_lun(&fast);
+    atomic_store(&told.block_ns, block_ns);
+    atomic_store(&told.delay_ns, 100000);
+    atomic_store(&told.prompt, true);
+    create(1, slow, 0, 150.0, 1);
+    create(0, fast, 0, -1.0, 8);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    go(engine, 2, 2, LENGTH_NS, &s); /* class 0: instance 1 */
+    engine_stop(engine, 19);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 8);
+            for (uint32_t kind = 0; kind < KINDS; kind++)
+                add_distribution(&n.service, &r, 1, SERIES_SERVICE + kind);
+            add_distribution(&n.late, &r, 1, SERIES_REAP_DELAY);
+            add_distribution(&n.blocking_late, &r, 0, SERIES_REAP_DELAY);
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    n.waited_ns = atomic_load(&told.waited_ns);
+    printf("service mean %.1f us, p99 %.0f us; reap delay mean %.1f us of %.1f us; beside %llu\n",
+           (double)n.service.moments.sum / (double)n.service.moments.count / 1e3,
+           (double)histogram_percentile(n.service.buckets, &n.service.moments, 9900) / 1e3,
+           (double)n.late.moments.sum / (double)n.service.moments.count / 1e3,
+           (double)n.waited_ns / (double)n.service.moments.count / 1e3, (unsigned long long)atomic_load(&told.beside));
+    return &n;
+}
+
+/* Its own I/Os are the storage's; those of its neighbour wait for the thread meanwhile, which is the generator's part. What
+ * is not recorded is less than a 32nd of a service time. */
+static void blocking_neighbour(void)
+{
+    const struct neighbours *n = beside_a_blocking_one(2 * NS_PER_MS);
+
+    CHECK(n->service.moments.count > 1000);
+    CHECK(n->late.moments.sum <= n->service.moments.sum);
+    CHECK(n->late.moments.sum + n->service.moments.sum / 16 >= n->waited_ns / 10 * 9);
+}
+
 static const struct scenario {
     const char *name;
     void (*play)(void);
@@ -989,6 +1098,7 @@ static const struct scenario {
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
     {"paused_in_turn", paused_in_turn, 1},
+    {"blocking_neighbour", blocking_neighbour, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 

@@ -47,6 +47,7 @@ SCENARIOS = [
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
     "slowed_down",  # what waits for storage is not
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
+    "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay
 ]
 
 # In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.

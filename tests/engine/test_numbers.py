@@ -47,6 +47,7 @@ def test_columns_are_those_of_the_protocol() -> None:
         "service": counters.SERVICE,
         "response": counters.RESPONSE,
         "lateness": counters.LATENESS,
+        "reap_delay": counters.REAP_DELAY,
         "moments": len(counters.Moment),
         "counts": len(counters.Count),
         "thread_counts": len(counters.ThreadCount),

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ....protocol.counters import KINDS, RESPONSE, SERIES, SERVICE, Kind, Moment
+from ....protocol.counters import KINDS, RESPONSE, SERIES_OF_0_1, SERVICE, Kind, Moment
 from ....protocol.histogram import BUCKETS
 from ...errors import OutputError
 from ..faults import Fault
@@ -131,10 +131,11 @@ def _recorded(base: sqlite3.Connection, step: int, host: str, other_phases: tupl
     latencies: set[str] = set()
     unpaced: list[tuple[int, int]] = []
     was_paced = True
+    series = _series_stored(base)
     for phase, begin_ns, length_ns, moments in base.execute(_MOMENTS, (step, host)):
         if phase in other_phases:
             continue
-        known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
+        known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, series, len(Moment))
         ios = {name: known[:, first : first + KINDS, Moment.COUNT].sum() for name, first in _SERIES_OF.items()}
         latencies |= {name for name, count in ios.items() if count}
         is_paced = ios["response"] == ios["service"]
@@ -180,16 +181,23 @@ def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)
 
 
+def _series_stored(base: sqlite3.Connection) -> int:
+    """How many series a merge class has in this run."""
+    found = base.execute("SELECT value FROM meta WHERE key = 'series'").fetchone()
+    return int(found[0]) if found else SERIES_OF_0_1
+
+
 def read(reading: Reading) -> Iterator[Records]:
     """One source's subintervals, a batch each. Faults go to `reading`."""
     source = reading.source
     try:
         with closing(_connect(source.path)) as base:
+            series = _series_stored(base)
             for phase, begin_ns, length_ns, *arrays in base.execute(_RESULTS, (source.step, source.host)):
                 if phase in source.other_phases:
                     continue
                 begin_ns += source.start_ns
-                records = _records(begin_ns, begin_ns + length_ns, _SERIES_OF[source.quantity], *arrays)
+                records = _records(begin_ns, begin_ns + length_ns, _SERIES_OF[source.quantity], series, *arrays)
                 if len(records):
                     yield records
     except (sqlite3.Error, zlib.error, ValueError, IndexError) as error:
@@ -197,11 +205,18 @@ def read(reading: Reading) -> Iterator[Records]:
 
 
 def _records(
-    begin_ns: int, end_ns: int, first_series: int, moments: bytes, spans: bytes, buckets: bytes, bucket_type: str
+    begin_ns: int,
+    end_ns: int,
+    first_series: int,
+    series_count: int,
+    moments: bytes,
+    spans: bytes,
+    buckets: bytes,
+    bucket_type: str,
 ) -> Records:
     """One subinterval: a row per direction that has I/Os, all merge classes added."""
     used = np.frombuffer(zlib.decompress(spans), "<u4").reshape(-1, 2).astype(np.int64)
-    known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, SERIES, len(Moment))
+    known = np.frombuffer(zlib.decompress(moments), "<u8").reshape(-1, series_count, len(Moment))
     counts = np.frombuffer(zlib.decompress(buckets), f"<{bucket_type}")
     ends = used[:, 1].cumsum()
     cells = np.zeros((len(DIRECTIONS), BUCKETS), np.uint64)
@@ -212,9 +227,9 @@ def _records(
         for kind in range(KINDS):
             direction = DIRECTIONS.index(_DIRECTION_OF[Kind(kind)])
             series = first_series + kind
-            first, length = used[klass * SERIES + series]
+            first, length = used[klass * series_count + series]
             if length:
-                end = ends[klass * SERIES + series]
+                end = ends[klass * series_count + series]
                 cells[direction, first : first + length] += counts[end - length : end]
                 lowest[direction] = min(lowest[direction], int(known[klass, series, Moment.MIN]))
                 highest[direction] = max(highest[direction], int(known[klass, series, Moment.MAX]))

@@ -10,9 +10,8 @@
 struct part {
     struct thread_figures sums;
     uint64_t gaps, *gap_buckets; /* poll gaps: how many, and their histogram */
-    uint64_t late, *late_buckets; /* likewise: reap delays, by completion */
-    struct moments lateness;
-    uint64_t *lateness_buckets;
+    struct moments lateness, reap_delay;
+    uint64_t *lateness_buckets, *reap_delay_buckets;
     bool swapped;
 };
 
@@ -63,6 +62,8 @@ static void add_series(struct collector *c, struct part *p, const struct thread 
             series_merge(&c->moments[into], c->buckets + into * HISTOGRAM_BUCKETS, moments, buckets);
             if (m == SERIES_LATENESS)
                 series_merge(&p->lateness, p->lateness_buckets, moments, buckets);
+            if (m == SERIES_REAP_DELAY)
+                series_merge(&p->reap_delay, p->reap_delay_buckets, moments, buckets);
         }
 }
 
@@ -114,8 +115,6 @@ static void add_figures(struct part *p, const struct buffer *b)
     for (uint32_t n = 0; n < HISTOGRAM_BUCKETS; n++) {
         p->gap_buckets[n] += b->poll_gap[n];
         p->gaps += b->poll_gap[n];
-        p->late_buckets[n] += b->reap_delay[n];
-        p->late += b->reap_delay[n];
     }
 }
 
@@ -154,10 +153,20 @@ static int take_part(struct engine *e, struct thread *t, const struct clock_map 
     return result;
 }
 
-static void pack_thread(const struct thread *t, const struct part *p, int64_t *figures)
+/* Of all completions: those whose delay is not recorded count as none. */
+static uint64_t reap_delay_p99(struct part *p)
+{
+    uint64_t unrecorded = p->sums.completed - p->reap_delay.count;
+
+    p->reap_delay_buckets[0] += unrecorded;
+    p->reap_delay.count += unrecorded;
+    p->reap_delay.min = unrecorded ? 0 : p->reap_delay.min;
+    return histogram_percentile(p->reap_delay_buckets, &p->reap_delay, 9900);
+}
+
+static void pack_thread(const struct thread *t, struct part *p, int64_t *figures)
 {
     struct moments gaps = {.count = p->gaps, .max = p->sums.poll_gap_max}; /* what is known of these histograms */
-    struct moments late = {.count = p->late, .max = UINT64_MAX};
 
     figures[THREAD_CPU] = t->cpu;
     figures[THREAD_SWAPPED] = p->swapped;
@@ -179,7 +188,7 @@ static void pack_thread(const struct thread *t, const struct part *p, int64_t *f
     figures[THREAD_CLOCK_ADJUSTMENT] = p->sums.clock_adjustment;
     figures[THREAD_BUSY_WAIT] = (int64_t)p->sums.busy_wait;
     figures[THREAD_REAP_DELAY_SUM] = (int64_t)p->sums.reap_delay;
-    figures[THREAD_REAP_DELAY_P99] = (int64_t)histogram_percentile(p->late_buckets, &late, 9900);
+    figures[THREAD_REAP_DELAY_P99] = (int64_t)reap_delay_p99(p);
 }
 
 static int collect_thread(struct engine *e, struct thread *t, const struct clock_map *anchor, struct result *r)
@@ -187,9 +196,10 @@ static int collect_thread(struct engine *e, struct thread *t, const struct clock
     uint64_t *scratch = e->collector.scratch;
     struct part p = {.lateness_buckets = scratch,
                      .gap_buckets = scratch + HISTOGRAM_BUCKETS,
-                     .late_buckets = scratch + 2 * HISTOGRAM_BUCKETS};
+                     .reap_delay_buckets = scratch + 2 * HISTOGRAM_BUCKETS};
 
     moments_clear(&p.lateness);
+    moments_clear(&p.reap_delay);
     memset(scratch, 0, 3 * HISTOGRAM_BUCKETS * sizeof *scratch);
     int result = take_part(e, t, anchor, &p, r);
     pack_thread(t, &p, r->thread_figures + (size_t)t->number * THREAD_COUNTS);

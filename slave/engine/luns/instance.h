@@ -25,7 +25,7 @@ struct tag {
     struct iocb iocb; /* libaio's own form of it; with every backend, place and size of the I/O stand there */
     uint64_t submit_ns;
     uint64_t due_ns;  /* 0: submitted as fast as it goes, without a due time */
-    uint64_t late_ns; /* by how much the generator submitted it later than that and its tag allowed */
+    uint64_t late_ns; /* by how much the generator submitted it later than that and its tag allowed, and reaped it late */
     struct tag *next, *previous; /* in flight: by age; free: next only */
     struct tag *next_again;      /* waiting to be submitted once more, after EAGAIN */
     struct instance *instance;
@@ -148,6 +148,12 @@ static inline uint64_t tag_offset(const struct tag *tag)
 static inline uint32_t tag_bytes(const struct tag *tag)
 {
     return (uint32_t)tag->iocb.aio_nbytes;
+}
+
+/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time. */
+static inline uint64_t tag_free_since(const struct tag *tag, uint64_t now_ns)
+{
+    return now_ns - tag->late_ns;
 }
 
 /* Whether what this tag is about to write was agreed to. */

@@ -48,7 +48,7 @@ enum { BUFFER_FAULTS = 1024 };
 /* What is counted per thread; nanoseconds. */
 struct thread_figures {
     uint64_t overruns, dispatch, switchover, poll_gap_max, in_submit, submit_calls, reaps, waits, submitted,
-        completed, cpu_time, busy_wait, reap_delay; /* the last is the sum of what reap_delay counts */
+        completed, cpu_time, busy_wait, reap_delay; /* the last: of all completions */
     int64_t clock_adjustment;
 };
 
@@ -62,7 +62,6 @@ struct buffer {
     struct moments *moments;
     uint64_t *buckets;     /* series_count x HISTOGRAM_BUCKETS; pages are there once touched */
     uint64_t *poll_gap;  /* HISTOGRAM_BUCKETS; by poll */
-    uint64_t *reap_delay; /* likewise; by completion */
     struct fault *faults;  /* BUFFER_FAULTS, by hash */
     uint32_t faults_used;
 };

@@ -27,8 +27,8 @@ static bool needs_notice(const struct thread *t, uint64_t now_ns)
            t->loop.attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
-/* What a poll of the ring found, at `now_ns`; of the time since the one before, so much was spent in the submit call. */
-static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t in_submit_ns, enum idle_kind how)
+/* What a poll of the ring found, at `now_ns`; since the one before, a batch was submitted at `batch_ns` (0: none was). */
+static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t batch_ns, enum idle_kind how)
 {
     struct thread_figures *figures = &t->boundary.running->figures;
     uint64_t gap_ns;
@@ -37,7 +37,7 @@ static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t in
         thread_die(t, "the kernel refused to tell what has completed: %s", strerror(-found));
         return 0;
     }
-    gap_ns = reap_delay_polled(t, (uint32_t)found, now_ns, in_submit_ns, how == IDLE_ASLEEP);
+    gap_ns = reap_delay_polled(t, (uint32_t)found, now_ns, batch_ns, how == IDLE_ASLEEP);
     /* Asleep, the kernel waits for us. */
     if (how != IDLE_ASLEEP && in_flight_count(&t->in_flight)) {
         t->boundary.running->poll_gap[bucket_of(gap_ns)]++;
@@ -62,7 +62,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
     reap_delay_enter_loop(t, now_ns);
     for (;;) {
         enum idle_kind how = IDLE_NONE;
-        uint64_t in_submit_ns = 0;
+        uint64_t batch_ns = 0;
         int result;
 
         if (needs_notice(t, now_ns) && !take_notice(t, now_ns))
@@ -74,7 +74,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
 
         if (t->submit.batch_size) {
             submit_prepare(t);
-            uint64_t stamp_ns = thread_now(t);
+            uint64_t stamp_ns = batch_ns = thread_now(t);
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
                  * submitted behind it. An edit waits until this batch, which knows nothing of it, has gone. */
@@ -91,8 +91,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
              * is left of the batch is given up with the step, or goes now. */
             if (all) {
-                in_submit_ns = now_ns - stamp_ns;
-                t->boundary.running->figures.in_submit += in_submit_ns;
+                t->boundary.running->figures.in_submit += now_ns - stamp_ns;
                 submit_account(t, stamp_ns);
             }
         } else if (t->reap.done_count == 0) {
@@ -103,7 +102,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             result = reap_poll(t);
             now_ns = thread_now(t);
         }
-        found = polled(t, result, now_ns, in_submit_ns, how);
+        found = polled(t, result, now_ns, batch_ns, how);
         reap_record(t);
     }
     *now = now_ns;

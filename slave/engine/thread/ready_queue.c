@@ -78,7 +78,7 @@ void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_n
     struct share *s = tag->instance->share;
 
     if (!share_has_room(s, tag->weight))
-        s->room_since_ns = ready_queue_free_since(&t->reap_delay, tag, now_ns);
+        s->room_since_ns = tag_free_since(tag, now_ns);
     s->in_flight -= tag->weight;
     if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
         s->cap++;

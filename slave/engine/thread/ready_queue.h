@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "luns/instance.h"
-#include "reap_delay.h"
 
 struct thread;
 
@@ -67,15 +66,6 @@ void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_n
 static inline bool share_has_room(const struct share *s, uint32_t weight)
 {
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
-}
-
-/* Since when a completed I/O's tag, and its room in the queue, would be free, had the generator been in time: without
- * its lateness (at the submission) and its reap delay (at the poll); none completes before its submission. */
-static inline uint64_t ready_queue_free_since(const struct reap_delay *d, const struct tag *tag, uint64_t now_ns)
-{
-    uint64_t found_ns = now_ns - d->delay_ns;
-
-    return (found_ns > tag->submit_ns ? found_ns : tag->submit_ns) - tag->late_ns;
 }
 
 static inline struct instance *list_take(struct instance_list *list)

@@ -10,10 +10,10 @@
 #define REST_NS NS_PER_MS
 enum { FAILURES = 16 };
 
-static void free_tag(const struct thread *t, struct instance *i, struct tag *tag, uint64_t now_ns)
+static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
 {
     if (!i->free || i->in_flight >= i->maxtags)
-        i->tag_since_ns = ready_queue_free_since(&t->reap_delay, tag, now_ns);
+        i->tag_since_ns = tag_free_since(tag, now_ns);
     tag->next = i->free;
     i->free = tag;
 }
@@ -25,7 +25,7 @@ static void file_orphan(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     tag->orphaned = false;
     i->orphans--;
-    free_tag(t, i, tag, now_ns);
+    free_tag(i, tag, now_ns);
     if (i->in_step) {
         ready_queue_release(t, tag, now_ns);
         ready_queue_enqueue(t, i);
@@ -41,7 +41,7 @@ static void retire(struct thread *t, struct tag *tag, uint64_t now_ns)
     land(i, tag);
     if (was_oldest)
         publish_oldest(row_of(t, i), i);
-    free_tag(t, i, tag, now_ns);
+    free_tag(i, tag, now_ns);
     i->in_flight--;
     in_flight_add(&t->in_flight, (uint32_t)-1);
     ready_queue_release(t, tag, now_ns);
@@ -67,14 +67,18 @@ void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_n
 
 static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
+    uint64_t service_ns = now_ns - tag->submit_ns, delay_ns = reap_delay_of(&t->reap_delay, tag->submit_ns, service_ns);
+
+    tag->late_ns += delay_ns;
     if (tag->orphaned) {
         file_orphan(t, tag, now_ns);
     } else if (result == tag_bytes(tag)) {
         tag->instance->failures = 0;
         tag->fresh &= !tag->write;
         t->reap.done[t->reap.done_count++] = (struct done){
-            .service_ns = now_ns - tag->submit_ns,
+            .service_ns = service_ns,
             .response_ns = tag->due_ns ? now_ns - tag->due_ns : UNCHANGED,
+            .delay_ns = delay_ns,
             .tag = tag,
             .bytes = tag_bytes(tag),
             .kind = tag->kind,
@@ -94,6 +98,21 @@ void reap_file(struct thread *t, uint32_t count, uint64_t now_ns)
         file(t, t->reap.completions[n].tag, t->reap.completions[n].result, now_ns);
 }
 
+/* To three binary digits after the first, which is enough to compare it, and takes an eighth of the room in a result. */
+static uint64_t rounded(uint64_t ns)
+{
+    uint64_t half = UINT64_C(1) << (63 - __builtin_clzll(ns) - 4); /* of a step; `ns` is at least REAP_DELAY_LEAST_NS */
+
+    return (ns & ~(2 * half - 1)) + half;
+}
+
+static __attribute__((noinline)) void record_delay(struct thread *t, const struct done *done)
+{
+    t->boundary.running->figures.reap_delay += done->delay_ns;
+    if (done->delay_ns * REAP_DELAY_LEAST_PART >= done->service_ns)
+        record(t, done->tag->instance, SERIES_REAP_DELAY, rounded(done->delay_ns), done->bytes);
+}
+
 void reap_record(struct thread *t)
 {
     for (uint32_t n = 0; n < t->reap.done_count; n++) {
@@ -105,6 +124,8 @@ void reap_record(struct thread *t)
         record(t, i, SERIES_SERVICE + done->kind, done->service_ns, done->bytes);
         if (done->response_ns != UNCHANGED)
             record(t, i, SERIES_RESPONSE + done->kind, done->response_ns, done->bytes);
+        if (done->delay_ns >= REAP_DELAY_LEAST_NS)
+            record_delay(t, done);
         /* Now rather than when it is due. A tag that was taken again meanwhile was filled then. */
         if (done->wrote && !done->tag->fresh)
             instance_renew(done->tag);

@@ -19,6 +19,7 @@ enum { THREAD_REAP = 128 }; /* completions of one poll of the ring */
 /* A completed I/O whose times are still to be recorded. */
 struct done {
     uint64_t service_ns, response_ns; /* response: UNCHANGED if it had no due time */
+    uint64_t delay_ns;                /* reap delay */
     struct tag *tag;
     uint32_t bytes;
     uint8_t kind;

@@ -62,60 +62,33 @@ void reap_delay_sleeps(struct thread *t, uint64_t now_ns)
     d->runqueue_ns = read_runqueue_ns(d);
 }
 
-/* So many completions were found so late. */
-static void count(struct buffer *b, uint64_t delay_ns, uint64_t completions)
-{
-    b->reap_delay[bucket_of(delay_ns)] += completions;
-    b->figures.reap_delay += delay_ns * completions;
-}
-
 /* Here and below: how late the poll was, if known. */
-static uint64_t after_sleep(struct reap_delay *d, struct buffer *b, uint32_t found, uint64_t gap_ns)
+static uint64_t after_sleep(struct reap_delay *d, uint32_t found, uint64_t gap_ns)
 {
     uint64_t delay_ns;
 
     if (found == 0)
         return 0;
-    if (!d->watched && gap_ns < REAP_DELAY_WATCH_NS) {
-        d->unwatched += found;
-        d->unwatched_gaps_ns += found * gap_ns;
-        return 0;
-    }
+    if (!d->watched && gap_ns < REAP_DELAY_WATCH_NS)
+        return earlier(d->watched_delay_ns, gap_ns);
     delay_ns = earlier(without_core(d), gap_ns);
-    count(b, delay_ns, found);
-    if (d->watched && d->unwatched) {
-        count(b, earlier(delay_ns, d->unwatched_gaps_ns / d->unwatched), d->unwatched);
-        d->unwatched = d->unwatched_gaps_ns = 0;
-    }
+    if (d->watched)
+        d->watched_delay_ns = delay_ns;
     return delay_ns;
 }
 
-/* So long that the thread may have been preempted: perhaps in the submit call, which then is not the kernel's work alone. */
-static uint64_t after_long_gap(struct reap_delay *d, struct buffer *b, uint32_t found, uint64_t gap_ns,
-                               uint64_t in_submit_ns)
-{
-    uint64_t without_ns = earlier(without_core(d), gap_ns), delay_ns = gap_ns - in_submit_ns;
-
-    if (without_ns > delay_ns)
-        delay_ns = without_ns;
-    count(b, delay_ns, found);
-    return delay_ns;
-}
-
-uint64_t reap_delay_polled(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t in_submit_ns, bool asleep)
+uint64_t reap_delay_polled(struct thread *t, uint32_t found, uint64_t now_ns, uint64_t batch_ns, bool asleep)
 {
     struct reap_delay *d = &t->reap_delay;
-    struct buffer *b = t->boundary.running;
     uint64_t gap_ns = now_ns - d->last_poll_ns;
 
     d->last_poll_ns = now_ns;
-    if (asleep) {
-        d->delay_ns = after_sleep(d, b, found, gap_ns);
-    } else if (gap_ns >= REAP_DELAY_WATCH_NS) {
-        d->delay_ns = after_long_gap(d, b, found, gap_ns, in_submit_ns);
-    } else {
-        d->delay_ns = gap_ns - in_submit_ns;
-        count(b, d->delay_ns, found);
-    }
+    d->batch_ns = batch_ns;
+    d->batch_delay_ns = 0;
+    d->delay_ns = gap_ns;
+    if (asleep)
+        d->delay_ns = after_sleep(d, found, gap_ns);
+    else if (gap_ns >= REAP_DELAY_WATCH_NS) /* it may have been preempted in the submit call: not the kernel's work alone */
+        d->batch_delay_ns = earlier(without_core(d), gap_ns);
     return gap_ns;
 }
