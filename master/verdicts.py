@@ -120,6 +120,12 @@ class Reason(Enum):
         ALL,
         "Several hosts or paths drive the same LUN at the same time: each gets what the others leave.",
     )
+    VOLATILE_CACHE = (
+        NOTE,
+        ALL,
+        "LUNs that the row writes to have a volatile write cache: a write completes before it is on the media, and a "
+        "power failure loses it.",
+    )
     EDITED = NOTE, ALL, "The load was not the plan's: somebody edited it during the step. The detail says who and what."
     EDIT_NOT_APPLIED = (
         INVALID,

@@ -5,7 +5,7 @@ another shape ever becomes a message. Commands go to the far process and carry a
 number in `re`. Times are nanoseconds; `local` ones are on the far machine's monotonic clock.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Union, get_args
 
 from .older_python import StrEnum
@@ -214,6 +214,7 @@ class Hello:
     backends: tuple[str, ...]
     aio_left: int  # fs.aio-max-nr - fs.aio-nr
     io_uring: tuple[str, ...] = ()  # what the kernel's can do beyond its beginnings
+    facts: dict[str, Attribute] = field(default_factory=dict)  # what else it is: HOST_FACTS of the controller's columns
 
 
 @dataclass(frozen=True)

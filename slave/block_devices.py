@@ -19,7 +19,7 @@ from typing import Final
 
 from ..protocol.payload import Attribute
 from . import udev
-from .kernel_files import first_line, number_in
+from .kernel_files import cpu_list, first_line, number_in, ranges
 
 SECTOR: Final = 512  # sysfs counts sizes in these, whatever the device's own block size is
 ROOT: Final = Path("/")
@@ -105,6 +105,8 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
         "scheduler": scheduler(first_line(disk / "queue/scheduler")),
         "nr_requests": number_in(disk / "queue/nr_requests"),
         "hw_queues": hw_queues(disk),
+        **queue_settings(disk),
+        "irq_cores": irq_cores(disk, root),
         "numa_node": numa_node(disk),
         "read_only": number_in(folder / "ro"),
     }
@@ -116,6 +118,29 @@ def describe(folder: Path, root: Path) -> BlockDevice | None:
         found["partition_of"] = disk.name
     attributes = {name: value for name, value in found.items() if value is not None and value != ""}
     return BlockDevice(folder.name, path, number, size * SECTOR, block, folder, disk, attributes)
+
+
+def queue_settings(disk: Path) -> dict[str, Attribute | None]:
+    """What of its queue makes latency, under the kernel's own names."""
+    queue = disk / "queue"
+    numbers = ("fua", "max_sectors_kb", "wbt_lat_usec", "nomerges", "rq_affinity", "io_poll")
+    words = ("write_cache", "zoned")
+    found: dict[str, Attribute | None] = {name: number_in(queue / name) for name in numbers}
+    return {**found, **{name: first_line(queue / name) for name in words}}
+
+
+def irq_cores(disk: Path, root: Path) -> str:
+    """The cores that serve the interrupts of the device, or of the adapter that it is attached to; "" if not known."""
+    place = disk.resolve()
+    while not (place / "msi_irqs").is_dir():
+        if place == place.parent:
+            return ""
+        place = place.parent
+    cores: set[int] = set()
+    for entry in (place / "msi_irqs").iterdir():
+        irq = root / "proc/irq" / entry.name
+        cores |= {*cpu_list(first_line(irq / "effective_affinity_list") or first_line(irq / "smp_affinity_list"))}
+    return ranges(cores)
 
 
 def node(folder: Path, root: Path) -> str:
@@ -135,6 +160,7 @@ def identity(disk: Path, known: udev.Udev) -> dict[str, Attribute | None]:
         "model": known.text("ID_MODEL_ENC", "ID_MODEL") or first_line(device / "model"),
         "serial": known.text("ID_SCSI_SERIAL", "ID_SERIAL_SHORT", "ID_SERIAL") or serial(disk),
         "wwn": known.text("ID_WWN_WITH_EXTENSION", "ID_WWN") or wwn(disk),
+        "firmware": first_line(device / "firmware_rev") or first_line(device / "rev"),
         "transport": transport(disk),
         "multipath": first_line(disk / "dm/name") if uuid.startswith("mpath-") else None,
     }

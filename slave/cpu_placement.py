@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from .block_devices import ROOT
-from .kernel_files import cpu_list, first_line
+from .kernel_files import cpu_list, first_line, ranges
 
 SPARE_FROM: Final = 4  # cores
 
@@ -49,17 +49,6 @@ def unusable_cores(chosen: Sequence[int], cores: Sequence[int]) -> str | None:
         return None
     which = f"core {ranges(missing)} is" if len(missing) == 1 else f"cores {ranges(missing)} are"
     return f"{which} not there, or not for this process, which may use {ranges(cores)}: correct `cpus` in the plan"
-
-
-def ranges(cores: Sequence[int]) -> str:
-    """Cores as the kernel writes them: (0, 1, 2, 8) is "0-2,8"."""
-    runs: list[tuple[int, int]] = []
-    for core in sorted(cores):
-        if runs and core == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], core)
-        else:
-            runs.append((core, core))
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def node_of_cores(root: Path = ROOT) -> dict[int, int]:

@@ -12,7 +12,10 @@ import platform
 from pathlib import Path
 
 from ..protocol.messages import PROTOCOL_VERSION, Hello, Role
+from ..protocol.payload import Attribute
+from ..protocol.text import why_unsendable
 from .engine import _engine
+from .host_facts import host_facts
 from .kernel_files import first_line, number_in
 
 
@@ -36,7 +39,13 @@ def make_hello() -> Hello:
         backends=tuple(_engine.backends()),
         aio_left=aio_left(),
         io_uring=tuple(_engine.uring_features()),
+        facts=sendable_facts(host_facts()),
     )
+
+
+def sendable_facts(facts: dict[str, Attribute]) -> dict[str, Attribute]:
+    """Firmware and distributions may call things what they like: text that cannot be sent is left out."""
+    return {name: value for name, value in facts.items() if not (isinstance(value, str) and why_unsendable(value))}
 
 
 def identity() -> tuple[str, str]:

@@ -7,6 +7,7 @@ machines, and a device may disappear while it is read.
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Union
 
 Place = Union[str, "os.PathLike[str]"]
@@ -48,3 +49,14 @@ def cpu_list(text: str) -> tuple[int, ...]:
         first, _, last = part.partition("-")
         found.extend(range(int(first), int(last or first) + 1))
     return tuple(found)
+
+
+def ranges(cores: Collection[int]) -> str:
+    """Cores as the kernel writes them: (0, 1, 2, 8) is "0-2,8"."""
+    runs: list[tuple[int, int]] = []
+    for core in sorted(cores):
+        if runs and core == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], core)
+        else:
+            runs.append((core, core))
+    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)

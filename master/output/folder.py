@@ -16,7 +16,7 @@ from ..errors import OutputError
 from ..rollup.instances import Rollups, RollupType
 from ..rollup.merge_layout import MergeLayout
 from ..rollup.parameters_in_force import text
-from .columns import EVENTS, HOSTS, LUNS, WORKLOADS, names
+from .columns import EVENTS, HOST_FACTS, HOSTS, LUNS, WORKLOADS, names
 from .csv_text import append, lines, make_folder, overwrite_file, replace_file, utc
 from .file_names import stem
 from .histogram_db import HistogramWriter
@@ -81,8 +81,9 @@ class RunFolder:
                 one.host, hello.hostname, one.launcher, one.address, hello.version, hello.bundle, hello.python,
                 hello.kernel, hello.libc, hello.machine, len(hello.cores), hello.clock_source,
                 " ".join(hello.backends), " ".join(hello.io_uring),
+                *(hello.facts.get(name) for name in names(HOST_FACTS)),
             ])  # fmt: skip
-        self._replace("hosts.csv", lines([names(HOSTS), *rows]))
+        self._replace("hosts.csv", lines([names(HOSTS, HOST_FACTS), *rows]))
 
     def luns(self, records: Sequence[LunRecord]) -> None:
         """luns.csv."""

@@ -30,6 +30,7 @@ from ..plan.model import Plan
 from . import consent
 from .connect import Opener, connected, opener
 from .control_api import ControlApi
+from .differences import host_differences, lun_differences
 from .discover_luns import PlacedPlan, create, discover, prepare
 from .fleet import Fleet, HaltCause
 from .placement import to_create
@@ -117,10 +118,18 @@ class Run:
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
+            self._show_differences(fleet, discovered)
             self._presses.halts(
                 partial(fleet.interrupt, HaltCause.USER)
             )  # until now a press cancels: there was no I/O to halt
             yield StepRunner(plan, recorder, fleet, reconnecting, discovered, self.api, self._results)
+
+    def _show_differences(self, fleet: Fleet, discovered: PlacedPlan) -> None:
+        """What hosts and LUNs do not have in common, before their results are merged."""
+        for line in host_differences(fleet.hellos()):
+            self.recorder.event("host_difference", f"hosts differ: {line}")
+        for line in lun_differences(discovered.placement, discovered.rollups):
+            self.recorder.event("lun_difference", f"LUNs differ: {line}")
 
     async def _close(self) -> None:
         """Write what is left, and report how the run ended. Raises OutputError."""

@@ -22,7 +22,8 @@ from .discover_luns import PlacedPlan
 from .step_reports import ALL_ROW, figures_of, measurement_report
 from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 
-MOST_NAMED = 3  # other ways to a LUN that are spelled out
+MOST_NAMED = 3  # LUNs that are spelled out
+VOLATILE = "write back"  # the kernel's words for a cache that it has to flush
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,7 @@ def result_of(
     Later steps refer to the last one that counts: not to the level at which a staircase saturated,
     which is invalid as it should be.
     """
-    taken, outside = ended.measurements, [*ended.findings, *_unwritten(discovered), *_shared(discovered)]
+    taken, outside = ended.measurements, [*ended.findings, *_found_on_luns(discovered, parameters)]
     settings = Settings.of(discovered.rollups, parameters)
     checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups) for one in taken]
     if all(isinstance(one, EmptyMeasurement) for one in taken):
@@ -185,6 +186,25 @@ def _shared(discovered: PlacedPlan) -> Iterator[ScopedFinding]:
         if lun.shared:
             others = listed([f"{one.host}: {one.lun.path}" for one in placement.others(lun)], MOST_NAMED)
             yield ScopedFinding(Finding(Reason.SHARED_LUN, f"{host}: {lun.lun.path} is also {others}"), host, instance)
+
+
+def _found_on_luns(discovered: PlacedPlan, parameters: Mapping[Key, Parameters]) -> list[ScopedFinding]:
+    """What discovery found on the LUNs of the step that limits what its figures mean."""
+    return [*_unwritten(discovered), *_shared(discovered), *_volatile(discovered, parameters)]
+
+
+def _volatile(discovered: PlacedPlan, parameters: Mapping[Key, Parameters]) -> list[ScopedFinding]:
+    """Volatile write caches, on the workload instances that write."""
+    written = [
+        (key, lun)
+        for key, lun in discovered.placement.lun_of.items()
+        if key in parameters and parameters[key].fraction_read < 1 and lun.attributes.get("write_cache") == VOLATILE
+    ]
+    if not written:
+        return []
+    luns = list(dict.fromkeys(f"{lun.host}: {lun.lun.path}" for _, lun in written))
+    finding = Finding(Reason.VOLATILE_CACHE, listed(luns, MOST_NAMED))
+    return [ScopedFinding(finding, host, number) for (host, number), _ in written]
 
 
 def _unwritten(discovered: PlacedPlan) -> list[ScopedFinding]:

@@ -589,3 +589,38 @@ def test_an_unsustained_instance_is_reported_in_every_row(tmp_path: Path) -> Non
     assert {row["rollup_instance"]: row["reasons"] for row in rows} == {
         "all": said, "fg": said, "bg": "", "a:/x/0": "", "a:/x/1": "", "a:/x/2": said,
     }  # fmt: skip
+
+
+def test_hosts_and_luns_that_are_not_alike_are_events_before_the_first_step(tmp_path: Path) -> None:
+    def slave(name: str) -> SimulatedSlave:
+        governor = "powersave" if name == "c" else "performance"
+        hello = m.Hello(
+            m.Role.SLAVE, m.PROTOCOL_VERSION, "0.1.0", "", name, 1, "3.11", "6.1", "2.36", "x86_64", (0, 1), "tsc",
+            ("null", "libaio"), 65536, facts={"governor": governor},
+        )  # fmt: skip
+        luns = (lun_of("/dev/sdb", kind="block"), lun_of("/dev/sdc", kind="block", scheduler="bfq"))
+        return SimulatedSlave(name, luns=luns, faults=Faults(hello=hello))
+
+    outcome = run(tmp_path, DISKS, SimulatedHosts(**{name: slave(name) for name in "abc"}))
+    said = {row["kind"]: row["text"] for row in outcome.rows("events.csv") if row["step"] == ""}
+    assert said["host_difference"] == "hosts differ: governor: performance on a and b, powersave on c"
+    assert said["lun_difference"] == "LUNs differ: scheduler: not known on 3 LUNs, bfq on 3 LUNs"
+    assert [row["governor"] for row in outcome.rows("hosts.csv")] == ["performance", "performance", "powersave"]
+
+
+@pytest.mark.parametrize(
+    ("cache", "fraction_read", "noted"),
+    [("write back", "0%", True), ("write back", "100%", False), ("write through", "0%", False)],
+)
+def test_writes_to_a_volatile_cache_are_noted(tmp_path: Path, cache: str, fraction_read: str, noted: bool) -> None:
+    disk = known(Lun("/dev/sda", "block", 1 << 30, 512, {"kind": "block", "write_cache": cache}, (), ()))
+    lab = SimulatedHosts(a=SimulatedSlave("a", luns=(disk,)))
+    text = DISKS.replace("[a, b, c]", "[a]").replace('/dev/sdb, "/dev/sdc"', "/dev/sda").replace("100%", fraction_read)
+    writes = fraction_read != "100%"
+    consent = token([Target("a", disk, False)]) if writes else None
+    outcome = run(
+        tmp_path, text.replace("name: disks\n", f"name: disks\ndestroy: {str(writes).lower()}\n"), lab, destroy=consent
+    )
+    (row,) = outcome.rows("summary.all.csv")
+    assert ("volatile_cache[note] (a: /dev/sda)" in row["reasons"]) is noted
+    assert row["verdict"] == "valid"

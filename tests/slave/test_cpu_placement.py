@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.slave.cpu_placement import CpuPlacement, node_of_cores, place_threads, ranges, unusable_cores
-from ivypy.slave.kernel_files import cpu_list
+from ivypy.slave.cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
+from ivypy.slave.kernel_files import cpu_list, ranges
 from ivypy.slave.thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
 
 

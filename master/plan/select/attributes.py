@@ -56,6 +56,22 @@ ATTRIBUTES: Final[dict[str, AboutAttribute]] = {
         _NUMBER, "Length of each of the device's hardware queues in the kernel. Without `hw_queues` it limits nothing."
     ),
     "hw_queues": AboutAttribute(_NUMBER, "How many hardware queues the device has; dm, md and zram devices have none."),
+    "write_cache": AboutAttribute(
+        _TEXT, "`write back` where the device has a volatile write cache that the kernel flushes, else `write through`."
+    ),
+    "fua": AboutAttribute(_FLAG, "true where the device can write around its cache (FUA)."),
+    "firmware": AboutAttribute(_TEXT, "The firmware's revision, as the device reports it."),
+    "max_sectors_kb": AboutAttribute(_NUMBER, "KiB of the largest request that the kernel sends to the device."),
+    "zoned": AboutAttribute(_TEXT, "none, host-aware or host-managed."),
+    "wbt_lat_usec": AboutAttribute(
+        _NUMBER, "Target of the kernel's throttling of buffered writes, in microseconds; 0: off."
+    ),
+    "nomerges": AboutAttribute(_NUMBER, "0: the kernel merges requests; 1: only simple cases; 2: never."),
+    "rq_affinity": AboutAttribute(
+        _NUMBER, "Where a completion is processed: 0 anywhere, 1 on a core near the submitting one, 2 on that core."
+    ),
+    "io_poll": AboutAttribute(_FLAG, "true where the device has queues that can be polled (`polled`)."),
+    "irq_cores": AboutAttribute(_TEXT, "The cores that serve the interrupts of the device or its adapter, like 0-3."),
     "numa_node": AboutAttribute(_NUMBER, "The NUMA node that the device is attached to."),
     "transport": AboutAttribute(_TEXT, "nvme, nvme_tcp, nvme_fc, sata, sas, fc, iscsi, usb or virtio."),
     "by_id": AboutAttribute(_TEXT, "The device's name in /dev/disk/by-id."),
