@@ -158,7 +158,7 @@ def _turn(engine: Engine) -> float:
     number = array("I", [0]).tobytes()
     deadline_ns = now_ns() + PATIENCE_NS
     engine.set_lease(deadline_ns)
-    engine.go(now_ns() + AHEAD_NS, TURN_NS, number, number)
+    engine.go(now_ns() + AHEAD_NS, TURN_NS, number, number, number)
     engine.stop(0)
     completed = 0
     news = select.poll()  # a descriptor may be beyond what select() takes

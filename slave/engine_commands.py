@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from array import array
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..protocol.messages import (
@@ -66,6 +67,7 @@ class EngineCommands:
         self._cores = cores
         self._work = work
         self._step: StepLoop | None = None
+        self._collector = ThreadPoolExecutor(1, "collect")
         self._started = False  # the engine has begun a step, and has not ended it
         self._edited: asyncio.Future[tuple[int, int]] | None = None
         self._undecided = auto  # which backend: that is tried with the first workloads
@@ -141,8 +143,6 @@ class EngineCommands:
             self._edited.set_result(taken)
         if self._step is not None:
             self._step.poll()
-            if self._step.over:
-                self._step, self._started = None, False
 
     def renew_lease(self, newest_stamp_ns: int) -> None:
         """The controller was alive after `newest_stamp_ns`: the lease runs from then, however late this was read.
@@ -210,18 +210,21 @@ class EngineCommands:
             self._refuse(command, reason)
             return
         order = self._workloads.order_of(command)
-        numbers, classes = array("I", order.engine).tobytes(), order.classes(array("I", command.classes.data))
+        roster = order.numbers(), order.classes(array("I", command.classes.data)), order.rows()
         self._started = True
         try:
-            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, numbers, classes))
+            await self._work(lambda: self.engine.go(command.start_ns, command.length_ns, *roster))
         except OSError as error:
             self._started = False
             self._refuse(command, f"the engine cannot start: {error.strerror}")
             return
         self._workloads.note_started()
         self._link.send(Ready(command.id))
-        self._step = StepLoop(self.engine, self._link, self._cores, command, order)
+        self._step = StepLoop(self.engine, self._link, self._cores, command, order, self._collector, self._step_over)
         self.poll()
+
+    def _step_over(self) -> None:
+        self._step, self._started = None, False
 
     def _against_start(self, command: Go) -> str | None:
         now = now_ns()

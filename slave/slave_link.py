@@ -75,13 +75,13 @@ class ControllerLink:
         """Begin to read."""
         self._read_on()
 
-    def send(self, message: HostMessage) -> None:
-        """Write a message as soon as the far end reads it.
+    def send(self, message: HostMessage, line: bytes | None = None) -> None:
+        """Write a message as soon as the far end reads it; `line`: as `encode_line` made it elsewhere.
 
         Raises ProtocolError where our own state does not allow it: a bug, found before it is on the wire.
         """
         self.state = state_after(self.state, message)
-        self._enqueue(_Line(memoryview(encode_line(message)), isinstance(message, Result)))
+        self._enqueue(_Line(memoryview(line or encode_line(message)), isinstance(message, Result)))
 
     def send_stamped(self, make: Callable[[], HostMessage]) -> None:
         """Make and write a message when its turn comes, so that it can hold the time at which it left.

@@ -10,15 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..protocol.counters import Count
 from ..protocol.parameters import MAX, Iosequencer, Parameters
 from .thread_assignment import even_shares
 
 FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
-
-HIGHEST: Final = frozenset(
-    {Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS}
-)  # of the parts; others add
 
 
 @dataclass(frozen=True)
@@ -63,20 +58,17 @@ class EngineOrder:
             number_of={part: numbers[place] for part, place in further},
         )
 
+    def numbers(self) -> bytes:
+        """What the engine is to drive, in its order."""
+        return array("I", self.engine).tobytes()
+
     def classes(self, of: Sequence[int]) -> bytes:
         """Merge classes of the engine's order, from those of the instances."""
         return array("I", [*of, *(of[place] for place in self.owners)]).tobytes()
 
-    def counts(self, collected: bytes) -> bytes:
-        """A row per instance, from the engine's rows."""
-        if not self.owners:
-            return collected
-        rows, width = array("q", collected), len(Count)
-        for n, place in enumerate(self.owners, self.instances):
-            for column in Count:
-                into, further = place * width + column, rows[n * width + column]
-                rows[into] = max(rows[into], further) if column in HIGHEST else rows[into] + further
-        return rows[: self.instances * width].tobytes()
+    def rows(self) -> bytes:
+        """The row of counts of each in the engine's order: parts of an instance share one."""
+        return array("I", [*range(self.instances), *self.owners]).tobytes()
 
     def faults(self, collected: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
         """(number, errno, count) by instance."""

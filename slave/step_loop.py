@@ -1,17 +1,22 @@
 """One step on this host: from `go` to `stopped`.
 
 Rule: a finished subinterval is collected at once, which frees its buffers, put into one `result` and handed to the
-link. While MOST_HELD results wait there unread, nothing more is collected: then the engine finds no free buffer and
-reports overruns, instead of this process growing. A thread that has not handed over its buffer some time after a
-boundary (max(a quarter of the length, 0.5 s)) is left out of that result and named in it.
+link. Collecting and encoding have a thread of their own: with a thousand merge classes they take a tenth of a second,
+and commands and clock probes do not wait for them. While MOST_HELD results wait unread on the link, nothing more is
+collected: then the engine finds no free buffer and reports overruns, instead of this process growing. A workload thread
+that has not handed over its buffer some time after a boundary (max(a quarter of the length, 0.5 s)) is left out of that
+result and named in it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from typing import Final
 
+from ..protocol.lines import encode_line
 from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReason
 from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter, CpuUse
@@ -24,14 +29,31 @@ MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A result, and the line that it is on the link."""
+
+    result: Result
+    line: bytes
+
+
 class StepLoop:
-    """Keeps when the next result is expected; `over` once `stopped` was sent."""
+    """Keeps when the next result is expected."""
 
     def __init__(
-        self, engine: Engine, link: ControllerLink, cores: tuple[int, ...], go: Go, order: EngineOrder
+        self,
+        engine: Engine,
+        link: ControllerLink,
+        cores: tuple[int, ...],
+        go: Go,
+        order: EngineOrder,
+        collector: Executor,
+        on_over: Callable[[], None],
     ) -> None:
-        self.over = False
+        """`collector`: one thread, to collect in; `on_over` is called once `stopped` was sent."""
         self._engine, self._link, self._order = engine, link, order
+        self._collector, self._on_over = collector, on_over
+        self._collecting = self._news = self._closed = False  # news: something happened while it was collecting
         self._cpu = CpuMeter(cores)
         self._stalls = StallWitness(cores)
         self._length_ns = go.length_ns
@@ -55,22 +77,45 @@ class StepLoop:
 
     def poll(self, force: bool = False) -> None:
         """Deliver what is finished, and `stopped` after the last. `force`: without the threads that are late."""
-        while self._link.results_waiting < MOST_HELD and (found := self._engine.collect(force)) is not None:
-            force = False
-            self._deliver(found)
-        if self._link.results_waiting < MOST_HELD and (ended := self._engine.ended()) is not None:
-            self.over = True
-            self.close()
-            self._link.send(stopped_message(ended))
+        if self._collecting:
+            self._news = True
+        elif not self._closed and self._link.results_waiting < MOST_HELD:
+            self._collecting, self._news = True, False
+            collecting = self._loop.run_in_executor(self._collector, self._collect, force)
+            collecting.add_done_callback(self._collected)
 
     def close(self) -> None:
-        """Stop the timers."""
+        """Deliver nothing more."""
+        self._closed = True
         self._start.cancel()
         self._watch.cancel()
         self._stalls.close()
 
-    def _deliver(self, found: Collected) -> None:
-        self._link.send(result_message(found, self._order, self._cpu_use()))
+    def _collect(self, force: bool) -> Delivery | None:
+        """In the collector's thread: the next result, if it is finished."""
+        found = self._engine.collect(force)
+        if found is None:
+            return None
+        message = result_message(found, self._order, self._cpu_use())
+        return Delivery(message, encode_line(message))
+
+    def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:
+        self._collecting = False
+        if self._closed or collecting.cancelled():
+            return
+        if (delivery := collecting.result()) is not None:
+            self._deliver(delivery)
+            self.poll()
+        elif (ended := self._engine.ended()) is not None:
+            self.close()
+            self._link.send(stopped_message(ended))
+            self._on_over()
+        elif self._news:
+            self.poll()
+
+    def _deliver(self, delivery: Delivery) -> None:
+        found = delivery.result
+        self._link.send(found, delivery.line)
         for placed in [k for k in self._placed if k <= found.subinterval]:
             del self._placed[placed]
         self._next, self._next_start_ns = found.subinterval + 1, found.start_ns + found.length_ns
@@ -95,8 +140,7 @@ class StepLoop:
 
     def _late(self) -> None:
         self.poll(force=not self._complete)
-        if not self.over:
-            self._watch_anew()
+        self._watch_anew()
 
 
 def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
@@ -108,7 +152,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
         last=found.last,
         collected_ns=now_ns(),
         cpu=cpu.busy,
-        counts=Array(ArrayType.I64, order.counts(found.counts)),
+        counts=Array(ArrayType.I64, found.counts),
         moments=Array(ArrayType.U64, found.moments),
         spans=Array(ArrayType.U32, found.spans),
         buckets=Array(ArrayType.U32 if found.bucket_size == ArrayType.U32.size else ArrayType.U64, found.buckets),

@@ -105,8 +105,9 @@ class Engine:
         """
     def edited(self) -> tuple[int, int] | None:
         """(edit, time at which the last thread took it) of an edit that all have taken, once; else None."""
-    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes) -> None:
-        """Start a step at `start_ns`. `order` and `classes`: u32, numbers of instances and the merge class of each.
+    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
+        """Start a step at `start_ns`. `order`, `classes` and `rows`, each u32: numbers of instances, the merge class of
+        each, and its row of `Collected.counts`. Numbers that share a row are parts of one workload instance.
 
         Returns when every thread is ready.
         """

@@ -979,7 +979,7 @@ static void paused_in_turn(void)
         collect_one(&s, false, &r, 64);
         int64_t other = r.counts[OTHERS * COUNTS + COUNT_COMPLETED]; /* the last but one: `go` lists them backwards */
         int64_t all = 0;
-        for (uint32_t n = 0; n < r.instances; n++)
+        for (uint32_t n = 0; n < r.rows; n++)
             all += r.counts[n * COUNTS + COUNT_COMPLETED];
         /* A whole subinterval in which only the first was paused, and everyone had ten turns. */
         CHECK(other > 0 || k % 3 != 2 || all < 10 * 8 * OTHERS);

@@ -81,10 +81,11 @@ static void populate(void)
 static int go_now(struct sums *s)
 {
     static const uint32_t order[THREADS] = {0, 1}, classes[THREADS] = {0, 0};
+    static const struct roster roster = {order, classes, order, THREADS};
 
     *s = (struct sums){.end_ns = clock_now() + 5 * NS_PER_MS};
     engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
-    return engine_go(engine, s->end_ns, LENGTH_NS, order, classes, THREADS);
+    return engine_go(engine, s->end_ns, LENGTH_NS, &roster);
 }
 
 /* A command that hangs, on a thread of its own. */
@@ -315,6 +316,29 @@ static void slow_delete(void)
     CHECK_EQUAL(result, 0);
 }
 
+/* A collection that is under way, as one of a thousand merge classes is for a tenth of a second: nothing that steers or
+ * asks waits for it. */
+static void long_collection(void)
+{
+    uint32_t thread;
+    struct sums s;
+    struct end end;
+    char words[64];
+
+    populate();
+    CHECK_EQUAL(go_now(&s), 0);
+    pthread_mutex_lock(&engine->collecting);
+    engine_place_boundary(engine, 3, s.end_ns + 4 * LENGTH_NS);
+    engine_cooldown(engine, 5);
+    engine_stop(engine, 9);
+    engine_set_lease(engine, clock_now() + 60 * NS_PER_S);
+    CHECK(!engine_ended(engine, &end));
+    CHECK(!engine_dying_words(engine, &thread, words, sizeof words));
+    engine_halt(engine);
+    pthread_mutex_unlock(&engine->collecting);
+    CHECK_EQUAL(finish(engine, &s, TAGS).reason, END_COMMANDED);
+}
+
 /* A thread that is long about giving up what it drives, when it is to end. */
 static void slow_exit(void)
 {
@@ -337,7 +361,7 @@ static const struct scenario {
 } scenarios[] = {
     {"hung_open", hung_open}, {"hung_go", hung_go}, {"slow_errand", slow_errand}, {"slow_delete", slow_delete},
     {"slow_exit", slow_exit}, {"prepared", prepared}, {"whole_huge_pages", whole_huge_pages},
-    {"slow_progress", slow_progress}, {"late_go", late_go},
+    {"slow_progress", slow_progress}, {"late_go", late_go}, {"long_collection", long_collection},
 };
 
 int main(int count, char **words)

@@ -55,7 +55,7 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
     s->results++;
     s->last = r->last;
     s->backlog = s->in_flight = 0;
-    for (uint32_t n = 0; n < r->instances; n++) {
+    for (uint32_t n = 0; n < r->rows; n++) {
         const int64_t *c = r->counts + (size_t)n * COUNTS;
         CHECK(c[COUNT_BACKLOG] >= 0);
         CHECK(c[COUNT_IN_FLIGHT] >= 0 && c[COUNT_IN_FLIGHT] <= maxtags);
@@ -116,14 +116,16 @@ static inline struct end finish(struct engine *e, struct sums *s, uint32_t maxta
 
 static inline void go(struct engine *e, uint32_t instances, uint32_t classes, uint64_t length_ns, struct sums *s)
 {
-    uint32_t order[MOST_INSTANCES], class[MOST_INSTANCES];
+    uint32_t order[MOST_INSTANCES], class[MOST_INSTANCES], rows[MOST_INSTANCES];
+    struct roster roster = {order, class, rows, instances};
 
     for (uint32_t n = 0; n < instances; n++) {
         order[n] = instances - 1 - n;
         class[n] = n % classes;
+        rows[n] = n;
     }
     *s = (struct sums){.end_ns = clock_now() + 5 * NS_PER_MS};
-    int result = engine_go(e, s->end_ns, length_ns, order, class, instances);
+    int result = engine_go(e, s->end_ns, length_ns, &roster);
     if (result != 0)
         fprintf(stderr, "go: %s (%s)\n", strerror(-result), engine_why(e));
     CHECK(result == 0);

@@ -81,7 +81,7 @@ def create(
 
 
 def go(order: bytes, classes: bytes, length_ns: int = 100 * MS) -> Callable[[Engine], None]:
-    return lambda engine: engine.go(now_ns() + S, length_ns, order, classes)
+    return lambda engine: engine.go(now_ns() + S, length_ns, order, classes, order)
 
 
 ONE, TWO = bytes([0, 0, 0, 0]), bytes([0, 0, 0, 0, 1, 0, 0, 0])

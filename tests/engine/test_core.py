@@ -63,6 +63,7 @@ HANGS = [
     "slow_progress",  # a thread is waited for as long as it advances
     "late_go",  # threads are not ready in time: `go` gives up, and the next one works
     "whole_huge_pages",  # what large I/O buffers lie in
+    "long_collection",  # a collection that takes its time: commands and questions do not wait for it
 ]
 
 

@@ -143,6 +143,31 @@ def test_rows_have_the_order_and_classes_that_go_gave(null: Drive, image: Path) 
     ]
 
 
+def test_parts_of_an_instance_share_its_row(null: Drive, image: Path) -> None:
+    """Sums add up, the newest edit counts; and the row is the same whichever threads its parts are on."""
+    lun, rows = null.lun(image), [1, 0, 1, 2, 1, 0]
+    for n in range(6):
+        null.create(n, lun, iops=1000.0 * (n + 1))
+    null.go(range(6), 100 * MS, rows=rows)
+    null.until(2)
+    null.edit(7, [(4, fields(iops=0.0))])
+    null.edit(8, [(1, fields(iops=0.0))])
+    null.engine.halt()
+    null.finish()
+    first, last = null.results[0], null.results[-1]
+    assert first.counts[:, Count.DUE].tolist() == [800, 900, 400]
+    assert first.counts[:, Count.COMPLETED].sum() + first.counts[:, Count.IN_FLIGHT].sum() == first.total(
+        Count.SUBMITTED
+    )
+    assert last.counts[:, Count.EDIT].tolist() == [8, 7, 0]
+
+
+def test_rows_beyond_the_instances_are_refused(null: Drive, image: Path) -> None:
+    null.create(0, null.lun(image))
+    with pytest.raises(OSError, match="go names row 1; 1 instances have at most as many rows"):
+        null.go([0], 100 * MS, rows=[1])
+
+
 def test_instances_that_go_does_not_name_stay_idle(null: Drive, image: Path) -> None:
     lun = null.lun(image)
     null.create(0, lun)
@@ -403,7 +428,7 @@ def test_a_halt_cuts_the_subinterval_at_its_instant(step: Drive, image: Path) ->
 def test_a_halt_before_the_start_ends_at_once(null: Drive, image: Path) -> None:
     null.create(0, null.lun(image))
     null.engine.set_lease(now_ns() + 60 * S)
-    null.engine.go(now_ns() + 1000 * S, S, array("I", [0]).tobytes(), array("I", [0]).tobytes())
+    null.engine.go(now_ns() + 1000 * S, S, *[array("I", [0]).tobytes()] * 3)
     null.engine.halt()
     null.finish(5)
     assert [(r.raw.length_ns, r.raw.last, r.total(Count.DUE)) for r in null.results] == [(0, True, 0)]
@@ -414,7 +439,7 @@ def test_an_edit_before_the_start_submits_nothing_before_it(null: Drive, image: 
     null.create(0, lun, iops=0.0)
     null.create(1, lun, iops=0.1)
     null.engine.set_lease(now_ns() + 60 * S)
-    null.engine.go(now_ns() + 1000 * S, S, array("I", [0, 1]).tobytes(), array("I", [0, 0]).tobytes())
+    null.engine.go(now_ns() + 1000 * S, S, *[array("I", [0, 1]).tobytes()] * 3)
     null.edit(1, [(0, fields(iops=-1.0)), (1, fields(iops=1e6))])
     null.edit(2, [(0, fields(iops=1e6)), (1, fields(iops=-1.0))])
     null.engine.halt()

@@ -207,6 +207,24 @@ async def test_results_wait_in_the_engine_while_two_wait_in_the_pipe(talk: Conve
     assert isinstance(heard[-1], m.Stopped)
 
 
+async def test_a_collection_that_takes_long_delays_no_command_and_keeps_its_result(
+    talk: Conversation, file: Path
+) -> None:
+    await talk.run(file)
+    talk.engine.hangs["collect"] = threading.Event()
+    talk.engine.finished.append(collected(0))
+    talk.engine.spoke()
+    assert isinstance(await talk.ask(m.ClockProbe), m.ClockReading)
+    assert isinstance(await talk.ask(m.Halt), m.Ending)
+    assert isinstance(await talk.ask(m.ClockProbe), m.ClockReading)
+    talk.engine.finished.append(collected(1, last=True))
+    talk.engine.ends.append(Ended("commanded", 0, 0, 0, 0, 0, 0))
+    talk.engine.hangs["collect"].set()
+    results = [await talk.hear() for _ in range(3)]
+    assert [type(one) for one in results] == [m.Result, m.Result, m.Stopped]
+    assert [one.subinterval for one in results[:2]] == [0, 1]  # type: ignore[union-attr]
+
+
 async def test_a_thread_that_the_kernel_holds_is_named_and_does_not_keep_the_process(talk: Conversation) -> None:
     await talk.hear()
     await talk.ask(m.Prepare, backend="null", threads=2, lease_ns=10**11)

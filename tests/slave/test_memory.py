@@ -122,7 +122,7 @@ workloads = Workloads(engine, "null", [None, None])
 def run(count):
     order = array.array("I", range(count)).tobytes()
     engine.set_lease(now_ns() + 10**10)
-    engine.go(now_ns() + 10**7, 10**8, order, bytes(len(order)))
+    engine.go(now_ns() + 10**7, 10**8, order, bytes(len(order)), order)
     engine.stop(1)
     while engine.ended() is None:
         engine.collect()

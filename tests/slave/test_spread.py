@@ -3,7 +3,6 @@
 import errno
 import os
 from array import array
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -64,12 +63,8 @@ def test_a_sequential_stream_stays_on_one_thread() -> None:
     assert threads_wanted(Parameters(spread=4, iosequencer=Iosequencer.SEQUENTIAL)) == 1
 
 
-def rows(*values: Sequence[int]) -> bytes:
-    return array("q", [value for row in values for value in row]).tobytes()
-
-
-@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.data())
-def test_rows_of_parts_come_to_one(sizes: list[int], data: st.DataObject) -> None:
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8))
+def test_parts_share_the_row_and_the_faults_of_their_instance(sizes: list[int]) -> None:
     numbers = [10 + n for n in range(len(sizes))]
     further = iter(range(FIRST_FURTHER, FIRST_FURTHER + 99))
     parts = {
@@ -77,16 +72,10 @@ def test_rows_of_parts_come_to_one(sizes: list[int], data: st.DataObject) -> Non
         for number, size in zip(numbers, sizes, strict=True)
     }
     order = EngineOrder.of(numbers, parts)
-    value = st.integers(0, 2**40)
-    collected = [data.draw(st.lists(value, min_size=len(Count), max_size=len(Count))) for _ in order.engine]
-    folded = np.frombuffer(order.counts(rows(*collected)), "<i8").reshape(-1, len(Count))
     assert order.engine[: len(numbers)] == tuple(numbers)
+    row_of = dict(zip(order.engine, array("I", order.rows()), strict=True))
     for place, number in enumerate(numbers):
-        its = {part.number for part in parts[number]}
-        mine = np.array([row for row, of in zip(collected, order.engine, strict=True) if of in its])
-        for column in Count:
-            highest = column in (Count.EDIT, Count.OLDEST_IN_FLIGHT_NS, Count.OLDEST_OUTSTANDING_NS)
-            assert folded[place, column] == (mine[:, column].max() if highest else mine[:, column].sum())
+        assert {row_of[part.number] for part in parts[number]} == {place}
     faults = [(number, errno.EIO, 1) for number in order.engine]
     assert order.faults(faults) == [(number, errno.EIO, size) for number, size in zip(numbers, sizes, strict=True)]
 

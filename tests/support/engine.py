@@ -193,14 +193,20 @@ class Drive:
         self.engine.create(number, lun, thread, tags, blocksize, parameters, extents)
 
     def go(
-        self, order: Iterable[int], length_ns: int, classes: Iterable[int] | None = None, lease_s: float = 60
+        self,
+        order: Iterable[int],
+        length_ns: int,
+        classes: Iterable[int] | None = None,
+        lease_s: float = 60,
+        rows: Iterable[int] | None = None,
     ) -> None:
         numbers = array("I", order)
         of = array("I", classes if classes is not None else [0] * len(numbers))
+        row = array("I", rows if rows is not None else range(len(numbers)))
         self.engine.set_lease(now_ns() + int(lease_s * S))
         self.results, self.end = [], None
         self.start_ns, self.length_ns = now_ns() + 10 * MS, length_ns
-        self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes())
+        self.engine.go(self.start_ns, length_ns, numbers.tobytes(), of.tobytes(), row.tobytes())
 
     def news(self, seconds: float) -> None:
         """Sleeps until the engine has something to say."""

@@ -104,7 +104,7 @@ class FakeEngine:
     def edited(self) -> tuple[int, int] | None:
         return self.taken.pop(0) if self.taken else None
 
-    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes) -> None:
+    def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
         self._do("go")
 
     def place_boundary(self, subinterval: int, boundary_ns: int) -> None:
@@ -123,6 +123,8 @@ class FakeEngine:
         self.lease_ns = until_ns
 
     def collect(self, force: bool = False) -> Collected | None:
+        if "collect" in self.hangs:
+            self.hangs["collect"].wait()
         if self.finished:
             return self.finished.pop(0)
         return self.unfinished.pop(0) if force and self.unfinished else None

@@ -16,28 +16,31 @@ static uint32_t *copy_numbers(const char *data, Py_ssize_t size)
 
 PyObject *method_go(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"start_ns", "length_ns", "order", "classes", NULL};
+    static char *names[] = {"start_ns", "length_ns", "order", "classes", "rows", NULL};
     long long start_ns, length_ns;
-    const char *order, *classes;
-    Py_ssize_t order_size, classes_size;
+    const char *order, *classes, *rows;
+    Py_ssize_t size, classes_size, rows_size;
     int result = -ENOMEM;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LLy#y#", names, &start_ns, &length_ns, &order, &order_size,
-                                     &classes, &classes_size))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "LLy#y#y#", names, &start_ns, &length_ns, &order, &size,
+                                     &classes, &classes_size, &rows, &rows_size))
         return NULL;
-    if (order_size % 4 || order_size != classes_size || start_ns < 0 || length_ns < 0) {
-        PyErr_SetString(PyExc_ValueError, "order and classes are not u32 arrays of one length, or a time is negative");
+    if (size % 4 || size != classes_size || size != rows_size || start_ns < 0 || length_ns < 0) {
+        PyErr_SetString(PyExc_ValueError,
+                        "order, classes and rows are not u32 arrays of one length, or a time is negative");
         return NULL;
     }
-    uint32_t *numbers = copy_numbers(order, order_size), *merge_classes = copy_numbers(classes, classes_size);
-    if (numbers && merge_classes) {
+    uint32_t *numbers = copy_numbers(order, size), *of_class = copy_numbers(classes, size),
+             *in_row = copy_numbers(rows, size);
+    if (numbers && of_class && in_row) {
+        struct roster roster = {numbers, of_class, in_row, (uint32_t)(size / 4)};
         Py_BEGIN_ALLOW_THREADS
-        result = engine_go(engine_of(self), (uint64_t)start_ns, (uint64_t)length_ns, numbers, merge_classes,
-                           (uint32_t)(order_size / 4));
+        result = engine_go(engine_of(self), (uint64_t)start_ns, (uint64_t)length_ns, &roster);
         Py_END_ALLOW_THREADS
     }
     free(numbers);
-    free(merge_classes);
+    free(of_class);
+    free(in_row);
     return none_or_raise(self, result, NULL);
 }
 

@@ -47,8 +47,9 @@ static void add_rows(struct collector *c, struct result *r, const struct thread 
     for (uint32_t n = 0; n < t->step_count; n++) {
         const struct instance *i = t->step_instances[n];
         const struct row *row = &b->rows[i->slot];
-        add_row(r->counts + (size_t)i->order * COUNTS, row);
-        tally(&c->tallies[i->order], row);
+        struct tally *sums = &c->tallies[i->order];
+        add_row(r->counts + (size_t)sums->row * COUNTS, row);
+        tally(sums, row);
     }
 }
 
@@ -225,10 +226,31 @@ static const struct passed *finish_line(const struct engine *e, bool force)
     return count == e->thread_count || force ? line : NULL;
 }
 
+/* As finish_line; a step that is over has none. */
+static const struct passed *next_line(struct engine *e, bool force)
+{
+    engine_hold(e);
+    const struct passed *line = e->in_step && !e->collector.last ? finish_line(e, force) : NULL;
+    engine_let_go(e);
+    return line;
+}
+
+/* `ended` may report the end of the step from now on, if this was its last result. */
+static void take_note(struct engine *e, const struct result *r)
+{
+    struct collector *c = &e->collector;
+
+    engine_hold(e);
+    c->last = r->last;
+    c->next++;
+    atomic_store_explicit(&e->step.released, c->next, memory_order_release);
+    engine_let_go(e);
+}
+
 static int collect(struct engine *e, bool force, struct result *r)
 {
     struct collector *c = &e->collector;
-    const struct passed *line = e->in_step && !c->last ? finish_line(e, force) : NULL;
+    const struct passed *line = next_line(e, force);
     int result;
 
     if (!line)
@@ -246,11 +268,9 @@ static int collect(struct engine *e, bool force, struct result *r)
     }
     r->start_ns = c->end_ns;
     c->end_ns += r->length_ns;
-    c->last = r->last;
     int of_series = result_pack(c, r);
     result = result ? result : of_series;
-    c->next++;
-    atomic_store_explicit(&e->step.released, c->next, memory_order_release);
+    take_note(e, r);
     if (result != 0)
         result_free(r);
     return result ? result : 1;
@@ -258,8 +278,14 @@ static int collect(struct engine *e, bool force, struct result *r)
 
 int engine_collect(struct engine *e, bool force, struct result *r)
 {
-    engine_hold(e);
+    pthread_mutex_lock(&e->collecting);
     int result = collect(e, force, r);
-    engine_let_go(e);
+    pthread_mutex_unlock(&e->collecting);
     return result;
+}
+
+void collect_wait(struct engine *e)
+{
+    pthread_mutex_lock(&e->collecting);
+    pthread_mutex_unlock(&e->collecting);
 }

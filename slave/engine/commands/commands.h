@@ -39,6 +39,11 @@ int context_forget(struct engine *e, struct thread *t, uint32_t slot);
 /* What came back since the step ended, while its thread waits for a command and does not poll. 0 or -errno. */
 int context_reap(struct engine *e, struct thread *t);
 
+/* collect.c */
+
+/* Until the collection that may be under way is over, when no step is running and so no other begins. */
+void collect_wait(struct engine *e);
+
 /* queue_shares.c */
 
 /* By the instances that each thread was assigned. 0 or -errno. */

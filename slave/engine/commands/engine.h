@@ -21,19 +21,21 @@
 
 enum { ENGINE_THREADS = 256, ENGINE_WORDS = 256 };
 
-/* One instance's state as of the end of the last collected subinterval: what the collector adds up. */
+/* The state of an instance, or of a part of one, as of the end of the last collected subinterval: what the collector
+ * adds up. */
 struct tally {
+    uint32_t row; /* of the counts that it is in */
     int64_t backlog, in_flight;
     uint64_t oldest_submit_ns, oldest_due_ns, backlog_since_ns, edit;
 };
 
 /* A merge class's distributions of one result, all threads merged. */
 struct collector {
-    struct tally *tallies; /* per instance of the step, in its order */
+    struct tally *tallies; /* per number of the step, in its order */
     struct moments *moments;
     uint64_t *buckets;
     uint64_t *scratch; /* three histograms of a thread: its lateness, poll gaps and reap delays */
-    uint32_t instances, classes;
+    uint32_t parts, rows, classes; /* numbers of the step; rows of counts: fewer where instances have several parts */
     uint32_t next;   /* label of the next result */
     uint64_t end_ns; /* of the last result; the start at first */
     bool last;       /* the step's last result was taken */
@@ -47,6 +49,7 @@ struct posted {
 struct engine {
     pthread_mutex_t lock; /* for moments: guards the step, and whose turn it is */
     pthread_cond_t free;  /* the turn is nobody's any more */
+    pthread_mutex_t collecting; /* the collector and the finished buffers; taken before the lock, held for milliseconds */
     bool busy;            /* a command has the turn: LUNs, instances and threads between steps are its own */
     const struct backend *backend;
     uint32_t options; /* BACKEND_* */
@@ -113,8 +116,13 @@ int engine_edit(struct engine *e, uint32_t edit, const struct edit *edits, uint3
 /* 1 and the edit with the time at which the last thread took it, once; else 0. */
 int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns);
 
-int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
-              uint32_t count);
+/* What a step is of: numbers of instances, and of each its merge class and its row of counts. Numbers that share a row
+ * are parts of one workload instance; rows begin at 0, without a gap. */
+struct roster {
+    const uint32_t *order, *classes, *rows;
+    uint32_t count;
+};
+int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const struct roster *roster);
 void engine_place_boundary(struct engine *e, uint32_t subinterval, uint64_t boundary_ns);
 void engine_cooldown(struct engine *e, uint32_t subinterval);
 void engine_stop(struct engine *e, uint32_t last);

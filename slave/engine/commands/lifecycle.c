@@ -51,6 +51,7 @@ int engine_open(struct engine **engine, const struct backend *backend, const int
     if (!e)
         return -ENOMEM;
     pthread_mutex_init(&e->lock, NULL);
+    pthread_mutex_init(&e->collecting, NULL);
     clock_condition_init(&e->free);
     e->backend = backend;
     e->step.catch_ns = CATCH_NS;
@@ -164,6 +165,7 @@ uint32_t engine_close(struct engine *e, double timeout_s, uint32_t *left)
     e->closed = true;
     if (count == 0 && !e->released) {
         end_step(e);
+        collect_wait(e);
         release(e);
     }
     return engine_leave(e, 0), count;
@@ -179,6 +181,7 @@ void engine_free(struct engine *e)
     if (e->eventfd >= 0)
         close(e->eventfd);
     pthread_cond_destroy(&e->free);
+    pthread_mutex_destroy(&e->collecting);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

@@ -13,13 +13,15 @@ static size_t buckets_size(uint32_t classes)
     return ((size_t)classes * SERIES + 3) * HISTOGRAM_BUCKETS * sizeof(uint64_t);
 }
 
-int collector_init(struct collector *c, uint32_t instances, uint32_t classes, uint64_t start_ns)
+int collector_init(struct collector *c, const struct roster *roster, uint32_t rows, uint32_t classes,
+                   uint64_t start_ns)
 {
     collector_free(c);
-    c->instances = instances;
+    c->parts = roster->count;
+    c->rows = rows;
     c->classes = classes;
     c->end_ns = start_ns;
-    c->tallies = calloc(instances + 1u, sizeof *c->tallies);
+    c->tallies = calloc(roster->count + 1u, sizeof *c->tallies);
     c->moments = calloc((size_t)classes * SERIES + 1, sizeof *c->moments);
     c->buckets = mmap(NULL, buckets_size(classes), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -29,6 +31,8 @@ int collector_init(struct collector *c, uint32_t instances, uint32_t classes, ui
         collector_free(c);
         return -ENOMEM;
     }
+    for (uint32_t n = 0; n < c->parts; n++)
+        c->tallies[n].row = roster->rows[n];
     for (uint32_t n = 0; n < classes * SERIES; n++)
         moments_clear(&c->moments[n]);
     c->scratch = c->buckets + (size_t)classes * SERIES * HISTOGRAM_BUCKETS;
@@ -61,8 +65,8 @@ int result_init(struct result *r, const struct engine *e)
     const struct collector *c = &e->collector;
     size_t series = (size_t)c->classes * SERIES;
 
-    *r = (struct result){.instances = c->instances, .classes = c->classes, .threads = e->thread_count};
-    r->counts = calloc((size_t)c->instances * COUNTS + 1, sizeof *r->counts);
+    *r = (struct result){.rows = c->rows, .classes = c->classes, .threads = e->thread_count};
+    r->counts = calloc((size_t)c->rows * COUNTS + 1, sizeof *r->counts);
     r->moments = calloc(series * MOMENTS + 1, sizeof *r->moments);
     r->spans = calloc(series * 2 + 1, sizeof *r->spans);
     r->thread_figures = calloc((size_t)e->thread_count * THREAD_COUNTS + 1, sizeof *r->thread_figures);
@@ -78,20 +82,27 @@ static int64_t age(uint64_t since_ns, uint64_t end_ns)
     return since_ns && since_ns < end_ns ? (int64_t)(end_ns - since_ns) : 0;
 }
 
-/* The state at the end, which follows from all that was counted since the step began. */
+static void raise_to(int64_t *highest, int64_t value)
+{
+    if (value > *highest)
+        *highest = value;
+}
+
+/* The state at the end, which follows from all that was counted since the step began. Of parts that share a row the
+ * oldest I/O counts, and the newest edit. */
 static void pack_tallies(const struct collector *c, struct result *r)
 {
-    for (uint32_t n = 0; n < c->instances; n++) {
+    for (uint32_t n = 0; n < c->parts; n++) {
         const struct tally *sums = &c->tallies[n];
-        int64_t *counts = r->counts + (size_t)n * COUNTS;
+        int64_t *counts = r->counts + (size_t)sums->row * COUNTS;
         uint64_t outstanding_ns = sums->oldest_due_ns;
         if (sums->backlog_since_ns && (outstanding_ns == 0 || sums->backlog_since_ns < outstanding_ns))
             outstanding_ns = sums->backlog_since_ns;
-        counts[COUNT_EDIT] = (int64_t)sums->edit;
-        counts[COUNT_BACKLOG] = sums->backlog;
-        counts[COUNT_IN_FLIGHT] = sums->in_flight;
-        counts[COUNT_OLDEST_IN_FLIGHT_NS] = sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns);
-        counts[COUNT_OLDEST_OUTSTANDING_NS] = age(outstanding_ns, c->end_ns);
+        counts[COUNT_BACKLOG] += sums->backlog;
+        counts[COUNT_IN_FLIGHT] += sums->in_flight;
+        raise_to(&counts[COUNT_EDIT], (int64_t)sums->edit);
+        raise_to(&counts[COUNT_OLDEST_IN_FLIGHT_NS], sums->in_flight == 0 ? 0 : age(sums->oldest_submit_ns, c->end_ns));
+        raise_to(&counts[COUNT_OLDEST_OUTSTANDING_NS], age(outstanding_ns, c->end_ns));
     }
 }
 

@@ -12,8 +12,8 @@ struct result {
     uint32_t subinterval;
     uint64_t start_ns, length_ns;
     bool last;
-    uint32_t instances, classes, threads;
-    int64_t *counts;         /* instances x COUNTS */
+    uint32_t rows, classes, threads;
+    int64_t *counts;         /* rows x COUNTS */
     uint64_t *moments;       /* classes x SERIES x MOMENTS */
     uint32_t *spans;         /* classes x SERIES x 2: first bucket, how many */
     void *buckets;           /* the spans, one after the other */
@@ -26,8 +26,9 @@ struct result {
     uint32_t missing_count;
 };
 
-/* Made at go. 0 or -ENOMEM. */
-int collector_init(struct collector *c, uint32_t instances, uint32_t classes, uint64_t start_ns);
+/* Made at go: of so many numbers, in so many rows. 0 or -ENOMEM. */
+int collector_init(struct collector *c, const struct roster *roster, uint32_t rows, uint32_t classes,
+                   uint64_t start_ns);
 void collector_free(struct collector *c);
 
 /* An empty result of this step, to which threads' parts are added; then what follows from their sums is filled in, and

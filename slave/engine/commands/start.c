@@ -8,21 +8,35 @@
 #include "result.h"
 #include "time/clock.h"
 
-static int check_order(struct engine *e, const uint32_t *order, const uint32_t *classes, uint32_t count)
+static int check_roster(struct engine *e, const struct roster *r)
 {
-    for (uint32_t n = 0; n < count; n++) {
-        struct instance *i = engine_instance(e, order[n]);
+    for (uint32_t n = 0; n < r->count; n++) {
+        struct instance *i = engine_instance(e, r->order[n]);
         if (!i)
-            return engine_refuse(e, ENOENT, "go names workload instance %u, which does not exist", order[n]);
-        if (classes[n] >= count)
+            return engine_refuse(e, ENOENT, "go names workload instance %u, which does not exist", r->order[n]);
+        if (r->classes[n] >= r->count)
             return engine_refuse(e, EINVAL, "go names merge class %u; %u instances have at most as many classes",
-                                 classes[n], count);
+                                 r->classes[n], r->count);
+        if (r->rows[n] >= r->count)
+            return engine_refuse(e, EINVAL, "go names row %u; %u instances have at most as many rows", r->rows[n],
+                                 r->count);
         if (i->class != STEP_NEVER)
-            return engine_refuse(e, EINVAL, "go names workload instance %u twice", order[n]);
-        i->class = classes[n];
+            return engine_refuse(e, EINVAL, "go names workload instance %u twice", r->order[n]);
+        i->class = r->classes[n];
         i->order = n;
     }
     return 0;
+}
+
+/* One more than the highest. */
+static uint32_t count_of(const uint32_t *places, uint32_t count)
+{
+    uint32_t found = 0;
+
+    for (uint32_t n = 0; n < count; n++)
+        if (places[n] >= found)
+            found = places[n] + 1;
+    return found;
 }
 
 static void forget_order(struct engine *e)
@@ -132,24 +146,13 @@ static void begin(struct engine *e, uint64_t start_ns, uint64_t length_ns)
     engine_let_go(e);
 }
 
-static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
-              uint32_t count)
+static int prepare_engine(struct engine *e, uint64_t start_ns, const struct roster *roster)
 {
-    uint32_t class_count = 0;
-    int result = engine_must_be_idle(e);
+    uint32_t classes = count_of(roster->classes, roster->count);
+    int result = 0;
 
-    if (result != 0)
-        return result;
-    forget_halts(e);
-    if (length_ns < NS_PER_MS)
-        return engine_refuse(e, EINVAL, "a subinterval is at least 1 ms long");
-    forget_order(e);
-    result = check_order(e, order, classes, count);
-    for (uint32_t n = 0; n < count; n++)
-        if (classes[n] >= class_count)
-            class_count = classes[n] + 1;
     for (uint32_t n = 0; n < e->thread_count && result == 0; n++)
-        result = deal(&e->threads[n], class_count);
+        result = deal(&e->threads[n], classes);
     if (result == 0)
         result = queue_shares_settle(e);
     e->steps++;
@@ -158,16 +161,33 @@ static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uin
     if (result == 0)
         result = context_prepare_all(e, prepare_step);
     if (result == 0)
-        result = collector_init(&e->collector, count, class_count, start_ns);
+        result = collector_init(&e->collector, roster, count_of(roster->rows, roster->count), classes, start_ns);
+    return result;
+}
+
+static int go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const struct roster *roster)
+{
+    int result = engine_must_be_idle(e);
+
+    if (result != 0)
+        return result;
+    forget_halts(e);
+    if (length_ns < NS_PER_MS)
+        return engine_refuse(e, EINVAL, "a subinterval is at least 1 ms long");
+    forget_order(e);
+    result = check_roster(e, roster);
+    if (result != 0)
+        return result;
+    collect_wait(e); /* of the last step, perhaps */
+    result = prepare_engine(e, start_ns, roster);
     if (result != 0)
         return result;
     begin(e, start_ns, length_ns);
     return start_threads(e);
 }
 
-int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const uint32_t *order, const uint32_t *classes,
-              uint32_t count)
+int engine_go(struct engine *e, uint64_t start_ns, uint64_t length_ns, const struct roster *roster)
 {
     engine_enter(e);
-    return engine_leave(e, go(e, start_ns, length_ns, order, classes, count));
+    return engine_leave(e, go(e, start_ns, length_ns, roster));
 }
