@@ -253,7 +253,10 @@ def test_a_range_and_tags_follow_an_edit_at_once(real: Drive, image: Path) -> No
     check_sums(real)
     written = image.read_bytes()
     touched = {at for at in range(0, SIZE, 4096) if any(written[at : at + 4096])}
-    assert touched == {*range(0, 65536, 4096), *range(half + 16384, half + 65536, 4096)}
+    before, after = {*range(0, 65536, 4096)}, {*range(half + 16384, half + 65536, 4096)}
+    assert touched <= before | after
+    assert touched & before
+    assert touched & after
 
 
 SEQUENCERS = ("random_steady", "random_independent", "sequential")
