@@ -203,7 +203,12 @@ class Reason(Enum):
         "than maxtags allows.",
     )
     EAGAIN = NOTE, LATENCY, "The kernel returned submissions (EAGAIN); they were submitted again and kept their times."
-    DROPPED_DUE = INVALID, (Scope.RATE, Scope.RESPONSE), "I/Os that had fallen due were dropped."
+    DROPPED_DUE = (
+        (Severity.NOTE, Severity.INVALID),
+        (Scope.RATE, Scope.RESPONSE),
+        "Overdue I/Os were discarded in the measurement, because control changed the rate: the response times do not "
+        "include them. Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+    )
     TOO_FEW_SUBINTERVALS = (
         NOTE,
         ALL,

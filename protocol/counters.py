@@ -53,12 +53,12 @@ class Count(IntEnum):
 
     EDIT = 0  # number of the edit in force at the end of the subinterval (0: as created)
     DUE = 1  # I/Os that fell due; equals SUBMITTED where iops is max
-    SUBMITTED = 2
+    SUBMITTED = 2  # less those that the kernel gave back (EAGAIN) and a pause then discarded
     COMPLETED = 3  # without errors and short transfers
     BYTES = 4
     ERRORS = 5  # completions with an errno, short transfers included
     SHORT = 6  # completions of fewer bytes than requested
-    DROPPED = 7  # I/Os that were due and will never be submitted
+    DROPPED = 7  # discarded: I/Os that were due and will never be submitted
     BACKLOG = 8  # at the end: due, not submitted
     IN_FLIGHT = 9  # at the end: submitted, not completed
     OLDEST_IN_FLIGHT_NS = 10  # at the end: age since submission, 0 if none

@@ -221,6 +221,7 @@ class Hello:
 class Ok:
     re: int
     effective_ns: Instant  # local; when the last thread took an edit, else when it was done
+    discarded: Natural = 0  # I/Os of the backlog that an edit discarded, since it changed their rate
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class EngineCommands:
         self._step: StepLoop | None = None
         self._collector = ThreadPoolExecutor(1, "collect")
         self._started = False  # the engine has begun a step, and has not ended it
-        self._edited: asyncio.Future[tuple[int, int]] | None = None
+        self._edited: asyncio.Future[tuple[int, int, int]] | None = None
         self._undecided = auto  # which backend: that is tried with the first workloads
         self._large_notified = 0  # bytes of large I/O buffers
         self.lease_ns = lease_ns
@@ -193,7 +193,7 @@ class EngineCommands:
         self._edited = asyncio.get_running_loop().create_future()
         try:
             self.engine.edit(command.edit, self._workloads.settings_of(command))
-            _, effective_ns = await self._edited
+            _, effective_ns, discarded = await self._edited
         except ThreadDied as error:
             self._refuse(command, f"not every thread applied it: {error}")
             return
@@ -203,7 +203,7 @@ class EngineCommands:
         finally:
             self._edited = None
         self._workloads.note_edited(command)
-        self._link.send(Ok(command.id, effective_ns))
+        self._link.send(Ok(command.id, effective_ns, discarded))
 
     async def _go(self, command: Go) -> None:
         if reason := self._workloads.check_go(command) or self._against_start(command):

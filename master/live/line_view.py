@@ -146,7 +146,10 @@ def changed_lines(changed: Changed) -> list[str]:
     """What is different now, and since when on which host."""
     if not changed.what:
         return ["nothing changed: these settings were in force already"]
-    return [changed.what, *(f"  {_took(took)}" for took in changed.took)]
+    lines = [changed.what, *(f"  {_took(took)}" for took in changed.took)]
+    if changed.discarded:
+        lines.append(f"{changed.discarded:,} overdue I/Os were discarded")
+    return lines
 
 
 def _took(took: HostAnswer) -> str:

@@ -70,6 +70,7 @@ class Changed:
 
     what: str  # old and new values; "" where nothing was different
     took: tuple[HostAnswer, ...]
+    discarded: int = 0  # overdue I/Os, by a change of the rate
 
 
 @dataclass(frozen=True, slots=True)

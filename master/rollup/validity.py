@@ -30,6 +30,7 @@ from .overload import FALSE_ALARM, rows_ahead, rows_behind
 from .parameters_in_force import NOTHING, Settings
 from .window import Measurement
 
+MOST_DROPPED: Final = 0.01  # of the I/Os that fell due
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
@@ -302,10 +303,16 @@ def _counters(case: _Case) -> Rows:
     for reason, which in (
         (Reason.QUEUE_DEPTH_LIMITED, Count.QUEUE_LIMITED),
         (Reason.EAGAIN, Count.EAGAIN),
-        (Reason.DROPPED_DUE, Count.DROPPED),
     ):
         counts = case.count(which)
         yield from _each(counts > 0, reason, lambda row, counts=counts: f"{counts[row]:,}")  # type: ignore[misc]
+
+
+def _dropped(case: _Case) -> Rows:
+    dropped, due = case.count(Count.DROPPED), case.count(Count.DUE)
+    many = dropped > MOST_DROPPED * due
+    for rows, severity in ((many, Severity.INVALID), (~many & (dropped > 0), Severity.NOTE)):
+        yield from _each(rows, Reason.DROPPED_DUE, lambda row: f"{dropped[row]:,} of {due[row]:,} due", severity)
 
 
 def _few(case: _Case) -> Rows:
@@ -315,7 +322,7 @@ def _few(case: _Case) -> Rows:
 
 
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _lateness, _reap_delay, _types, _busy,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _dropped, _lateness, _reap_delay, _types, _busy,
     _contention, _few,
 )  # fmt: skip
 

@@ -174,12 +174,13 @@ class ControlApi:
                 continue
             subinterval, at_ns = result.effective[host]
             took.append(HostAnswer(host, utc(self._recorder.clock.utc_ns(at_ns)), subinterval, ""))
+        discarded = f"; {result.discarded:,} overdue I/Os were discarded" if result.discarded else ""
         if what:
-            self._event(kind, f"{said}{what}; by {who}", running, result)
+            self._event(kind, f"{said}{what}{discarded}; by {who}", running, result)
         for one in took:
             if one.failed:
                 self._event(kind, f"not applied: {one.failed}", running, host=one.host)
-        return Changed(what, tuple(took))
+        return Changed(what, tuple(took), result.discarded)
 
     def _event(
         self,

@@ -1,4 +1,5 @@
-"""The backlog that a load leaves behind when it is edited: I/Os that fell due before and are done afterwards.
+"""The backlog that a load leaves behind when its tags, sizes or addresses are edited: I/Os that fell due before and are
+done afterwards. A change of the rate leaves none, because the host discards it.
 
 Rule: such a subinterval is transient. It completes more than its own load, and its response times contain a wait that
 the load in force did not cause. It lasts until each edited workload instance has no more due I/Os waiting than are in
@@ -67,18 +68,19 @@ class Backlogs:
         for host in self._open.keys() - set(hosts):
             del self._open[host]
 
-    def seen(self, number: int, host: str, counts: NDArray[Any], edited: Where, paced: Where) -> None:
+    def seen(self, number: int, host: str, counts: NDArray[Any], edited: Where, retimed: Where, paced: Where) -> None:
         """A closed subinterval of a host; each argument by workload instance, in the layout's order.
 
-        `counts`: (I, Count); `edited`: whose load changed in it; `paced`: whose iops is a number.
+        `counts`: (I, Count); `edited`: whose load changed in it, but not its rate; `retimed`: whose rate did; `paced`:
+        whose iops is a number.
         """
         backlog = counts[:, Count.BACKLOG]
         waits = (backlog > counts[:, Count.IN_FLIGHT] + LEFT * counts[:, Count.DUE] + 1) & paced
         for key, one in [*self._remaining.items()]:
-            if one.host == host and (edited[one.place] or not waits[one.place]):
+            if one.host == host and (edited[one.place] or retimed[one.place] or not waits[one.place]):
                 self._over.append(replace(self._remaining.pop(key), until=number))
         before = self._open.pop(host, None)
-        where = waits & (edited if before is None else edited | before.where)
+        where = waits & (edited if before is None else edited | (before.where & ~retimed))
         if not where.any():
             return
         now = _OpenBacklog(where, int(backlog[where].sum()))

@@ -18,6 +18,7 @@ from ...protocol.messages import (
     DeleteWorkloads,
     EditWorkloads,
     HostMessage,
+    Ok,
     ReinspectLuns,
 )
 from ...protocol.parameters import LIVE, PARAMETERS, Parameters
@@ -41,6 +42,7 @@ class EditResult:
     effective_ns: Mapping[str, int]  # by host: when its last thread took it, on the controller's clock
     failed: Mapping[str, str]  # by host: why it did not
     lost: frozenset[str] = frozenset()  # hosts that were lost meanwhile
+    discarded: int = 0  # overdue I/Os that its changes of rates discarded, on the hosts that took it
 
 
 class HostSettings:
@@ -85,19 +87,21 @@ class HostSettings:
         for (host, instance), parameters in settings.items():
             by_host.setdefault(host, []).append(Setting(instance, host_parameters(parameters, host)))
 
-        async def one(driver: Driver) -> int:
+        async def one(driver: Driver) -> tuple[int, int]:
             patience_s = mute_s if driver.has_pending(EditWorkloads) else None
             async with asyncio.timeout(patience_s):
                 answer = await _ask_in_parts(driver, EditWorkloads, "settings", by_host[driver.name], edit=number)
-            return driver.clock.to_controller(answer[-1].effective_ns)  # type: ignore[union-attr]
+            taken = [part for part in answer if isinstance(part, Ok)]
+            return driver.clock.to_controller(taken[-1].effective_ns), sum(part.discarded for part in taken)
 
         chosen = [driver for driver in self._fleet.alive if driver.name in by_host]
         answers, failed = await barrier(chosen, one, deadline)
-        effective = {driver.name: at_ns for driver, at_ns in answers.items()}
+        effective = {driver.name: at_ns for driver, (at_ns, _) in answers.items()}
         self.acknowledged({key: value for key, value in settings.items() if key[0] in effective})
         self._unsure |= {key for key in settings if key[0] not in effective}
         reasons = {driver.name: reason for driver, reason in failed.items() if driver.lost is None}
-        return EditResult(number, effective, reasons, frozenset(by_host.keys() - effective.keys() - reasons.keys()))
+        lost = frozenset(by_host.keys() - effective.keys() - reasons.keys())
+        return EditResult(number, effective, reasons, lost, sum(discarded for _, discarded in answers.values()))
 
     def acknowledged(self, settings: Mapping[Key, Parameters]) -> None:
         """These are in force: the host acknowledged them, or its results show it."""
@@ -151,10 +155,10 @@ class HostSettings:
 async def _ask_in_parts(
     driver: Driver, kind: type[Command], name: str, items: Sequence[Any], **fields: Any
 ) -> list[HostMessage]:
-    """A command whose list `name` may be longer than one message holds. Returns the last answer."""
+    """A command whose list `name` may be longer than one message holds. Returns all answers."""
     answer: list[HostMessage] = []
     for start in range(0, len(items), MOST_IN_A_LIST):
-        answer = await driver.request(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
+        answer += await driver.request(kind, **{name: tuple(items[start : start + MOST_IN_A_LIST])}, **fields)
     return answer
 
 

@@ -67,6 +67,7 @@ class ChangeResult:
     after: Mapping[Key, Parameters]
     effective: Mapping[str, tuple[int, int]]  # by host: the subinterval, and when, on the controller's clock in ns
     failed: Mapping[str, str]  # by host: why it does not have it
+    discarded: int = 0  # overdue I/Os that the change of rates discarded
 
     @property
     def first(self) -> int:
@@ -124,6 +125,7 @@ class LiveChanges:
         self._begun: Mapping[Key, Parameters] = {}  # the step's own: what the plan says
         self._untaken: list[_UnappliedEdit] = []
         self._backlogs = Backlogs()
+        self._retimed: dict[int, frozenset[Key]] = {}  # by edit from outside: whose rate it changed
         self._numbers: Mapping[str, Sequence[int]] = {}  # by host: its workload instances, in the layout's order
         self._findings: list[ScopedFinding] = []
 
@@ -271,7 +273,10 @@ class LiveChanges:
             return
         numbers = interval.layout.numbers[host]
         paced = np.array([self._host_settings.parameters[host, number].iops != MAX for number in numbers], bool)
-        self._backlogs.seen(interval.subinterval, host, counts, edited, paced)
+        newest = counts[:, Count.EDIT].tolist()
+        of_rate = [(host, n) in self._retimed.get(edit, ()) for n, edit in zip(numbers, newest, strict=True)]
+        retimed = edited & np.array(of_rate, bool)
+        self._backlogs.seen(interval.subinterval, host, counts, edited & ~retimed, retimed, paced)
 
     def _taken_late(self, host: str, subinterval: int) -> None:
         """Its results show an edit that it did not acknowledge in time: the finding ends with this subinterval."""
@@ -303,7 +308,7 @@ class LiveChanges:
         since = min((subinterval for subinterval, _ in effective.values()), default=self._now())
         self._outside_changes.append(_OutsideChange(words, since, frozenset(after)))
         failed = {**edited.failed, **dict.fromkeys(edited.lost, "it is lost")}
-        return ChangeResult(edited.number, was, after, effective, failed)
+        return ChangeResult(edited.number, was, after, effective, failed, edited.discarded)
 
     def _now(self) -> int:
         """The subinterval that runs."""
@@ -315,6 +320,8 @@ class LiveChanges:
         if outside:
             self._outside.add(number)
         before = {key: self._host_settings.parameters[key] for key in settings}
+        if outside:
+            self._retimed[number] = frozenset(key for key, one in settings.items() if one.iops != before[key].iops)
         self._sent.append(_SentEdit(number, frozenset(host for host, _ in settings), before))
         since = self._now()
         edited = await self._host_settings.edit(number, settings, deadline, None if outside else MUTE_S)

@@ -103,8 +103,9 @@ class Engine:
 
         Raises BlockingIOError while an earlier edit has not been taken by every thread.
         """
-    def edited(self) -> tuple[int, int] | None:
-        """(edit, time at which the last thread took it) of an edit that all have taken, once; else None."""
+    def edited(self) -> tuple[int, int, int] | None:
+        """(edit, time at which the last thread took it, I/Os of the backlog that it discarded) of an edit that all have
+        taken, once; else None."""
     def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
         """Start a step at `start_ns`. `order`, `classes` and `rows`, each u32: numbers of instances, the merge class of
         each, and its row of `Collected.counts`. Numbers that share a row are parts of one workload instance.

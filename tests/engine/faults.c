@@ -803,6 +803,97 @@ static void edited_while_stalled(void)
     CHECK(s.due < 100000);
 }
 
+/* Posts a rate for instance 0, and waits until the thread has it: how many I/Os were discarded. */
+static uint64_t set_rate(uint32_t number, struct parameters p, double iops, struct sums *s)
+{
+    struct edit edit = {.number = 0, .parameters = p};
+    uint64_t taken_ns, discarded;
+
+    edit.parameters.setting.iops = iops;
+    while (engine_edit(engine, number, &edit, 1) == -EAGAIN)
+        wait_for_news(engine, 1);
+    while (!engine_edited(engine, &number, &taken_ns, &discarded)) {
+        collect_all(engine, s, 64, false);
+        wait_for_news(engine, 1);
+    }
+    return discarded;
+}
+
+/* Nothing goes to a paused LUN: neither what is overdue nor what the kernel gave back, whenever it does. */
+static void paused(void)
+{
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun)->nowait = true;
+    create(0, lun, 0, 1e6, 32);
+    struct parameters p = engine->by_number[0]->parameters;
+    atomic_store(&told.room, 4);
+    atomic_store(&told.delay_ns, 20 * NS_PER_MS);
+    start(1, &s);
+    sleep_until(engine->step.start_ns + LENGTH_NS);
+    uint64_t discarded = set_rate(1, p, 0.0, &s);
+    uint64_t submitted = atomic_load(&told.submitted);
+    sleep_until(clock_now() + 3 * LENGTH_NS);
+    CHECK_EQUAL(atomic_load(&told.submitted), submitted);
+    collect_all(engine, &s, 64, false);
+    CHECK_EQUAL(s.in_flight, 0);
+    CHECK_EQUAL(s.backlog, 0);
+    CHECK_EQUAL(s.errors, 0);
+    CHECK(discarded > 40000);
+    CHECK(s.dropped >= (int64_t)discarded);
+    CHECK(s.dropped <= (int64_t)discarded + 32); /* what the kernel gave back */
+    CHECK_EQUAL(set_rate(2, p, 100.0, &s), 0);
+    sleep_until(clock_now() + 2 * LENGTH_NS);
+    CHECK(atomic_load(&told.submitted) > submitted);
+    engine_halt(engine);
+    finish(engine, &s, 64);
+}
+
+/* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what the
+ * thread itself finds waiting and in flight must be what the results say. */
+static void conserved(void)
+{
+    static const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, 1e9};
+    static const int64_t results[] = {0, 0, 0, -EIO, 512};
+    static const int refusals[] = {0, 0, 0, -EAGAIN, -EINVAL};
+    uint64_t random = 4711;
+    uint32_t lun, number = 0;
+
+    open_lun(&lun)->nowait = true;
+    create(0, lun, 0, 1e6, 32);
+    create(1, lun, 0, 1e5, 4);
+    struct parameters p = engine->by_number[0]->parameters;
+    for (uint32_t step = 0; step < 12; step++) {
+        struct sums s;
+        int64_t discarded = 0;
+        start(2, &s);
+        for (uint32_t turn = 0; turn < 12; turn++) {
+            atomic_store(&told.result, results[random_below(&random, 5)]);
+            atomic_store(&told.refuse, refusals[random_below(&random, 5)]);
+            atomic_store(&told.room, (uint32_t)random_below(&random, 8));
+            atomic_store(&told.take, (int)random_below(&random, 6));
+            atomic_store(&told.delay_ns, random_below(&random, 4 * NS_PER_MS));
+            sleep_until(clock_now() + random_below(&random, LENGTH_NS / 4));
+            p.setting.maxtags = 1 + (uint32_t)random_below(&random, 32);
+            discarded += (int64_t)set_rate(++number, p, rates[random_below(&random, 6)], &s);
+        }
+        bool cool = step % 3 == 1;
+        if (step % 3 == 0)
+            engine_halt(engine);
+        else if (step % 3 == 2)
+            engine_set_lease(engine, clock_now() + LENGTH_NS / 3);
+        else
+            engine_cooldown(engine, (uint32_t)((clock_now() - engine->step.start_ns) / LENGTH_NS) + 1);
+        if (cool)
+            engine_stop(engine, (uint32_t)((clock_now() - engine->step.start_ns) / LENGTH_NS) + 4);
+        struct end end = finish(engine, &s, 64);
+        CHECK(s.dropped >= discarded);
+        CHECK_EQUAL(end.sums.uncaught, 0);
+        CHECK_EQUAL(end.sums.caught + end.sums.failed + end.sums.dropped, (uint64_t)(s.in_flight + s.backlog));
+    }
+}
+
 /* The lease ends while a call is under way that takes a part of the batch: no further call is made. */
 static void lease_in_submit(void)
 {
@@ -890,14 +981,14 @@ static void edited_and_deleted(void)
 {
     struct edit edit = {.parameters.setting = {.iops = 5.0, .fraction_read = 0.5, .maxtags = 4, .blocksize = 8192}};
     uint32_t lun, number;
-    uint64_t taken_ns;
+    uint64_t taken_ns, discarded;
 
     open_lun(&lun);
     for (uint32_t turn = 1; turn <= 500; turn++) {
         create(0, lun, 0, 100.0, 4);
         CHECK_EQUAL(engine_edit(engine, turn, &edit, 1), 0);
         CHECK_EQUAL(engine_delete(engine, 0), 0);
-        while (!engine_edited(engine, &number, &taken_ns))
+        while (!engine_edited(engine, &number, &taken_ns, &discarded))
             wait_for_news(engine, 1000);
         CHECK_EQUAL(number, turn);
     }
@@ -988,10 +1079,10 @@ static void paused_in_turn(void)
             continue;
         struct edit edit = {.number = 0, .parameters = p};
         uint32_t number;
-        uint64_t at_ns;
+        uint64_t at_ns, discarded;
         edit.parameters.setting.iops = k % 3 == 0 ? 0.0 : -1.0;
         CHECK_EQUAL(engine_edit(engine, k + 1, &edit, 1), 0);
-        while (!engine_edited(engine, &number, &at_ns))
+        while (!engine_edited(engine, &number, &at_ns, &discarded))
             wait_for_news(engine, 1);
     }
     engine_halt(engine);
@@ -1097,7 +1188,7 @@ static const struct scenario {
     {"lease_in_submit", lease_in_submit, 1},
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
-    {"paused_in_turn", paused_in_turn, 1},
+    {"paused_in_turn", paused_in_turn, 1}, {"paused", paused, 1}, {"conserved", conserved, 1},
     {"blocking_neighbour", blocking_neighbour, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };

@@ -1,11 +1,11 @@
 /* A pacer that is told what to do on standard input, a command a line, and answers a line each:
  *
  *   start SEED IOPS AT     a fresh start: nothing
- *   due UNTIL              counts what falls due before: how many, the backlog, when the oldest of it fell due, dropped
+ *   due UNTIL              counts what falls due before: how many, the backlog, when the oldest of it fell due
  *   take COUNT             the due times of the next to submit
- *   retime IOPS AT         a new rate
+ *   retime IOPS AT         a new rate: how many were discarded
  *   next                   when the next one falls due: nanoseconds, and their fraction in 2**-64
- *   stop                   how many were given up
+ *   stop                   how many were discarded
  */
 #include <string.h>
 
@@ -14,12 +14,11 @@
 
 int main(int count, char **words)
 {
-    static struct segment ring[PACER_SEGMENTS];
     struct pacer p;
     char command[16];
 
     CHECK(count == 2); /* even, or exponential */
-    pacer_init(&p, ring, strcmp(words[1], "exponential") == 0);
+    pacer_init(&p, strcmp(words[1], "exponential") == 0);
     while (scanf("%15s", command) == 1) {
         unsigned long long a = 0;
         double iops = 0;
@@ -30,15 +29,15 @@ int main(int count, char **words)
         } else if (strcmp(command, "due") == 0) {
             CHECK(scanf("%llu", &a) == 1);
             unsigned long long fallen = pacer_fall_due(&p, a, UINT64_MAX);
-            printf("%llu %llu %llu %llu", fallen, (unsigned long long)p.backlog,
-                   (unsigned long long)pacer_backlog_since(&p), (unsigned long long)p.dropped);
+            printf("%llu %llu %llu", fallen, (unsigned long long)p.backlog,
+                   (unsigned long long)pacer_backlog_since(&p));
         } else if (strcmp(command, "take") == 0) {
             CHECK(scanf("%llu", &a) == 1);
             while (a-- > 0)
                 printf("%llu ", (unsigned long long)pacer_take(&p));
         } else if (strcmp(command, "retime") == 0) {
             CHECK(scanf("%lf %llu", &iops, &a) == 2);
-            pacer_retime(&p, iops, a);
+            printf("%llu", (unsigned long long)pacer_retime(&p, iops, a));
         } else if (strcmp(command, "next") == 0) {
             printf("%llu %llu", (unsigned long long)pacer_next_due(&p), (unsigned long long)p.head.due_fraction);
         } else {

@@ -46,6 +46,8 @@ SCENARIOS = [
     "edited_and_deleted",  # an edit and a delete in a row act in this order
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
     "slowed_down",  # what waits for storage is not
+    "paused",  # neither what is overdue nor what the kernel gave back goes to a paused LUN
+    "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
     "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay
 ]

@@ -394,6 +394,28 @@ def test_in_a_cooldown_nothing_falls_due_and_the_backlog_is_dropped(step: Drive,
     assert end.dropped == 0
 
 
+@pytest.mark.parametrize("iops", [0.0, 10.0, -1.0])
+def test_a_new_rate_discards_the_backlog_of_the_old_one(step: Drive, image: Path, iops: float) -> None:
+    """Of an overload no I/O goes behind the edit: a paused LUN has none, a slow one its own, and all are counted."""
+    step.create(0, step.lun(image), iops=1e9, maxtags=1)
+    step.go([0], 50 * MS)
+    while len(step.results) < 2:
+        step.news(0.1)
+        step.collect()
+    step.edit(1, [(0, fields(iops=iops, maxtags=1))])
+    edited = len(step.results)
+    while len(step.results) < edited + 4:
+        step.news(0.1)
+        step.collect()
+    step.engine.halt()
+    step.finish()
+    check_sums(step)
+    assert step.discarded == step.total(Count.DROPPED) > 10**6
+    after = step.results[edited + 2 : edited + 4]
+    assert all(result.total(Count.BACKLOG) <= 1 for result in after)
+    assert iops < 0 or sum(result.total(Count.SUBMITTED) for result in after) <= iops
+
+
 def test_a_step_begins_with_an_empty_backlog(null: Drive, image: Path) -> None:
     null.create(0, null.lun(image), iops=1e9, maxtags=1)
     null.go([0], 50 * MS)

@@ -181,7 +181,14 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             "stall_at_end[invalid] (oldest outstanding 4.000 ms, longest completed 1.000 ms)",
         ),
         # counters
-        (Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}), "dropped_due[invalid] (15)"),
+        (
+            Plant(counts={Count.DROPPED: 3, Count.SUBMITTED: 997, Count.COMPLETED: 997}),
+            "dropped_due[note] (15 of 5,000 due)",
+        ),
+        (
+            Plant(counts={Count.DROPPED: 11, Count.SUBMITTED: 989, Count.COMPLETED: 989}),
+            "dropped_due[invalid] (55 of 5,000 due)",
+        ),
         (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited[note] (2,000)"),
         (Plant(counts={Count.EAGAIN: 1}), "eagain[note] (5)"),
         (Plant(counts={Count.ERRORS: 1}), "io_errors[invalid] (5)"),

@@ -174,6 +174,7 @@ class Drive:
     end: Ended | None = None
     start_ns: int = 0
     length_ns: int = 0
+    discarded: int = 0  # by the last edit
 
     def lun(self, path: object, writable: bool = False) -> int:
         return self.engine.open_lun(str(path), writable)
@@ -239,7 +240,7 @@ class Drive:
         return self.end
 
     def edit(self, number: int, settings: list[tuple[int, Fields]]) -> int:
-        """Posts an edit, and waits until it is taken: when it was."""
+        """Posts an edit, and waits until it is taken: when it was; `discarded` then says what it cost."""
         self.engine.edit(number, settings)
         deadline = now_ns() + 10 * S
         while (taken := self.engine.edited()) is None:
@@ -247,6 +248,7 @@ class Drive:
             self.news(0.1)
             self.collect()
         assert taken[0] == number
+        self.discarded = taken[2]
         return taken[1]
 
     def total(self, column: Count) -> int:

@@ -172,15 +172,15 @@ PyObject *method_edit(PyObject *self, PyObject *arguments, PyObject *keywords)
 
 PyObject *method_edited(PyObject *self, PyObject *unused)
 {
-    uint64_t taken_ns;
+    uint64_t taken_ns, discarded;
     uint32_t number;
     int result;
 
     (void)unused;
     Py_BEGIN_ALLOW_THREADS
-    result = engine_edited(engine_of(self), &number, &taken_ns);
+    result = engine_edited(engine_of(self), &number, &taken_ns, &discarded);
     Py_END_ALLOW_THREADS
     if (!result)
         Py_RETURN_NONE;
-    return Py_BuildValue("IK", number, (unsigned long long)taken_ns);
+    return Py_BuildValue("IKK", number, (unsigned long long)taken_ns, (unsigned long long)discarded);
 }

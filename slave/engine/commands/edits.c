@@ -69,25 +69,26 @@ int engine_edit(struct engine *e, uint32_t number, const struct edit *edits, uin
     return engine_leave(e, edit(e, number, edits, count));
 }
 
-static int edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
+static int edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns, uint64_t *discarded)
 {
     if (!e->posted.pending || !all_taken(e))
         return 0;
     e->posted.pending = false;
     *edit = e->posted.edit;
-    *taken_ns = 0;
+    *taken_ns = *discarded = 0;
     for (uint32_t n = 0; n < e->thread_count; n++) {
         uint64_t at_ns = atomic_load_explicit(&e->threads[n].mailbox.taken_ns, memory_order_relaxed);
         if (at_ns > *taken_ns)
             *taken_ns = at_ns;
+        *discarded += e->threads[n].mailbox.discarded;
     }
     return 1;
 }
 
-int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns)
+int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns, uint64_t *discarded)
 {
     engine_hold(e);
-    int result = edited(e, edit, taken_ns);
+    int result = edited(e, edit, taken_ns, discarded);
     engine_let_go(e);
     return result;
 }

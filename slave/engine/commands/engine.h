@@ -113,8 +113,9 @@ struct edit {
     struct parameters parameters;
 };
 int engine_edit(struct engine *e, uint32_t edit, const struct edit *edits, uint32_t count);
-/* 1 and the edit with the time at which the last thread took it, once; else 0. */
-int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns);
+/* 1 and the edit with the time at which the last thread took it and how many I/Os of the backlog it discarded, once; else
+ * 0. */
+int engine_edited(struct engine *e, uint32_t *edit, uint64_t *taken_ns, uint64_t *discarded);
 
 /* What a step is of: numbers of instances, and of each its merge class and its row of counts. Numbers that share a row
  * are parts of one workload instance; rows begin at 0, without a gap. */

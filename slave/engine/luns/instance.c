@@ -144,18 +144,15 @@ static void free_memory(struct instance *i)
 {
     io_buffers_free(i->data, i->data_size);
     free(i->tags);
-    free(i->pacer.ring);
     i->data = NULL;
     i->tags = NULL;
-    i->pacer.ring = NULL;
 }
 
 int instance_populate(struct instance *i, _Atomic uint64_t *progress)
 {
-    struct segment *ring = calloc(PACER_SEGMENTS, sizeof *ring);
+    pacer_init(&i->pacer, i->parameters.iosequencer == RANDOM_INDEPENDENT);
+    int result = make_tags(i);
 
-    pacer_init(&i->pacer, ring, i->parameters.iosequencer == RANDOM_INDEPENDENT);
-    int result = ring ? make_tags(i) : -ENOMEM;
     if (result == 0)
         result = make_data(i, progress);
     if (result != 0)

@@ -162,6 +162,12 @@ static inline bool instance_may_write(const struct instance *i, const struct tag
     return tag_offset(tag) - i->writes_from <= i->writes_span; /* huge where it lies before */
 }
 
+/* Nothing of it is submitted, not even what the kernel gave back. */
+static inline bool instance_is_paused(const struct instance *i)
+{
+    return i->parameters.setting.iops == 0.0;
+}
+
 static inline bool instance_has_work(const struct instance *i)
 {
     return i->free && i->in_flight < i->maxtags && (i->pacer.backlog || i->closed_loop) && !i->resting;

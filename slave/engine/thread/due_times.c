@@ -33,8 +33,6 @@ void due_times_count(struct thread *t, uint64_t until_ns)
             struct row *row = row_of(t, i);
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
             row->due += fallen;
-            row->dropped += i->pacer.dropped;
-            i->pacer.dropped = 0;
             row->backlog_since_ns = pacer_backlog_since(&i->pacer);
             if (i->pacer.exponential)
                 most -= fallen;

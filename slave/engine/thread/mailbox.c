@@ -5,12 +5,17 @@
 
 #include "thread.h"
 
-/* A new rate for an instance in mid-step: what is overdue keeps its due times. */
+/* A new rate for an instance in mid-step. Its backlog is of the old one, and nobody asks for that any more. */
 static void retime(struct thread *t, struct instance *i, double iops, uint64_t now_ns)
 {
     uint64_t start_ns = t->step->start_ns;
 
-    pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
+    uint64_t discarded = pacer_retime(&i->pacer, iops, now_ns > start_ns ? now_ns : start_ns);
+    if (discarded) {
+        row_of(t, i)->dropped += discarded;
+        row_of(t, i)->backlog_since_ns = 0;
+        t->mailbox.discarded += discarded;
+    }
     i->closed_loop = iops < 0.0;
     due_times_set_alarm(t, i);
 }
@@ -37,6 +42,7 @@ void mailbox_take(struct thread *t, uint64_t now_ns, bool in_step)
     struct mailbox *m = &t->mailbox;
     uint32_t posted = atomic_load_explicit(&m->posted, memory_order_acquire);
 
+    m->discarded = 0;
     for (uint32_t n = 0; n < m->count; n++) {
         struct instance *i = &t->instances[m->posts[n].slot];
         if (in_step) {

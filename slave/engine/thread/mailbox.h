@@ -19,6 +19,7 @@ struct post {
 struct mailbox {
     _Atomic uint32_t posted, taken; /* generations */
     _Atomic uint64_t taken_ns;
+    uint64_t discarded; /* I/Os of the backlog that the last edit discarded */
     uint32_t edit, count, room;
     struct post *posts;
 };

@@ -119,6 +119,23 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
     }
 }
 
+/* One that the kernel gave back and that is not submitted again, since its instance was paused. */
+static void discard_again(struct thread *t, struct tag *tag)
+{
+    struct instance *i = tag->instance;
+    struct row *row = row_of(t, i);
+
+    land(i, tag);
+    publish_oldest(row, i);
+    i->in_flight--;
+    in_flight_add(&t->in_flight, (uint32_t)-1);
+    tag->next = i->free;
+    i->free = tag;
+    row->submitted--;
+    row->dropped++;
+    t->boundary.running->figures.submitted--;
+}
+
 /* I/Os that the kernel gave back go first. */
 static void gather_again(struct thread *t, uint64_t now_ns)
 {
@@ -126,7 +143,10 @@ static void gather_again(struct thread *t, uint64_t now_ns)
     struct tag *tag;
 
     while (t->submit.batch_size < THREAD_BATCH && (tag = ready_queue_take_again(t, &share, now_ns)))
-        put_in_batch(t, tag, 0);
+        if (instance_is_paused(tag->instance))
+            discard_again(t, tag);
+        else
+            put_in_batch(t, tag, 0);
 }
 
 void submit_gather(struct thread *t, uint64_t now_ns)

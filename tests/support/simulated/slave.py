@@ -118,6 +118,7 @@ class SimulatedSlave:
         self._step: asyncio.Task[None] | None = None
         self._boundaries: dict[int, int] = {}
         self._backlog: dict[int, int] = {}  # by workload number: due, not submitted
+        self._discarded: dict[int, int] = {}  # likewise: by edits since the last result
         self._last: int | None = None
         self._cooldown_from: int | None = None
         self._halted = asyncio.Event()
@@ -212,9 +213,15 @@ class SimulatedSlave:
                 self._say(m.Ok(command.id, self.now_ns()))
             case m.EditWorkloads():
                 self.edit = command.edit
+                discarded = 0
                 for setting in command.settings:
-                    self.parameters[setting.number] = setting.parameters
-                self._say(m.Ok(command.id, self.now_ns()))
+                    number = setting.number
+                    if setting.parameters.iops != self.parameters[number].iops:
+                        gone = self._backlog.pop(number, 0)
+                        self._discarded[number] = self._discarded.get(number, 0) + gone
+                        discarded += gone
+                    self.parameters[number] = setting.parameters
+                self._say(m.Ok(command.id, self.now_ns(), discarded))
             case m.DeleteWorkloads():
                 for number in command.numbers:
                     del self.workloads[number], self.parameters[number]
@@ -228,6 +235,7 @@ class SimulatedSlave:
             case m.Go():
                 self._last = self._cooldown_from = None
                 self._backlog.clear()
+                self._discarded.clear()
                 self._halted.clear()
                 self._step = asyncio.create_task(self._run(command))
                 self._say_after(self.faults.ready_late_s, m.Ready(command.id))
@@ -367,6 +375,7 @@ class SimulatedSlave:
                 counts[base + Count.IN_FLIGHT] = 4
                 counts[base + Count.OLDEST_IN_FLIGHT_NS] = end - self._hung_since_ns
             counts[base + Count.BACKLOG] = self._backlog[number]
+            counts[base + Count.DROPPED] = self._discarded.pop(number, 0)
             counts[base + Count.ERRORS] = 3 if k == self.faults.errors_at else 0
             reads = round(done * parameters.fraction_read)
             random = parameters.iosequencer is not Iosequencer.SEQUENTIAL
