@@ -54,6 +54,7 @@ class Prepare:
     lease_ns: int
     cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
     spin: bool = False  # they busy-wait while their load is paced
+    cpu_dma_latency_us: int = -1  # no idle state with a longer exit latency is entered; -1: the host's choice
     polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
     sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions
     reserved_pages: bool = False  # I/O buffers may take huge pages that the administrator reserved

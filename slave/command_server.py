@@ -39,7 +39,7 @@ from ..protocol.messages import (
     Refused,
     wire_name,
 )
-from ..protocol.payload import Lun, Notice, Refusal
+from ..protocol.payload import Lun, Notice, NoticeKind, Refusal
 from ..protocol.states import State, may_command
 from .clock_report import measure
 from .created_files import Cancelled, CreatedFiles
@@ -47,6 +47,7 @@ from .discovery import inspect_created, inspect_luns, list_luns
 from .engine._engine import Engine, now_ns
 from .engine_commands import EngineCommands
 from .existing_files import CannotCreate, all_planned_files
+from .host_facts import keep_latency
 from .host_info import make_hello
 from .prepare import EngineSetup, against_prepare
 from .slave_link import ControllerLink
@@ -221,6 +222,8 @@ class CommandServer:
             engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto
         )
         self._loop.add_reader(engine.fileno(), self._engine_spoke, self._engine_commands)
+        if command.cpu_dma_latency_us >= 0 and (text := keep_latency(command.cpu_dma_latency_us)):
+            self._link.send(Notice(NoticeKind.CPU_DMA_LATENCY, text))
         self._link.send(Ok(command.id, now_ns()))
 
     async def _send_luns(

@@ -141,6 +141,18 @@ def largest_latency_us(root: Path = ROOT) -> int | None:
         return None
 
 
+def keep_latency(most_us: int, root: Path = ROOT) -> str:
+    """Hold it for as long as this process lives. Returns why that has no effect; "" where it has."""
+    try:
+        hold_latency(most_us, root)
+    except OSError as error:
+        return (
+            f"cpu_dma_latency has no effect: /dev/cpu_dma_latency cannot be written ({error.strerror}). Only root may: "
+            "let `python` begin with sudo -n, or leave cpu_dma_latency out of the plan"
+        )
+    return ""
+
+
 def hold_latency(most_us: int, root: Path = ROOT) -> int:
     """Keep cores out of idle states with a longer exit latency for as long as the descriptor is open.
 

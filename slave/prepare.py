@@ -17,6 +17,7 @@ from .cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_
 from .engine._engine import Engine, backends
 from .kernel_files import cpu_list, first_line
 
+MOST_LATENCY_US: Final = 1_000_000
 SIBLINGS_OF_CORE_0: Final = "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list"
 
 
@@ -69,6 +70,8 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
         return f"{command.threads} threads were requested: choose 0 (one per core) to {MOST_THREADS}"
     if reason := unusable_cores(command.cpus, cores):
         return reason
+    if command.cpu_dma_latency_us > MOST_LATENCY_US:
+        return f"an exit latency of {command.cpu_dma_latency_us} us is above {MOST_LATENCY_US}: choose a lower one"
     if command.lease_ns <= 0:
         return f"a lease of {command.lease_ns} ns has run out before it began: choose a longer one"
     return None

@@ -65,6 +65,7 @@ def resolved(
         threads=doc.threads,
         cpus=doc.cpus,
         spin=doc.spin,
+        cpu_dma_latency_us=doc.cpu_dma_latency,
         polled=doc.polled,
         sqpoll=doc.sqpoll,
         reserved_huge_pages=doc.reserved_huge_pages,

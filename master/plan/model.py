@@ -129,6 +129,7 @@ class Plan:
     on_io_error: OnIoError
     cpus: tuple[int, ...]  # the cores of each host that workload threads run on; empty: the host's choice
     spin: bool  # they do not sleep while their load is paced
+    cpu_dma_latency_us: int | None  # no deeper idle state is entered by a core of the hosts; None: their own choice
     live: Live
     polled: bool  # io_uring polls the devices' queues for completions
     may_miss: int  # so many hosts may be missing when the run begins

@@ -64,6 +64,7 @@ async def _prepare(plan: Plan, driver: Driver) -> None:
         threads=plan.threads,
         cpus=plan.cpus,
         spin=plan.spin,
+        cpu_dma_latency_us=-1 if plan.cpu_dma_latency_us is None else plan.cpu_dma_latency_us,
         polled=plan.polled,
         sqpoll=plan.sqpoll,
         reserved_pages=plan.reserved_huge_pages,

@@ -1,14 +1,19 @@
 """What a host is and what makes its latency, from made trees of small files and from this machine."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ivypy.master.output.columns import HOST_FACTS, names
+from ivypy.protocol import messages as m
+from ivypy.protocol.payload import Notice, NoticeKind
 from ivypy.protocol.text import why_unsendable
-from ivypy.slave.host_facts import hold_latency, host_facts, largest_latency_us
-from ivypy.slave.host_info import make_hello
+from ivypy.slave.host_facts import hold_latency, host_facts, keep_latency, largest_latency_us
+from ivypy.slave.host_info import make_hello, sendable_facts
+from tests.support.slave_client import Client
 from tests.support.sysfs_tree import SysfsTree
 
 CPU = "sys/devices/system/cpu"
@@ -108,8 +113,6 @@ def test_this_machine_answers() -> None:
 
 
 def test_firmware_that_cannot_be_sent_is_left_out(tmp_path: Path) -> None:
-    from ivypy.slave.host_info import sendable_facts
-
     assert why_unsendable("A\x1b[31m")
     assert sendable_facts({"hardware": "A\x1b[31m", "cpus": 2}) == {"cpus": 2}
 
@@ -122,8 +125,47 @@ def test_latency_of_idle_states_is_held_by_an_open_file() -> None:
     try:
         assert largest_latency_us() == 0
     finally:
-        os.close(held)
-    assert largest_latency_us() == before
+        os.close(held)  # others on this machine may hold it now
+
+
+def test_a_slave_holds_it_from_prepare_to_its_end() -> None:
+    if largest_latency_us() is None:
+        pytest.skip("this machine lacks /dev/cpu_dma_latency, or the right to open it")
+    with Client() as slave:
+        slave.hear()
+        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10, cpu_dma_latency_us=0)
+        assert not any(isinstance(one, Notice) for one in slave.all)
+        folder = f"/proc/{slave.process.pid}/fd"
+        assert "/dev/cpu_dma_latency" in {os.readlink(f"{folder}/{one}") for one in os.listdir(folder)}
+        assert largest_latency_us() == 0
+
+
+def test_a_slave_that_may_not_hold_it_goes_on_and_says_so() -> None:
+    script = "import ivypy.slave.command_server as o, ivypy.slave.__main__ as s\n"
+    script += "o.keep_latency = lambda most_us: 'no effect'\ns.main()"
+    with Client("-c", script) as slave:
+        slave.hear()
+        slave.do(m.Prepare, backend="null", threads=1, lease_ns=10**10, cpu_dma_latency_us=0)
+        assert Notice(NoticeKind.CPU_DMA_LATENCY, "no effect") in slave.all
+
+
+def test_a_latency_that_the_kernel_does_not_take_is_refused() -> None:
+    with Client() as slave:
+        slave.hear()
+        asked = {"backend": "null", "threads": 1, "lease_ns": 10**10, "cpu_dma_latency_us": 1 << 40}
+        ((_, why),) = slave.refused(m.Prepare, **asked)
+        assert "choose a lower one" in why
+
+
+def test_a_host_where_it_has_no_effect_says_why_and_what_to_do(tmp_path: Path) -> None:
+    said = keep_latency(0, tmp_path)
+    assert "has no effect" in said and "No such file or directory" in said and "sudo -n" in said
+    if os.geteuid() == 0 and Path("/dev/cpu_dma_latency").exists():
+        script = "import os; from ivypy.slave.host_facts import keep_latency; os.setuid(65534); print(keep_latency(0))"
+        assert (
+            "Permission denied"
+            in subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+        )
 
 
 QUEUE = {

@@ -323,6 +323,12 @@ class PlanDoc(Section):
         "of a core per thread that is always busy.",
         False,
     )
+    cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
+        "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "
+        "For the whole machine, by /dev/cpu_dma_latency, which needs root; a host where it has no effect is an event. "
+        "Default: the host's own setting.",
+        None,
+    )
     polled: Annotated[bool, FLAG] = about(
         "With backend io_uring: workload threads poll the devices' own queues for completions, without interrupts. "
         "Every LUN's driver must have such queues (`queue/io_poll` is 1; NVMe: nvme.poll_queues=N).",
