@@ -28,6 +28,7 @@ from .open_luns import Key, OpenLuns, key_of
 from .spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
 from .storage_exports import LunKey
 from .thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
+from .worker_progress import WORK
 from .write_counters import WriteCounters
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ class Workloads:
         for k, (thread, ceiling, parameters) in enumerate(zip_strict(threads, ceilings, split)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
             part = InstancePart(number, thread, ceiling)
+            WORK.step()
             self._engine.create(
                 part.number,
                 self._luns.handle(key),
@@ -288,6 +290,7 @@ class Workloads:
         """Raises OSError for a part that the engine does not let go of; those that it did are forgotten."""
         while parts := self._instances[number].parts:
             self._engine.delete(parts[-1].number)
+            WORK.step()
             if len(parts) > 1:
                 self._freed.append(parts[-1].number)
             self._instances[number] = replace(self._instances[number], parts=parts[:-1])

@@ -85,6 +85,7 @@ class PendingRequest:
     """A command whose answer is not complete."""
 
     command: Command
+    sent_ns: int
     answer: asyncio.Future[list[HostMessage]]
     answers: list[HostMessage] = field(default_factory=list)  # those received so far
 
@@ -105,6 +106,7 @@ class Driver(ABC):
         self.now_ns = now_ns
         self.log = log
         self.pending: dict[int, PendingRequest] = {}
+        self.ready_s = 0.0  # from the last `go` to its answer; 0 before the first
         self.newest_stamp_ns = 0  # the newest stamp of the host's clock that was read
         self._inbox = inbox
         self._last_id = 0
@@ -153,12 +155,15 @@ class Driver(ABC):
         command = kind(id=self.new_id(), **fields)
         if not may_command(self.state, command):
             raise CommandRefused((Refusal(wire_name(kind), f"the host is {self.state}"),))
-        pending = PendingRequest(command, asyncio.get_running_loop().create_future())
+        pending = PendingRequest(command, self.now_ns(), asyncio.get_running_loop().create_future())
         self.pending[command.id] = pending
         if isinstance(command, Prepare):
             self.pulse.set_lease(command.lease_ns)
+            self.pulse.idle_patience_ns = command.patience_ns
         if isinstance(command, Continue):
             self.pulse.beat(command.id, self.now_ns())
+        if isinstance(command, Go):
+            self.pulse.between_steps = False
         try:
             await self.send(command)
             answer = await pending.answer
@@ -228,6 +233,8 @@ class Driver(ABC):
     def settle(self, number: int, answers: list[HostMessage]) -> None:
         """A request is answered; where nobody waits any more, its answer is an event."""
         request = self.pending[number]
+        if isinstance(request.command, Go):
+            self.ready_s = (self.now_ns() - request.sent_ns) / 1e9
         if request.answer.done():
             del self.pending[number]
             self.report(LateAnswer(answers[-1]))

@@ -3,7 +3,8 @@
 Rule: pure; times are handed in. A beat is what a living slave answers at once: a probe, or a `continue` of the step
 that it drives. A probe is sent where no beat was for a quarter of the lease, so a busy conversation needs none. A
 host is lost once half its lease passed since a beat that it did not answer, without a word from it; at least three
-beats, so that a stall of the controller is not taken for the host's silence.
+beats, so that a stall of the controller is not taken for the host's silence. Between steps no I/O is at stake, and a
+busy host may answer late: then it has as long as the plan gives it to prepare.
 
 A slave answers probes whatever its worker thread does, so each reading carries how much that thread has done. Each read
 of a device has a time limit, and files are synced every 64 MiB: a host whose count does not grow for STUCK_NS while a
@@ -40,6 +41,8 @@ class Pulse:
         self._stale = True  # the stamp in the last beat was old: it may not have renewed the lease
         self._trips_ns: deque[int] = deque(maxlen=TRIPS_KEPT)
         self.lease_ns = USUAL_LEASE_NS
+        self.idle_patience_ns = round(USUAL_PREPARE_S * S)
+        self.between_steps = False  # the host drives nothing
 
     def set_lease(self, lease_ns: int) -> None:
         """The host stops when it receives nothing for so long."""
@@ -48,7 +51,8 @@ class Pulse:
     @property
     def patience_ns(self) -> int:
         """How long an unanswered beat is waited for."""
-        return max(self.lease_ns // 2, SHORTEST_PATIENCE_NS)
+        patience_ns = max(self.lease_ns // 2, SHORTEST_PATIENCE_NS)
+        return max(patience_ns, self.idle_patience_ns) if self.between_steps else patience_ns
 
     @property
     def round_trip_ns(self) -> int:
@@ -91,6 +95,7 @@ class CommandProgress:
     def __init__(self) -> None:
         self._done = 0
         self._since_ns: int | None = None  # None: no command that may take long is unanswered
+        self.limit_ns = STUCK_NS
 
     def started(self, now_ns: int) -> None:
         """A command that may take long was sent."""
@@ -108,4 +113,4 @@ class CommandProgress:
 
     def stuck_ns(self) -> int | None:
         """When the host is stuck unless it advances until then; None while no such command is unanswered."""
-        return None if self._since_ns is None else self._since_ns + STUCK_NS
+        return None if self._since_ns is None else self._since_ns + self.limit_ns

@@ -16,6 +16,8 @@ from ...protocol.messages import (
     ClockReading,
     Command,
     CreateFiles,
+    CreateWorkloads,
+    DeleteWorkloads,
     DyingWords,
     Go,
     Hello,
@@ -24,6 +26,8 @@ from ...protocol.messages import (
     Luns,
     Message,
     Ok,
+    Prepare,
+    ReinspectLuns,
     Result,
     Stopped,
     wire_name,
@@ -38,7 +42,8 @@ from .pipe import Pipe, PipeLost
 SENDING_S: Final = 1.0  # for a probe into a pipe that is full
 READ_BYTES: Final = 1 << 16
 CUT_STATUS: Final = 255  # of an `ssh` that lost its connection: the far process may live on
-LONG: Final = (ListLuns, InspectLuns, CreateFiles)  # commands that are waited for as long as the host gets on
+PREPARING: Final = (Prepare, CreateWorkloads, DeleteWorkloads, ReinspectLuns)  # the plan has their limit
+LONG: Final = (ListLuns, InspectLuns, CreateFiles, *PREPARING)  # that are waited for as long as the host gets on
 
 
 class PipeDriver(Driver):
@@ -108,7 +113,9 @@ class PipeDriver(Driver):
         stuck_ns = self._progress.stuck_ns()
         if stuck_ns is None or now_ns < stuck_ns:
             return False
-        self.lose(f"it answers probes, but made no progress with {at_work[0]!r} for {STUCK_NS / 1e9:g} s")
+        self.lose(
+            f"it answers probes, but made no progress with {at_work[0]!r} for {self._progress.limit_ns / 1e9:g} s"
+        )
         return True
 
     async def _send_probe(self) -> None:
@@ -125,6 +132,7 @@ class PipeDriver(Driver):
     async def send(self, command: Command) -> None:
         """Raises PipeLost."""
         if isinstance(command, LONG):
+            self._progress.limit_ns = self.pulse.idle_patience_ns if isinstance(command, PREPARING) else STUCK_NS
             self._progress.started(self.now_ns())
         if isinstance(command, Go):
             self._results = ResultChecks(command, len(self.hello.cores) if self.hello else 0, self.now_ns())
@@ -153,6 +161,7 @@ class PipeDriver(Driver):
         if not isinstance(message, HOST_MESSAGES):
             raise ProtocolError(f"the host sent a command, {wire_name(type(message))!r}")
         self.state = state_after(self.state, message)
+        self.pulse.between_steps = self.state is State.IDLE and not self.has_pending(Go)
         self.pulse.received(arrived_ns)
         match message:
             case Hello():

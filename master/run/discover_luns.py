@@ -21,6 +21,7 @@ from .limits import Limits, limits_of
 from .placement import PlacedLun, Placement, created_sizes, globs, place, selected, to_create
 
 CREATING_S: Final = 24 * 3600.0  # files may be large; a host that hangs is noticed by its probes
+PREPARING_FACTOR: Final = 2  # a host that makes no progress, or is silent, is lost after one timeout
 LOOKING_S: Final = 3600.0  # there may be thousands of LUNs; a host has a limit for each of them
 
 
@@ -54,7 +55,9 @@ class PlacedPlan:
 async def prepare(plan: Plan, fleet: Fleet) -> None:
     """Send every host the settings of the whole run. Raises HostsError."""
 
-    await fleet.request_all(dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)))
+    await fleet.request_all(
+        dict.fromkeys(fleet.alive, lambda driver: _prepare(plan, driver)), PREPARING_FACTOR * plan.prepare_timeout_s
+    )
 
 
 async def _prepare(plan: Plan, driver: Driver) -> None:
@@ -68,6 +71,7 @@ async def _prepare(plan: Plan, driver: Driver) -> None:
         polled=plan.polled,
         sqpoll=plan.sqpoll,
         reserved_pages=plan.reserved_huge_pages,
+        patience_ns=round(plan.prepare_timeout_s * 1e9),
         lease_ns=round(plan.lease_s * 1e9),
     )
 

@@ -31,7 +31,8 @@ from .discover_luns import PlacedPlan
 from .fleet import Fleet
 
 MOST_SEED: Final = int(PARAMETERS["seed"].high or 0)  # 2**63 - 1
-APPLYING_S: Final = 60.0  # between steps; creating instances opens LUNs
+APPLYING_S: Final = 24 * 3600.0  # gigabytes of I/O buffers take minutes; a host that hangs is noticed by its probes
+EDITING_S: Final = 60.0  # between steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,8 @@ class HostSettings:
                 changed = [
                     Setting(key[1], host_parameters(wanted[key], driver.name)) for key in edits_on.get(driver.name, [])
                 ]
-                await _ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
+                async with asyncio.timeout(EDITING_S):
+                    await _ask_in_parts(driver, EditWorkloads, "settings", changed, edit=number)
                 if driver.name in kept_on:
                     await driver.request(ReinspectLuns)
 

@@ -117,6 +117,15 @@ class ResultBarrier:
         """Handle an event that arrived after the step's last subinterval; a result in it is not merged."""
         self._take(driver, event, NEVER, {})
 
+    def discard(self, driver: Driver, event: Event) -> None:
+        """Handle an event of a start that was given up: its results count for nothing."""
+        if not isinstance(event, Delivered | Stopped):
+            self._take(driver, event, 0, {})
+
+    def begin_anew(self) -> None:
+        """After a start that was given up."""
+        self._merging.begin()
+
     def _came_ns(self, event: Event) -> int:
         """When an event that barrier 1 may wait for arrived, on the controller's clock; 0 for any other."""
         match event:

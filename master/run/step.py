@@ -1,5 +1,6 @@
 """One step: the subinterval cycle, from `go` to the last host's `stopped`.
 
+    start           `go`; all hosts begin at one instant                         step_start.py
     barrier 1       every live host's result is merged, or the host is late      result_barrier.py
     observe         what control sees of it                                      control/observe.py
     decide          continue or stop, and edits                                  control/decide.py
@@ -26,6 +27,7 @@ from ..control.decision import Alert, Decision, Measured
 from ..control.observation import Phase
 from ..control.observe import observe
 from ..hosts.driver import DRIVING, Driver
+from ..hosts.heartbeat import USUAL_START_S
 from ..rollup.instances import Rollups
 from ..rollup.parameters_in_force import Settings, SettingsInForce
 from ..rollup.validity import ScopedFinding
@@ -42,6 +44,7 @@ from .step_commands import StepCommands, send_halt
 from .step_hosts import StepHosts
 from .step_measurements import StepMeasurements
 from .step_merge import StepMerge
+from .step_start import StepStart
 from .step_states import Change
 from .step_types import ClosedSubinterval, Recorder, StepOutcome
 
@@ -64,8 +67,11 @@ class StepCycle:
         recorder: Recorder,
         raise_alert: Callable[[Alert], None],
         stop_on_error: bool,
+        start_timeout_s: float = USUAL_START_S,
     ) -> None:
-        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block."""
+        """The hosts that are idle now take part. `raise_alert` gets each breach of a threshold, and must not block.
+        `start_timeout_s`: for hosts to be ready.
+        """
         self._fleet = fleet
         self._rollups = rollups
         self._live = live
@@ -89,13 +95,16 @@ class StepCycle:
             fleet, self._hosts, StepMerge(rollups, order, drivers), boundaries, self._faults, recorder, progress, find,
             stop_on_error,
         )  # fmt: skip
+        self._start = StepStart(
+            fleet, self._hosts, rollups, boundaries, self._results, recorder, length_ns, start_timeout_s
+        )
         self._commands = StepCommands(
             fleet, self._hosts, rollups, boundaries, self._changes, recorder, progress, length_ns, cooldown
         )
 
     async def run(self) -> None:
         progress, hosts = self._progress, self._hosts
-        start_ns = await self._commands.go(self._findings.append)
+        start_ns = await self._start.go(self._findings.append)
         self._changes.begin(start_ns)
         first = opening(self._live.control)
         self._changes.steers(steered(first.edits, self._rollups, self._changes.in_force(), hosts.names))

@@ -1,42 +1,33 @@
-"""What a step commands its hosts: `go`, then at barrier 2 of each subinterval the edits of control and `continue`, in
-the end `stop` or `halt`.
+"""What a step commands its hosts once they run (step_start.py starts them): at barrier 2 of each subinterval the edits
+of control and `continue`, in the end `stop` or `halt`.
 
 Rule: a command to all hosts goes out at once, and its answers are awaited until the next subinterval ends, no longer.
 """
 
 import asyncio
-from array import array
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
-from ...protocol.messages import Continue, Cooldown, Go, Halt, Stop
-from ...protocol.payload import Array, ArrayType
+from ...protocol.messages import Continue, Cooldown, Halt, Stop
 from ...protocol.states import State as HostState
 from ..control.decision import Decision, LoadEdit
 from ..hosts.controller_lag import ControllerLag, Deadline
 from ..hosts.driver import DRIVING, Driver, barrier
 from ..rollup.instances import Rollups
-from ..rollup.validity import ScopedFinding
-from ..verdicts import Finding, Reason
 from .boundaries import Boundaries
 from .fleet import Fleet
-from .io_faults import Find
 from .live_changes import LiveChanges
 from .resolve_settings import steered
 from .step_hosts import StepHosts
 from .step_states import PATIENCE, Change, StepProgress
 from .step_types import Recorder
 
-LEAD_S: Final = 0.3  # from `go` to the start at least: for the message, the threads, and a busy controller
-LEAD_PER_HOST_S: Final = 0.001
-LEAD_MARGIN_S: Final = 0.2  # beyond two round trips to the farthest host
-LONGEST_LEAD_S: Final = 5.0  # whatever one host's round trip is
 HALTING_S: Final = 1.0  # for answers to `halt`
 SHORTEST_ANSWER_S: Final = 0.1  # beyond two round trips, for answers in barrier 2 when the decision is late
 
 
 class StepCommands:
-    """Sends one step's commands: `go` first, then `follow` after each decision, and `halt` at any time."""
+    """Sends one step's commands: `follow` after each decision, and `halt` at any time."""
 
     def __init__(
         self,
@@ -60,38 +51,12 @@ class StepCommands:
         self._length_ns = length_ns
         self._cooldown = cooldown
 
-    async def go(self, find: Find) -> int:
-        """Start all hosts at one instant, which is returned. Those that are not ready in time are late."""
-        drivers = self._hosts.part
-        lead_ns = round(lead_s(drivers) * 1e9)
-        start_ns = self._fleet.now_ns() + lead_ns
-
-        async def go(driver: Driver) -> None:
-            classes = self._rollups.classes(driver.name)
-            local_ns = driver.clock.to_local(start_ns)
-            self._boundaries.begin(driver, local_ns)
-            await driver.request(
-                Go, start_ns=local_ns, length_ns=self._length_ns,
-                order=_u32(classes.order), classes=_u32(classes.of),
-            )  # fmt: skip
-
-        ready, failed = await barrier(drivers, go, self._fleet.lag.deadline(lead_ns / 1e9))
-        self._hosts.live.update(ready)
-        for driver, reason in failed.items():
-            self._hosts.is_late(driver, f"not ready at the start: {reason}", 0)
-        for name in self._rollups.hosts():
-            if name not in self._hosts.names:
-                find(ScopedFinding(Finding(Reason.HOST_LOST, f"{name} did not take part"), name))
-        for one in _given_up(self._fleet, start_ns, self._length_ns):
-            find(one)
-        return start_ns
-
     async def follow(self, k: int, start_ns: int, decision: Decision, left_s: float) -> dict[Driver, int]:
         """Barrier 2: send what follows from the decision on subinterval `k`. Returns when each host acknowledged it.
 
         `left_s`: until the next subinterval ends; negative after a stall of the controller.
         """
-        shortest_s = SHORTEST_ANSWER_S + 2 * _farthest_s(self._hosts.part)
+        shortest_s = SHORTEST_ANSWER_S + 2 * farthest_s(self._hosts.part)
         deadline = self._fleet.lag.deadline(max(left_s, shortest_s), PATIENCE * self._length_ns / 1e9)
         async with asyncio.TaskGroup() as both:  # on its way to a host the edit is first, and holds up nothing
             both.create_task(self._steer(decision.edits, deadline))
@@ -149,13 +114,7 @@ class StepCommands:
             self._recorder.event(host, "edit", f"control's edit failed: {reason}")
 
 
-def lead_s(drivers: Sequence[Driver]) -> float:
-    """From `go` to the start: every host has to receive it, get ready, and answer."""
-    far_s = min(2 * _farthest_s(drivers) + LEAD_MARGIN_S, LONGEST_LEAD_S)
-    return max(LEAD_S, far_s) + LEAD_PER_HOST_S * len(drivers)
-
-
-def _farthest_s(drivers: Iterable[Driver]) -> float:
+def farthest_s(drivers: Iterable[Driver]) -> float:
     """The longest round trip."""
     return max((driver.round_trip_s for driver in drivers), default=0.0)
 
@@ -165,16 +124,3 @@ async def send_halt(hosts: Iterable[Driver], lag: ControllerLag) -> dict[Driver,
     driving = [driver for driver in hosts if driver.state in DRIVING]
     _, failed = await barrier(driving, lambda driver: driver.request(Halt), lag.deadline(HALTING_S))
     return failed
-
-
-def _given_up(fleet: Fleet, start_ns: int, length_ns: int) -> Iterator[ScopedFinding]:
-    """Hosts that were given up, which may drive beside the step until their leases end."""
-    for name, until_ns in fleet.may_drive().items():
-        if until_ns > start_ns:
-            words = f"{name} was given up, and its lease ends {(until_ns - start_ns) / 1e9:.1f} s after the start"
-            yield ScopedFinding(Finding(Reason.LOST_HOST_ACTIVE, words), until=(until_ns - start_ns) // length_ns)
-
-
-def _u32(numbers: Sequence[int]) -> Array:
-    packed = array("I", numbers)
-    return Array(ArrayType.U32, packed.tobytes())

@@ -21,11 +21,15 @@ class StepMerge:
         """`order`: per host the workload instances that take part in the step. `drivers`: of these hosts."""
         self._merger = Merger(rollups, order)
         self._remote: dict[DriverProcess, set[str]] = {}  # whose results of the open subinterval each process has
-        hosts: dict[DriverProcess, list[str]] = {}
+        self._hosts: dict[DriverProcess, list[str]] = {}
         for driver in drivers:
             if isinstance(driver, RemoteDriver):
-                hosts.setdefault(driver.process, []).append(driver.name)
-        for process, names in hosts.items():
+                self._hosts.setdefault(driver.process, []).append(driver.name)
+        self.begin()
+
+    def begin(self) -> None:
+        """Have driver processes expect the step's first subinterval."""
+        for process, names in self._hosts.items():
             process.begin_step(self._merger.layout.places(names))
 
     def open(self, subinterval: int) -> None:

@@ -170,6 +170,7 @@ class StepRunner:
         cycle = StepCycle(
             self._fleet, discovered.rollups, live, step.subinterval_s, step.cooldown_subintervals, recorder,
             alerts.raise_alert, stop_on_error=self._plan.on_io_error is OnIoError.STOP,
+            start_timeout_s=self._plan.start_timeout_s,
         )  # fmt: skip
 
         def result(ended: StepOutcome) -> StepResult:

@@ -120,15 +120,15 @@ def test_an_answer_to_nothing_loses_the_host() -> None:
     with_host(test)
 
 
-def test_a_host_that_falls_silent_is_lost_when_half_its_lease_has_passed() -> None:
+def test_a_host_that_falls_silent_between_steps_is_lost_when_its_time_to_prepare_has_passed() -> None:
     async def test(driver: PipeDriver) -> None:
-        await prepared(driver)
+        await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10, patience_ns=20 * 10**9)
         driver._pipe.delay_s = 1e6  # type: ignore[attr-defined]
         before = asyncio.get_running_loop().time()
-        question = asyncio.create_task(prepared(driver))
+        question = asyncio.create_task(driver.request(m.CreateWorkloads, workloads=()))
         lost = await event(driver)
-        assert isinstance(lost, Lost) and lost.reason == "it did not answer for 5 s"
-        assert 5 <= asyncio.get_running_loop().time() - before <= 6.1
+        assert isinstance(lost, Lost) and lost.reason == "it did not answer for 20 s"
+        assert 20 <= asyncio.get_running_loop().time() - before <= 21.1
         with pytest.raises(HostLost, match="did not answer"):
             await question
 
@@ -369,9 +369,10 @@ class Busy(SimulatedSlave):
 
     def _obey(self, command: Any) -> None:
         now_s = asyncio.get_running_loop().time()
-        if isinstance(command, m.CreateFiles):
+        if isinstance(command, m.CreateFiles | m.CreateWorkloads):
             self._since_s = now_s
-            self._say_after(self._takes_s, m.End(command.id))
+            ended = m.End(command.id) if isinstance(command, m.CreateFiles) else m.Ok(command.id, self.now_ns())
+            self._say_after(self._takes_s, ended)
         elif isinstance(command, m.ClockProbe):
             done = int(max(min(now_s - self._since_s, self._works_s), 0) // 60)
             self._say(m.ClockReading(command.id, self.now_ns(), self.now_ns(), done))
@@ -379,19 +380,30 @@ class Busy(SimulatedSlave):
             super()._obey(command)
 
 
+@pytest.mark.parametrize(
+    ("kind", "fields", "limit_s"),
+    [
+        (m.CreateFiles, {"files": (), "used": (), "tags": 0}, 120),
+        (m.CreateWorkloads, {"workloads": ()}, 90),  # the plan's prepare_timeout
+    ],
+)
 @pytest.mark.parametrize(("works_s", "lost"), [(9000, False), (1800, True), (0, True)])
-def test_a_command_with_progress_is_waited_for_and_one_without_is_not(works_s: float, lost: bool) -> None:
+def test_a_command_with_progress_is_waited_for_and_one_without_is_not(
+    works_s: float, lost: bool, kind: type[m.Command], fields: dict[str, Any], limit_s: int
+) -> None:
     async def main() -> None:
         async with connected(Busy("h1", 8000, works_s)) as driver:
-            await prepared(driver)
+            await driver.request(m.Prepare, backend="null", threads=1, lease_ns=10**10, patience_ns=90 * 10**9)
             begun_s = asyncio.get_running_loop().time()
             if not lost:
-                await driver.request(m.CreateFiles, files=(), used=(), tags=0)
+                await driver.request(kind, **fields)
                 await asyncio.sleep(1000)
                 assert driver.lost is None
                 return
-            with pytest.raises(HostLost, match="it answers probes, but made no progress with 'create_files' for 120"):
-                await driver.request(m.CreateFiles, files=(), used=(), tags=0)
-            assert works_s + 60 <= asyncio.get_running_loop().time() - begun_s <= works_s + 130
+            said = f"it answers probes, but made no progress with '{m.wire_name(kind)}' for {limit_s} s"
+            with pytest.raises(HostLost, match=said):
+                await driver.request(kind, **fields)
+            waited_s = asyncio.get_running_loop().time() - begun_s
+            assert works_s - 60 + limit_s <= waited_s <= works_s + limit_s + 10
 
     simulate(main())

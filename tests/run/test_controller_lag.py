@@ -22,6 +22,7 @@ from ivypy.master.run.run import Run
 from ivypy.master.run.step import StepCycle
 from ivypy.master.run.step_commands import StepCommands
 from ivypy.master.run.step_recorder import StepRecorder
+from ivypy.master.run.step_start import StepStart
 from ivypy.master.run.step_types import ClosedSubinterval
 from ivypy.master.verdicts import Finding, Reason
 from ivypy.protocol.messages import Result, StopReason
@@ -188,13 +189,13 @@ def far_hosts(one_way_s: float = ONE_WAY_S) -> dict[str, SimulatedSlave]:
 def test_a_controller_that_is_stalled_after_go_calls_no_host_late(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, still_s: float
 ) -> None:
-    go = StepCommands.go
+    go = StepStart.go
 
-    async def standing_still(commands: StepCommands, find: Find) -> int:
+    async def standing_still(start: StepStart, find: Find) -> int:
         asyncio.get_running_loop().call_later(ANSWERS_ON_THEIR_WAY_S, work, still_s)
-        return await go(commands, find)
+        return await go(start, find)
 
-    monkeypatch.setattr(StepCommands, "go", standing_still)
+    monkeypatch.setattr(StepStart, "go", standing_still)
     unblamed(stage(tmp_path, nobody, ONE_SECOND, far_hosts()))
 
 

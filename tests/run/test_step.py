@@ -297,10 +297,30 @@ def test_a_late_host_that_is_left_alone_is_halted_too() -> None:
     assert outcome.idle == {"h0"} and outcome.seconds < 7
 
 
-def test_hosts_that_drive_but_sent_ready_late_are_halted() -> None:
-    outcome = step(*hosts(2, h0=Faults(ready_late_s=0.6), h1=Faults(ready_late_s=0.7)))
-    assert outcome.book.hosts() == [] and set(outcome.reasons()) == {Reason.HOST_LATE, Reason.INTERRUPTED}
-    assert outcome.idle == {"h0", "h1"} and outcome.seconds < 1.5
+@pytest.mark.parametrize("fault", [Faults(busy_go_s=[2.0]), Faults(ready_late_s=2.0)], ids=["late go", "late ready"])
+def test_a_step_with_a_host_that_is_not_ready_in_time_starts_anew(fault: Faults) -> None:
+    """With a lead that the host's own time gives; nothing of the first attempt is in the step."""
+    outcome = step(*hosts(2, h1=fault))
+    assert outcome.book.hosts() == [{"h0", "h1"}] * 6 and outcome.ended.findings == ()
+    started = [text for _, kind, text in outcome.book.events if kind == "start"]
+    assert started == ["not ready at the start: h1; the step starts anew, once"]
+    assert [closed.interval.subinterval for closed in outcome.book.kept] == [0, 1, 2, 3, 4, 5]
+    assert not outcome.book.apart
+    first, second = (one.start_ns for one in outcome.slaves["h1"].received if isinstance(one, m.Go))
+    assert second - first > 4 * 10**9  # at least twice what it took
+
+
+def test_a_host_that_is_not_ready_twice_is_late() -> None:
+    outcome = step(*hosts(2, h1=Faults(busy_go_s=[1.0, 9.0])))
+    assert outcome.book.hosts() == [{"h0"}] * 6
+    assert {str(finding.host) for finding in outcome.ended.findings} == {"h1"}
+    assert outcome.idle == {"h0", "h1"}
+
+
+def test_a_host_that_never_answers_go_delays_the_others_once() -> None:
+    outcome = step(*hosts(2, h1=Faults(mute={"go"})))
+    assert outcome.book.hosts() == [{"h0"}] * 6
+    assert Reason.HOST_LATE in outcome.reasons()
 
 
 def test_a_host_that_missed_the_stop_does_not_delay_the_step() -> None:

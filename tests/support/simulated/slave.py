@@ -40,6 +40,7 @@ class Faults:
     stall: dict[int, float] = field(default_factory=dict)  # frozen for so many seconds before this result, once
     clock_step: dict[int, float] = field(default_factory=dict)  # its clock is stepped by so many seconds in this one
     ready_late_s: float = 0.0  # `ready` is said so long after it began to drive
+    busy_go_s: list[float] = field(default_factory=list)  # `go`, the first, second ...: read so long after it came
     catch_s: float = 0.0  # between the last result and `stopped`: I/Os hang
     ends_at: tuple[int, m.StopReason] | None = None  # cuts this subinterval and the step, in its middle, unasked
     fails_at_end: int = 0  # so many I/Os that are in flight at the end fail
@@ -232,6 +233,8 @@ class SimulatedSlave:
                 now = self.now_ns()
                 self._renew_lease(command)
                 self._say(m.ClockReading(command.id, now, now))
+            case m.Go() if self.faults.busy_go_s and (late_s := self.faults.busy_go_s.pop(0)) > 0:
+                asyncio.get_running_loop().call_later(late_s, self._start_late, command)
             case m.Go():
                 self._last = self._cooldown_from = None
                 self._backlog.clear()
@@ -256,6 +259,12 @@ class SimulatedSlave:
                 self._say(m.DyingWords(command.id, -1, self.last_words, self.clean))
             case _:
                 raise ProtocolError(f"unexpected {command}")
+
+    def _start_late(self, go: m.Go) -> None:
+        if (late_ns := self.now_ns() - go.start_ns) >= 0:
+            self._say(m.Refused(go.id, (Refusal("go", f"its start is {late_ns / 1e6:.1f} ms in the past"),)))
+        else:
+            self._obey(go)
 
     def _renew_lease(self, command: m.ClockProbe | m.Continue) -> None:
         proven_ns = min(command.newest_stamp_ns, self.now_ns()) + self._lease_ns
