@@ -109,6 +109,14 @@ class Reason(Enum):
         ALL,
         "A file has extents that were never written: reads of them do not reach the disk.",
     )
+    UNWRITTEN_BLOCKS = (
+        (Severity.NOTE, Severity.INVALID),
+        ALL,
+        "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file below a "
+        "loop device), so that no medium is touched; or somebody wrote zeros, which many arrays do not store either. "
+        "Note: more than 1 % of them. Invalid: more than 10 %. Fill the LUN first, with a step that writes all of it: "
+        "`iosequencer: sequential`, `fraction_read: 0%`, for at least its size / its write rate.",
+    )
     HOST_LOST = PARTIAL, ALL, "A host was lost: the rows after that are without it."
     HOST_LATE = (
         PARTIAL,

@@ -67,6 +67,8 @@ class Count(IntEnum):
     )
     QUEUE_LIMITED = 12  # waits for room, its thread's part of a hardware queue (nr_requests) being full
     EAGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
+    READS_SAMPLED = 14  # reads of which the data was checked, about one of 64
+    ZERO_READS = 15  # of these, those that read as zeros
 
 
 class ThreadCount(IntEnum):

@@ -132,6 +132,12 @@ LOAD: Final = (
         unit=MetricUnit.WAITS,
     ),
     _counted("eagain", "submissions that the kernel returned (EAGAIN) and that were submitted again", Count.EAGAIN),
+    _counted("reads_sampled", "reads of which the data was checked, about one of 64", Count.READS_SAMPLED),
+    _counted(
+        "zero_reads",
+        "of these, those that read as zeros: of blocks that were never written, or hold zeros",
+        Count.ZERO_READS,
+    ),
     _age(
         "oldest_in_flight_ms",
         "age of the oldest I/O in flight since its submission, at the end",

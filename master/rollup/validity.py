@@ -36,6 +36,8 @@ LATENESS_INVALID: Final = 0.25
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
+ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
+ZERO_READS_INVALID: Final = 0.10
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
@@ -315,6 +317,15 @@ def _dropped(case: _Case) -> Rows:
         yield from _each(rows, Reason.DROPPED_DUE, lambda row: f"{dropped[row]:,} of {due[row]:,} due", severity)
 
 
+def _unwritten(case: _Case) -> Rows:
+    zeros, sampled = case.count(Count.ZERO_READS), case.count(Count.READS_SAMPLED)
+    for row in np.flatnonzero(zeros > ZERO_READS_NOTE * sampled).tolist():
+        share = zeros[row] / sampled[row]
+        severity = Severity.INVALID if share > ZERO_READS_INVALID else Severity.NOTE
+        detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros, fill the LUN first"
+        yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
+
+
 def _few(case: _Case) -> Rows:
     if case.measurement.subintervals < FEWEST_STATED:
         finding = Finding(Reason.TOO_FEW_SUBINTERVALS, f"{case.measurement.subintervals}")
@@ -322,8 +333,8 @@ def _few(case: _Case) -> Rows:
 
 
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _dropped, _lateness, _reap_delay, _types, _busy,
-    _contention, _few,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _dropped, _unwritten, _lateness, _reap_delay,
+    _types, _busy, _contention, _few,
 )  # fmt: skip
 
 

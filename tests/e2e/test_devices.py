@@ -1,5 +1,6 @@
 """`ivypy devices` and `ivypy run` on block devices: nothing is overwritten but what was agreed to, list by list."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def a_plan(tmp_path: Path, *paths: str, reads: str = "50%", destroy: bool = True
 def test_a_loop_device_is_overwritten_only_with_its_token(tmp_path: Path, shm: Path) -> None:
     need("losetup")
     with loop_device(shm) as device, loop_device(shm) as other:
+        fill(device)
         plan = a_plan(tmp_path, device)
         before = digest(device)
         assert run(plan, tmp_path / "no token").code == 4
@@ -46,6 +48,14 @@ def test_a_loop_device_is_overwritten_only_with_its_token(tmp_path: Path, shm: P
         assert agreed(done) and digest(device) != before and digest(other) == untouched
         first_block = Path(device).read_bytes()[:4096]
         assert first_block == bytes(4096), "block 0 is never touched"
+
+
+def fill(device: str) -> None:
+    """Write every byte, as reads of what was never written are no measurement; block 0 with zeros."""
+    with open(device, "r+b") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(4096)
+        file.write(os.urandom(size - 4096))
 
 
 def agreed(done: Finished, writes: bool = True) -> bool:
@@ -65,6 +75,11 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
     need("losetup")
     with loop_device(shm) as one, loop_device(shm, 64 << 20) as two:
         plan = a_plan(tmp_path, one, two, reads="100%", destroy=False)
+        done = run(plan, tmp_path / "sparse")
+        assert done.code == 8
+        assert all("unwritten_blocks[invalid] (100% of" in row["reasons"] for row in done.rows("summary.lun.csv"))
+        fill(one)
+        fill(two)
         page = ivypy("devices", str(plan)).stdout
         assert "Nothing is overwritten." in page and one in page and two in page
         before = digest(one), digest(two)

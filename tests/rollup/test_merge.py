@@ -212,9 +212,12 @@ def with_moment(column: Moment, value: int) -> Any:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"counts": some(4 * len(Count) - 1, ArrayType.I64)}, "counts has 55 numbers, not 4 x 14"),
+        (
+            {"counts": some(4 * len(Count) - 1, ArrayType.I64)},
+            f"counts has {4 * len(Count) - 1} numbers, not 4 x {len(Count)}",
+        ),
         ({"counts": some(4 * len(Count), ArrayType.U64)}, "counts is of type u8, not i8"),
-        ({"counts": packed([-1] + [0] * 55, ArrayType.I64)}, "EDIT of workload 0 is -1"),
+        ({"counts": packed([-1] + [0] * (4 * len(Count) - 1), ArrayType.I64)}, "EDIT of workload 0 is -1"),
         ({"moments": some(3 * SERIES * len(Moment), ArrayType.U64)}, "moments has 210 numbers, not 4 x 10 x 7"),
         ({"spans": some(7, ArrayType.U32)}, "spans has 7 numbers, not 4 x 10 x 2"),
         ({"buckets": some(100, ArrayType.U32)}, "buckets has 100 numbers, its spans say 66"),

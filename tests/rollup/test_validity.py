@@ -196,6 +196,16 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
             "io_errors[invalid] (5: EIO 3, short 2)",
         ),
+        # reads of blocks that were never written
+        (Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 1}), None),
+        (
+            Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 2}),
+            "unwritten_blocks[note] (2% of 500 sampled reads: never written, or zeros, fill the LUN first)",
+        ),
+        (
+            Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 11}),
+            "unwritten_blocks[invalid] (11% of 500 sampled reads: never written, or zeros, fill the LUN first)",
+        ),
         # buffers
         (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (

@@ -39,6 +39,8 @@ static void add_row(int64_t *counts, const struct row *row)
     counts[COUNT_SHORT] += (int64_t)row->short_transfers;
     counts[COUNT_DROPPED] += (int64_t)row->dropped;
     counts[COUNT_QUEUE_LIMITED] += (int64_t)row->queue_limited;
+    counts[COUNT_READS_SAMPLED] += (int64_t)row->reads_sampled;
+    counts[COUNT_ZERO_READS] += (int64_t)row->zero_reads;
     counts[COUNT_EAGAIN] += (int64_t)row->again;
 }
 

@@ -32,7 +32,8 @@ struct row {
     uint64_t queue_limited; /* waits for room, not I/Os */
     uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
-    uint64_t unused[3];
+    uint64_t reads_sampled, zero_reads; /* the second is of the first */
+    uint64_t unused[1];
 };
 
 struct fault {

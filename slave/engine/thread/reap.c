@@ -1,6 +1,7 @@
 #include "reap.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "stats/columns.h"
 #include "thread.h"
@@ -9,6 +10,8 @@
  * once does not take the core, whether the instance is paced or not. */
 #define REST_NS NS_PER_MS
 enum { FAILURES = 16 };
+
+enum { SAMPLED = 64, CHECKED = 65536 };
 
 static void free_tag(struct instance *i, struct tag *tag, uint64_t now_ns)
 {
@@ -65,6 +68,32 @@ void reap_fail(struct thread *t, struct tag *tag, int64_t result, uint64_t now_n
     retire(t, tag, now_ns);
 }
 
+static bool all_zero(const char *data, size_t size)
+{
+    return data[0] == 0 && memcmp(data, data + 1, size - 1) == 0;
+}
+
+static bool reads_as_zeros(const char *data, uint32_t size)
+{
+    return all_zero(data, size < CHECKED ? size : CHECKED) && data[size / 2] == 0 && data[size - 1] == 0;
+}
+
+/* The kernel says that the read filled its buffer. One that it did not fill (null backend) still has what instance_create
+ * left in it, or what is left here: no zero. */
+static __attribute__((noinline)) void sample(struct thread *t, const struct tag *tag)
+{
+    char *data = tag_buffer(tag, false);
+
+    t->reap.until_sample = 1 + (uint32_t)random_below(&t->reap.samples, 2 * SAMPLED - 1);
+    if (tag->write)
+        return;
+    row_of(t, tag->instance)->reads_sampled++;
+    if (reads_as_zeros(data, tag_bytes(tag))) {
+        row_of(t, tag->instance)->zero_reads++;
+        data[0] = 1;
+    }
+}
+
 static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now_ns)
 {
     uint64_t service_ns = now_ns - tag->submit_ns, delay_ns = reap_delay_of(&t->reap_delay, tag->submit_ns, service_ns);
@@ -84,6 +113,8 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
             .kind = tag->kind,
             .wrote = tag->write,
         };
+        if (--t->reap.until_sample == 0)
+            sample(t, tag);
         retire(t, tag, now_ns);
     } else if (result == -EAGAIN && tag->nowait) {
         ready_queue_again(t, tag, now_ns);
@@ -137,6 +168,7 @@ void reap_record(struct thread *t)
 void reap_start(struct thread *t)
 {
     t->reap.done_count = 0;
+    t->reap.until_sample = 1;
 }
 
 int reap_poll(struct thread *t)
