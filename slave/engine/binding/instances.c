@@ -92,7 +92,9 @@ PyObject *method_create(PyObject *self, PyObject *arguments, PyObject *keywords)
     result = engine_create(engine_of(self), number, lun, thread, ceiling, &agreed, &parameters);
     Py_END_ALLOW_THREADS
     free(agreed.list);
-    return none_or_raise(self, result, engine_lun_path(engine_of(self), lun));
+    char path[4096];
+    engine_lun_path(engine_of(self), lun, path, sizeof path);
+    return none_or_raise(self, result, path);
 }
 
 PyObject *method_prepare(PyObject *self, PyObject *unused)

@@ -70,29 +70,45 @@ static void add_series(struct collector *c, struct part *p, const struct thread 
         }
 }
 
-static int add_fault(struct result *r, const struct fault *fault)
+/* Appends what a buffer counted; merge_faults() then adds up what several threads, or buffers, counted alike. */
+static int add_faults(struct result *r, const struct buffer *b)
 {
-    for (uint32_t n = 0; n < r->fault_count; n++)
-        if (r->faults[n].number == fault->number && r->faults[n].error == fault->error) {
-            r->faults[n].count += fault->count;
-            return 0;
-        }
-    struct fault *faults = realloc(r->faults, (r->fault_count + 1u) * sizeof *faults);
+    if (!b->faults_used)
+        return 0;
+    struct fault *faults = realloc(r->faults, (r->fault_count + b->faults_used) * sizeof *faults);
     if (!faults)
         return -ENOMEM;
     r->faults = faults;
-    r->faults[r->fault_count++] = *fault;
+    for (uint32_t n = 0; n < BUFFER_FAULTS; n++)
+        if (b->faults[n].count)
+            r->faults[r->fault_count++] = b->faults[n];
     return 0;
 }
 
-static int add_faults(struct result *r, const struct buffer *b)
+static int compare_faults(const void *a, const void *b)
 {
-    int result = 0;
+    const struct fault *one = a, *other = b;
 
-    for (uint32_t n = 0; n < BUFFER_FAULTS && b->faults_used && result == 0; n++)
-        if (b->faults[n].count)
-            result = add_fault(r, &b->faults[n]);
-    return result;
+    if (one->number != other->number)
+        return one->number < other->number ? -1 : 1;
+    return (one->error > other->error) - (one->error < other->error);
+}
+
+/* By number and errno, each once. */
+static void merge_faults(struct result *r)
+{
+    uint32_t kept = 0;
+
+    if (r->fault_count == 0)
+        return;
+    qsort(r->faults, r->fault_count, sizeof *r->faults, compare_faults);
+    for (uint32_t n = 1; n < r->fault_count; n++) {
+        if (compare_faults(&r->faults[kept], &r->faults[n]) == 0)
+            r->faults[kept].count += r->faults[n].count;
+        else
+            r->faults[++kept] = r->faults[n];
+    }
+    r->fault_count = kept + 1;
 }
 
 static void add_figures(struct part *p, const struct buffer *b)
@@ -146,7 +162,8 @@ static int take_part(struct engine *e, struct thread *t, const struct clock_map 
         add_rows(c, r, t, b);
         add_series(c, p, t, b);
         add_figures(p, b);
-        result = add_faults(r, b);
+        int of_faults = add_faults(r, b);
+        result = result ? result : of_faults;
         if (b->label == c->next)
             p->swapped = true;
         buffer_clear(b);
@@ -270,6 +287,7 @@ static int collect(struct engine *e, bool force, struct result *r)
     }
     r->start_ns = c->end_ns;
     c->end_ns += r->length_ns;
+    merge_faults(r);
     int of_series = result_pack(c, r);
     result = result ? result : of_series;
     take_note(e, r);

@@ -106,7 +106,7 @@ int engine_prepare(struct engine *e);
 /* Grows while threads prepare; takes no turn. */
 uint64_t engine_progress(struct engine *e);
 int engine_delete(struct engine *e, uint32_t number);
-const char *engine_lun_path(struct engine *e, uint32_t lun); /* "" if there is none */
+void engine_lun_path(struct engine *e, uint32_t lun, char *path, size_t size); /* "" if there is none */
 
 struct edit {
     uint32_t number;

@@ -1,6 +1,7 @@
 /* The engine's LUNs and workload instances: they come and go between steps. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +12,13 @@ struct lun *engine_lun(struct engine *e, uint32_t lun)
     return lun < e->lun_count ? e->luns[lun] : NULL;
 }
 
-const char *engine_lun_path(struct engine *e, uint32_t lun)
+/* Without a turn: so the table changes under the lock as well. */
+void engine_lun_path(struct engine *e, uint32_t lun, char *path, size_t size)
 {
-    struct lun *l = engine_lun(e, lun);
-
-    return l ? l->path : "";
+    engine_hold(e);
+    const struct lun *l = engine_lun(e, lun);
+    snprintf(path, size, "%s", l ? l->path : "");
+    engine_let_go(e);
 }
 
 /* LUNs above the same queue of the kernel have the same. */
@@ -34,13 +37,15 @@ static int keep(struct engine *e, struct lun *lun)
 {
     if (e->closed)
         return engine_refuse(e, EBADF, "the engine is closed");
-    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
-    if (!luns)
-        return -ENOMEM;
-    e->luns = luns;
     lun->queue_id = queue_id(e, lun);
-    e->luns[e->lun_count] = lun;
-    return (int)e->lun_count++;
+    engine_hold(e);
+    struct lun **luns = realloc(e->luns, (e->lun_count + 1u) * sizeof *luns);
+    if (luns) {
+        e->luns = luns;
+        e->luns[e->lun_count++] = lun;
+    }
+    engine_let_go(e);
+    return luns ? (int)e->lun_count - 1 : -ENOMEM;
 }
 
 static int explain_open(struct engine *e, int result)
@@ -77,7 +82,9 @@ static int let_go_of(struct engine *e, uint32_t handle)
         return engine_refuse(e, EBADF, "there is no LUN with this handle");
     if (lun->users)
         return engine_refuse(e, EBUSY, "%u workload instances use this LUN", lun->users);
+    engine_hold(e);
     e->luns[handle] = NULL;
+    engine_let_go(e);
     return 0;
 }
 
