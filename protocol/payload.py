@@ -35,6 +35,8 @@ Percent = Annotated[float, Within(0, 100)]
 class ArrayType(StrEnum):
     """Element types of a packed array, all little-endian."""
 
+    U8 = "u1"
+    U16 = "u2"
     U32 = "u4"
     U64 = "u8"
     I64 = "i8"

@@ -155,7 +155,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
         counts=Array(ArrayType.I64, found.counts),
         moments=Array(ArrayType.U64, found.moments),
         spans=Array(ArrayType.U32, found.spans),
-        buckets=Array(ArrayType.U32 if found.bucket_size == ArrayType.U32.size else ArrayType.U64, found.buckets),
+        buckets=Array(ArrayType(f"u{found.bucket_size}"), found.buckets),
         threads=Array(ArrayType.I64, found.threads),
         faults=tuple(IoFault(*fault) for fault in order.faults(found.faults)),
         missing=tuple(found.missing),

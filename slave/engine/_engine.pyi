@@ -41,7 +41,7 @@ class Collected(NamedTuple):
     moments: bytes  # u64 (classes, SERIES, Moment)
     spans: bytes  # u32 (classes, SERIES, 2)
     buckets: bytes  # u32 or u64, the used ranges
-    bucket_size: int  # 4 where every count fits, else 8
+    bucket_size: int  # 1, 2, 4 or 8 bytes: the least that every count fits in
     threads: bytes  # i64 (threads, ThreadCount)
     faults: list[tuple[int, int, int]]  # number, errno (0: short), count
     missing: list[int]  # threads that had not handed over (only with force)

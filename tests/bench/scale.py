@@ -4,11 +4,15 @@
 
 Start: from the slave's first word to `go`, without creating the files. Switchover: from noticing a boundary to running
 in the other buffer; nothing there may grow with instances. Its p99 is over all threads and boundaries.
+
+Then a slave whose results are as large as they come: a merge class for each LUN, each over many threads. A command is a
+clock probe; its wait, from sending it to its answer, is what a halt waits, too.
 """
 
 import argparse
 import re
 import tempfile
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -16,14 +20,23 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from ivypy.protocol import messages as m
+from ivypy.protocol.parameters import Iosequencer, Parameters
+from ivypy.protocol.payload import WorkloadToCreate
+from ivypy.slave.engine._engine import now_ns
 from ivypy.slave.huge_pages import smaps_sizes
 from tests.support.real_runs import Finished, start, written
+from tests.support.slave_client import Client, u32
 
 FEW = 10
 IOPS = 6000  # of all together
 SUBINTERVAL_S = 0.25
 LONGEST_SWITCHOVER_US = 1000.0
 LONGEST_START_S = 10.0
+SPREAD = 16
+PROBED_IOPS = 200_000  # of all together, so that histograms are wide
+PROBES = 1000
+LONGEST_WAIT_MS = 10.0
 
 PLAN = """
 name: scale
@@ -76,6 +89,33 @@ def measured(luns: int, seconds: float, base: Path) -> Figures:
         )
 
 
+def command_waits_ms(luns: int, spread: int, probes: int) -> list[float]:
+    """How long each of so many clock probes waited for its answer, while results come four times a second."""
+    parameters = Parameters(
+        iops=PROBED_IOPS / luns, maxtags=spread, spread=spread, iosequencer=Iosequencer.RANDOM_INDEPENDENT
+    )
+    waits: list[float] = []
+    with tempfile.NamedTemporaryFile() as file, Client() as slave:
+        file.truncate(1 << 24)
+        slave.prepare("null", threads=spread)
+        for first in range(0, luns, 100):
+            made = range(first, min(first + 100, luns))
+            workloads = tuple(
+                WorkloadToCreate(n, f"h+{file.name}+w{n}", file.name, None, parameters, spread, 4096) for n in made
+            )
+            slave.do(m.CreateWorkloads, workloads=workloads)
+        start_ns, length_ns = now_ns() + 10**9, int(SUBINTERVAL_S * 1e9)
+        order = u32(*range(luns))
+        slave.do(m.Go, start_ns=start_ns, length_ns=length_ns, order=order, classes=order)
+        slave.until(m.Result)
+        while len(waits) < probes:
+            sent_ns = now_ns()
+            slave.do(m.ClockProbe)
+            waits.append((now_ns() - sent_ns) / 1e6)
+            time.sleep(0.003)
+    return waits
+
+
 def p99(cells: list[str]) -> float:
     return float(np.percentile([float(cell) for cell in cells], 99, method="higher"))
 
@@ -108,6 +148,12 @@ def main() -> None:
         )
     good = one.switchover_us < LONGEST_SWITCHOVER_US and one.start_s < LONGEST_START_S
     print(f"{'met' if good else 'MISSED'}: switchover p99 below 1 ms, a start within {LONGEST_START_S:g} s")
+    print(f"\n{'LUNs':>6} a command's wait: {'median':>8} {'p99':>8} {'longest':>8} ms (spread {SPREAD}, a class each)")
+    for luns in (FEW, options.luns):
+        waits = command_waits_ms(luns, SPREAD, PROBES)
+        worst = float(np.percentile(waits, 99, method="higher"))
+        print(f"{luns:6,} {'':17} {np.median(waits):8.2f} {worst:8.2f} {max(waits):8.2f}")
+    print(f"{'met' if worst < LONGEST_WAIT_MS else 'MISSED'}: p99 below {LONGEST_WAIT_MS:g} ms")
 
 
 if __name__ == "__main__":

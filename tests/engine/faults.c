@@ -1102,9 +1102,8 @@ static void add_distribution(struct distribution *d, const struct result *r, uin
 
     for (size_t n = 0; n < place; n++)
         at += r->spans[2 * n + 1];
-    CHECK_EQUAL(r->bucket_size, 4);
     for (uint32_t n = 0; n < r->spans[2 * place + 1]; n++)
-        d->buckets[r->spans[2 * place] + n] += ((uint32_t *)r->buckets)[at + n];
+        d->buckets[r->spans[2 * place] + n] += bucket_at(r, at + n);
     d->moments.count += m[MOMENT_COUNT];
     d->moments.sum += m[MOMENT_SUM];
     if (m[MOMENT_MAX] > d->moments.max)

@@ -36,12 +36,26 @@ static inline uint64_t in_series(const struct result *r, enum moment of, uint32_
     return sum;
 }
 
+static inline uint64_t bucket_at(const struct result *r, size_t n)
+{
+    switch (r->bucket_size) {
+    case 1:
+        return ((uint8_t *)r->buckets)[n];
+    case 2:
+        return ((uint16_t *)r->buckets)[n];
+    case 4:
+        return ((uint32_t *)r->buckets)[n];
+    default:
+        return ((uint64_t *)r->buckets)[n];
+    }
+}
+
 static inline uint64_t in_buckets(const struct result *r)
 {
     uint64_t count = 0;
 
     for (size_t n = 0; n < r->buckets_length; n++)
-        count += r->bucket_size == 4 ? ((uint32_t *)r->buckets)[n] : ((uint64_t *)r->buckets)[n];
+        count += bucket_at(r, n);
     return count;
 }
 

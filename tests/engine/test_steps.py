@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERVICE, Count, Kind, Moment, ThreadCount
+from ivypy.protocol.counters import KINDS, LATENESS, RESPONSE, SERIES, SERVICE, Count, Kind, Moment, ThreadCount
 from ivypy.protocol.histogram import bucket_of, lower_edge
 from ivypy.slave.engine._engine import Engine, Fields, now_ns
 from tests.support.engine import MS, REAL, SQPOLL, Drive, Result, S, drive, fields, run
@@ -166,6 +166,24 @@ def test_rows_beyond_the_instances_are_refused(null: Drive, image: Path) -> None
     null.create(0, null.lun(image))
     with pytest.raises(OSError, match="go names row 1; 1 instances have at most as many rows"):
         null.go([0], 100 * MS, rows=[1])
+
+
+def test_buckets_are_as_small_as_their_counts(null: Drive, image: Path) -> None:
+    """What a histogram holds is the same, however wide its numbers are on the link."""
+    lun, sizes = null.lun(image), []
+    for n, iops in enumerate((1000.0, 40_000.0, -1.0)):
+        null.create(n, lun, maxtags=8, iops=iops)
+        null.go([n], 100 * MS)
+        null.until(2)
+        null.engine.halt()
+        null.finish()
+        whole = null.results[1]
+        sizes.append(whole.raw.bucket_size)
+        for series in range(SERIES):
+            assert sum(whole.histograms[0][series].values()) == whole.series(series)
+        assert whole.series(0) < 1 << (8 * whole.raw.bucket_size)
+    assert sizes[:2] == [1, 2]
+    assert sizes[2] >= sizes[1]
 
 
 def test_instances_that_go_does_not_name_stay_idle(null: Drive, image: Path) -> None:

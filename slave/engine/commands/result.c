@@ -119,12 +119,30 @@ static void pack_moments(const struct moments *m, uint64_t *columns)
 
 static void copy_span(struct result *r, size_t at, const uint64_t *buckets, uint32_t count)
 {
-    if (r->bucket_size == 8) {
+    switch (r->bucket_size) {
+    case 1:
+        for (uint32_t n = 0; n < count; n++)
+            ((uint8_t *)r->buckets)[at + n] = (uint8_t)buckets[n];
+        break;
+    case 2:
+        for (uint32_t n = 0; n < count; n++)
+            ((uint16_t *)r->buckets)[at + n] = (uint16_t)buckets[n];
+        break;
+    case 4:
+        for (uint32_t n = 0; n < count; n++)
+            ((uint32_t *)r->buckets)[at + n] = (uint32_t)buckets[n];
+        break;
+    default:
         memcpy((uint64_t *)r->buckets + at, buckets, count * sizeof *buckets);
-        return;
     }
-    for (uint32_t n = 0; n < count; n++)
-        ((uint32_t *)r->buckets)[at + n] = (uint32_t)buckets[n];
+}
+
+/* The least size, in bytes, of a number that holds `count`, and is no smaller than `size`. */
+static uint32_t size_for(uint64_t count, uint32_t size)
+{
+    while (size < 8 && count >> (8 * size))
+        size *= 2;
+    return size;
 }
 
 /* Copies the used ranges out, and empties the accumulators for the next result. */
@@ -132,7 +150,7 @@ static int pack_series(struct collector *c, struct result *r)
 {
     size_t length = 0, at = 0;
 
-    r->bucket_size = 4;
+    r->bucket_size = 1; /* a thousand classes have wide histograms of few values each */
     for (uint32_t n = 0; n < c->classes * SERIES; n++) {
         const struct moments *m = &c->moments[n];
         pack_moments(m, r->moments + (size_t)n * MOMENTS);
@@ -141,8 +159,7 @@ static int pack_series(struct collector *c, struct result *r)
         r->spans[2 * n] = bucket_of(m->min);
         r->spans[2 * n + 1] = bucket_of(m->max) - r->spans[2 * n] + 1;
         length += r->spans[2 * n + 1];
-        if (m->count > UINT32_MAX)
-            r->bucket_size = 8;
+        r->bucket_size = size_for(m->count, r->bucket_size);
     }
     r->buckets_length = length;
     r->buckets = malloc(length * r->bucket_size + 1);

@@ -17,7 +17,7 @@ struct result {
     uint64_t *moments;       /* classes x SERIES x MOMENTS */
     uint32_t *spans;         /* classes x SERIES x 2: first bucket, how many */
     void *buckets;           /* the spans, one after the other */
-    uint32_t bucket_size;    /* 4 where every count fits, else 8 */
+    uint32_t bucket_size;    /* 1, 2, 4 or 8 bytes: the least that every count fits in */
     size_t buckets_length;   /* how many */
     int64_t *thread_figures; /* threads x THREAD_COUNTS */
     struct fault *faults;
