@@ -76,7 +76,7 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "A core of the host was busy for the whole measurement. With iops: max the result is the host's limit, not the "
-        "storage's; paced I/Os are submitted late. With `spin`, busy-waiting does not count as busy.",
+        "storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy.",
     )
     CPU_CONTENTION = (
         NOTE,

@@ -41,6 +41,14 @@ class Role(StrEnum):
     CONNECTOR = "connector"  # reports about something else, as four-tuples
 
 
+class Spin(StrEnum):
+    """Whether workload threads busy-wait where they could sleep."""
+
+    OFF = "off"
+    AUTO = "auto"  # within a budget
+    ON = "on"  # always
+
+
 # Commands.
 
 
@@ -53,7 +61,7 @@ class Prepare:
     threads: int  # 0: one per core
     lease_ns: int
     cpus: tuple[int, ...] = ()  # the cores that they run on; empty: the host's choice
-    spin: bool = False  # they busy-wait while their load is paced
+    spin: Spin = Spin.AUTO
     cpu_dma_latency_us: int = -1  # no idle state with a longer exit latency is entered; -1: the host's choice
     polled: bool = False  # io_uring: they poll the devices' queues, which raise no interrupt
     sqpoll: bool = False  # io_uring: a kernel thread of each takes its submissions

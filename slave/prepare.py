@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..protocol.counters import MOST_THREADS
-from ..protocol.messages import Prepare
+from ..protocol.messages import Prepare, Spin
 from .backend_choice import AUTO, LIBAIO, why_not
 from .cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
 from .engine._engine import Engine, backends
@@ -28,7 +28,7 @@ class EngineSetup:
     backend: str
     auto: bool  # the backend is only the one until there are LUNs to try others on
     placement: CpuPlacement
-    spin: bool
+    spin: Spin
     polled: bool
     sqpoll: bool
     reserved_pages: bool

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from ...protocol.messages import Spin
 from ...protocol.payload import Attribute, FileToCreate
 from ..control.control_spec import ControlSpec
 from ..hosts.host_spec import HostSpec
@@ -128,7 +129,7 @@ class Plan:
     achieved_iops_tolerance: float  # so much of what fell due may be left over
     on_io_error: OnIoError
     cpus: tuple[int, ...]  # the cores of each host that workload threads run on; empty: the host's choice
-    spin: bool  # they do not sleep while their load is paced
+    spin: Spin
     cpu_dma_latency_us: int | None  # no deeper idle state is entered by a core of the hosts; None: their own choice
     live: Live
     polled: bool  # io_uring polls the devices' queues for completions

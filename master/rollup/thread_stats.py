@@ -11,7 +11,7 @@ import numpy as np
 from ...protocol.counters import ThreadCount
 from .arrays import Ints
 
-# Without `spin`, a thread is busy-waiting for a quarter of its time at most.
+# Where others want its core, a thread busy-waits for a sixteenth of its time at most, unless with `spin: on`.
 SPINS_FROM: Final = 0.3
 _SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT)
 
@@ -21,7 +21,7 @@ class ThreadSummary:
     """One host's, over a window."""
 
     busy_percent: float  # of its busiest thread: time on a core, less what it was busy-waiting
-    spins: bool  # a thread keeps its core busy by `spin`: the core's own figure says nothing
+    spins: bool  # a thread keeps its core busy by busy-waiting: the core's own figure says nothing
 
 
 class ThreadTotals:

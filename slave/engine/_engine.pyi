@@ -65,8 +65,9 @@ class Engine:
     def use(self, backend: str, polled: bool = False, sqpoll: bool = False) -> None:
         """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every
         LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
-    def spin(self, on: bool) -> None:
-        """Whether threads stay awake while anything will fall due, instead of sleeping until then. Between steps."""
+    def spin(self, spin: str) -> None:
+        """Whether threads busy-wait where they could sleep: "off", "auto" (within a budget; as opened), or "on" (while
+        anything will fall due or is in flight). Between steps."""
     def reserved_pages(self, may: bool) -> None:
         """Whether I/O buffers of instances created from now on may take huge pages that the administrator reserved."""
     def open_lun(self, path: str, writable: bool, name: str | None = None) -> int:

@@ -38,7 +38,7 @@ def test_a_thread_whose_core_is_busy_reports_host_limit(tmp_path: Path) -> None:
 
 @pytest.mark.realtime
 def test_an_instance_may_be_spread_over_threads_that_spin(tmp_path: Path) -> None:
-    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more=", spread: 2", keys="threads: 2\nspin: true")
+    text = PLAN.format(path=tmp_path / "data", cpus=CORE, more=", spread: 2", keys="threads: 2\nspin: on")
     done = run(written(tmp_path, text), tmp_path / "runs")
     assert done.code in (0, 8), done.out + done.err  # a busy machine may be late, and then says so
     (row,) = done.rows("summary.all.csv")

@@ -282,3 +282,17 @@ def test_bytes_are_those_that_the_kernel_counts_while_block_size_and_range_chang
     end = aio.finish()
     assert aio.total(Count.ERRORS) == 0
     assert 0 <= moved(loop_lun) - before - aio.total(Count.BYTES) <= end.caught * 131072
+
+
+def test_with_spin_a_thread_does_not_sleep_while_something_is_in_flight(loop_lun: str, aio: Drive) -> None:
+    """iops: max: nothing ever falls due."""
+    aio.create(0, aio.lun(loop_lun), iops=-1.0, maxtags=1)
+    sleeps = {}
+    for spin in ("off", "on"):
+        aio.engine.spin(spin)
+        aio.go([0], 100 * MS)
+        aio.engine.stop(1)
+        aio.finish()
+        sleeps[spin] = sum(result.thread(ThreadCount.SLEEPS) for result in aio.results)
+    assert sleeps["off"] > 0
+    assert sleeps["on"] == 0

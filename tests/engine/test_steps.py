@@ -587,19 +587,21 @@ def test_with_spin_a_thread_does_not_sleep_while_something_will_fall_due(image: 
         lun = step.lun(image)
         step.create(0, lun, thread=0, iops=300.0)
         step.create(1, lun, thread=1, iops=0.0)  # paused: nothing to be awake for
-        for spin in (False, True):
+        for spin in ("off", "on"):
             step.engine.spin(spin)
             step.go(range(2), 100 * MS)
             with pytest.raises(OSError, match="a step is running"):
-                step.engine.spin(not spin)
+                step.engine.spin("auto")
             step.engine.stop(1)
             step.finish()
             last = step.results[-1].threads
-            assert (last[0, ThreadCount.SLEEPS] == 0) == spin
+            assert (last[0, ThreadCount.SLEEPS] == 0) == (spin == "on")
             assert last[1, ThreadCount.SLEEPS] > 0
-            assert last[0, ThreadCount.BUSY_WAIT] > (50 * MS if spin else -1)
+            assert last[0, ThreadCount.BUSY_WAIT] > (50 * MS if spin == "on" else -1)
             assert last[1, ThreadCount.BUSY_WAIT] < 50 * MS
             check_sums(step)
+        with pytest.raises(ValueError, match="spin is off, auto or on, not true"):
+            step.engine.spin("true")
 
 
 def test_a_short_file_makes_errors_that_are_in_no_latency(real: Drive, image: Path) -> None:

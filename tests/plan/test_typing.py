@@ -5,6 +5,7 @@ import pytest
 from ivypy.master.plan.load import read
 from ivypy.master.plan.model import OnIoError, Plan
 from ivypy.master.plan.read.yaml_positions import PlanFaults
+from ivypy.protocol.messages import Spin
 from ivypy.protocol.parameters import Iosequencer
 from tests.support.plan import completed
 
@@ -112,10 +113,24 @@ def test_a_short_form_means_its_long_form(long: str, brief: str) -> None:
         ("[ 7 ]", (7,)),
     ],
 )
-def test_cpus_and_spin_are_read(written: str, cores: tuple[int, ...]) -> None:
-    made = plan(f"cpus: {written}\nspin: true")
-    assert (made.cpus, made.spin) == (cores, True)
-    assert (plan("threads: 1").cpus, plan("threads: 1").spin) == ((), False)
+def test_cpus_are_read(written: str, cores: tuple[int, ...]) -> None:
+    assert plan(f"cpus: {written}").cpus == cores
+    assert plan("threads: 1").cpus == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "spin"),
+    [
+        ("threads: 1", Spin.AUTO),
+        ("spin: auto", Spin.AUTO),
+        ("spin: on", Spin.ON),
+        ("spin: true", Spin.ON),  # as YAML 1.1 writes on, and plans of 0.1
+        ("spin: off", Spin.OFF),
+        ("spin: false", Spin.OFF),
+    ],
+)
+def test_spin_is_read(written: str, spin: Spin) -> None:
+    assert plan(written).spin is spin
 
 
 def test_paths_are_a_short_select() -> None:

@@ -43,7 +43,7 @@ def workers_of(*results: list[list[int]]) -> ThreadTotals:
         ((), 0, False),
         (({CPU: S // 2}, {CPU: S // 4}), 50, False),
         (({CPU: S, BUSY_WAIT: 3 * S // 4},), 25, True),
-        (({CPU: S, BUSY_WAIT: S // 4},), 75, False),  # as much as a thread is awake without `spin`
+        (({CPU: S, BUSY_WAIT: S // 4},), 75, False),  # more than the small budget: not yet taken for spinning
         (({CPU: S // 2, BUSY_WAIT: S},), 0, True),  # put aside while it spun
     ],
 )

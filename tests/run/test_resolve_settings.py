@@ -19,6 +19,7 @@ from ivypy.master.run.placement import Placement, place
 from ivypy.master.run.resolve_settings import NotMeasured, resolve
 from ivypy.master.text.plan_parameters import OfStep, PlanParameters, Position
 from ivypy.protocol.geometry import within
+from ivypy.protocol.messages import Spin
 from ivypy.protocol.parameters import MAX
 from ivypy.protocol.payload import Attribute, Identity, Lun
 from tests.support.control_specs import TOLERANCE
@@ -51,7 +52,7 @@ def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:
         luns=LunSelection(None, ("/x/*",), (), (), HERE), attributes=(), workloads=workloads or (one,),
         rollups=(rollup_spec("all"), rollup_spec("host"), rollup_spec("port")), steps=steps or (a_step(),),
         destroy=False, lease_s=10.0, backend="null", threads=1, subinterval_s=5.0,
-        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, cpus=(), spin=False, live=Live(0, 0, None),
+        achieved_iops_tolerance=TOLERANCE, on_io_error=OnIoError.COUNT, cpus=(), spin=Spin.AUTO, live=Live(0, 0, None),
         polled=False, may_miss=0, sqpoll=False, reserved_huge_pages=False, prepare_timeout_s=60.0, start_timeout_s=10.0,
         parameters={}, cpu_dma_latency_us=None,
     )  # fmt: skip

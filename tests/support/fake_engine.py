@@ -61,9 +61,9 @@ class FakeEngine:
     def fileno(self) -> int:
         return self._fd
 
-    def spin(self, on: bool) -> None:
-        if on:
-            self._do("spin")
+    def spin(self, spin: str) -> None:
+        if spin != "auto":
+            self._do("spin", spin)
 
     def reserved_pages(self, may: bool) -> None:
         if may:

@@ -70,8 +70,8 @@ FAULTS: list[tuple[str, str]] = [
         "1:9: polled is an option of io_uring, but the backend is libaio: `backend: io_uring`",
     ),
     (
-        "spin: on",
-        "1:7: spin: 'on' is neither true nor false; write true",
+        "spin: yes",
+        "1:7: spin: 'yes' is not known here; there are 'auto', 'off' and 'on'",
     ),
     (
         "backend: aio",

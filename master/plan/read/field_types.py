@@ -15,6 +15,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from ....protocol.messages import Spin
 from ....protocol.parameters import PARAMETERS, About, Parameters, Unit
 from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
@@ -162,6 +163,15 @@ def size_field(low: int = 0, high: int | None = None) -> Reads:
 
 
 FLAG: Final = scalar(parse_bool, "true or false", FLAG_SCHEMA, lambda flag: str(flag).lower())
+
+
+def _spin(text: str) -> Spin:
+    """`on` and `off` are true and false of YAML 1.1, and `true` is what a plan said before there was `auto`."""
+    spin: Spin = one_of(Spin)({"true": "on", "false": "off"}.get(text, text))
+    return spin
+
+
+SPIN: Final = scalar(_spin, "off, auto or on", {"anyOf": [{"enum": list(Spin)}, *FLAG_SCHEMA["anyOf"]]})
 
 
 def _some_text(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
+from ....protocol.messages import Spin
 from ....protocol.parameters import PARAMETERS
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
@@ -22,6 +23,7 @@ from .field_types import (
     CORES,
     FLAG,
     PARAMETER_FIELDS,
+    SPIN,
     TEXT,
     TEXT_SCHEMA,
     WORDS,
@@ -318,10 +320,12 @@ class PlanDoc(Section):
         "Default: all but core 0 and its sibling (all, where there are fewer than four).",
         (),
     )
-    spin: Annotated[bool, FLAG] = about(
-        "Whether workload threads with a paced load busy-wait instead of sleeping: the lowest lateness, at the cost "
-        "of a core per thread that is always busy.",
-        False,
+    spin: Annotated[Spin, SPIN] = about(
+        "Whether workload threads busy-wait instead of sleeping, so that paced I/Os leave on time and a fast LUN's "
+        "completions are found at once. auto: for a sixteenth of the time, and for up to half of it where sleeps would "
+        "end so late that response times show it and nothing else wants the core. on: while anything will fall due or "
+        "is in flight: a core per thread is always busy. off: never.",
+        Spin.AUTO,
     )
     cpu_dma_latency: Annotated[int | None, count_field(0, 1_000_000)] = about(
         "Microseconds: during the run, the hosts' cores enter no idle state that takes longer to leave; 0: none. "

@@ -2,6 +2,7 @@
 #include "binding.h"
 
 #include <errno.h>
+#include <string.h>
 
 static bool parse_cpus(PyObject *list, int *cpus, uint32_t *count)
 {
@@ -85,13 +86,19 @@ PyObject *method_close(PyObject *self, PyObject *arguments, PyObject *keywords)
 
 PyObject *method_spin(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"on", NULL};
-    int on, result;
+    static char *names[] = {"spin", NULL};
+    static const char *const words[] = {"auto", "off", "on"}; /* enum spin */
+    const char *word;
+    int spin = 0, result;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "p", names, &on))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "s", names, &word))
         return NULL;
+    while (spin <= SPIN_ON && strcmp(words[spin], word) != 0)
+        spin++;
+    if (spin > SPIN_ON)
+        return PyErr_Format(PyExc_ValueError, "spin is off, auto or on, not %s", word);
     Py_BEGIN_ALLOW_THREADS
-    result = engine_spin(engine_of(self), on != 0);
+    result = engine_spin(engine_of(self), (enum spin)spin);
     Py_END_ALLOW_THREADS
     return none_or_raise(self, result, NULL);
 }

@@ -89,8 +89,8 @@ void engine_free(struct engine *e);
 /* Another backend, or other options of it, as long as no step has run. */
 int engine_use(struct engine *e, const struct backend *backend, uint32_t options);
 
-/* Whether threads stay awake while something will fall due. */
-int engine_spin(struct engine *e, bool spin);
+/* Whether threads busy-wait where they could sleep. */
+int engine_spin(struct engine *e, enum spin spin);
 
 /* Whether I/O buffers of instances that are created from now on may take huge pages that the administrator reserved. */
 int engine_reserved_pages(struct engine *e, bool may);

@@ -262,7 +262,7 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
     return 0;
 }
 
-int engine_spin(struct engine *e, bool spin)
+int engine_spin(struct engine *e, enum spin spin)
 {
     engine_enter(e);
     int result = engine_must_be_idle(e);

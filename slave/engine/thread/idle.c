@@ -2,70 +2,95 @@
 
 #include "thread.h"
 
-/* A wait shorter than this is not worth a system call. */
-#define SHORTEST_WAIT_NS 2000
+/* Reading a thread's CPU time is a system call, so not at every sleep. */
+#define WEIGH_NS NS_PER_MS
 
-/* Timers ring late: 1 us on bare metal, 30 us in a virtual machine. The thread learns by how much, sets them that much
- * early, and keeps polling until the instant itself. At most a sixteenth of its time goes into that: at rates that
- * would need more, several I/Os share a timer and its lateness. Up to a millisecond of unused time is saved for bursts. */
-#define MOST_EARLY_NS 50000
-#define SAVED_NS NS_PER_MS
-enum { PART_AWAKE = 16 };
+/* Nor is whether others want the core looked at all the time; it takes less than LOOK_NS. */
+#define HEED_NS (20 * NS_PER_MS)
+#define HEED_AT_LAST_NS (200 * NS_PER_MS)
+#define LOOK_NS UINT64_C(50000)
 
-/* Busy-wait time counts sixteen times; the thread has budget for more while that total lies in the past. */
-static bool has_budget(struct thread *t, uint64_t now_ns)
+/* By one completion of each poll, and only here, where there is time: nothing of this is on the way of an I/O. */
+static void note_service(struct thread *t, uint64_t active_ns)
 {
-    if (t->idle.paid_until_ns + SAVED_NS < now_ns)
-        t->idle.paid_until_ns = now_ns - SAVED_NS;
-    return t->idle.paid_until_ns <= now_ns;
+    uint64_t known_ns = t->idle.service_ns, last_ns = t->reap.done[0].service_ns;
+
+    if (active_ns == t->idle.active_ns)
+        return;
+    t->idle.active_ns = active_ns;
+    t->idle.service_ns = known_ns ? known_ns - known_ns / 16 + last_ns / 16 : last_ns;
 }
 
-static void stay_awake(struct thread *t, uint64_t now_ns, uint64_t until_ns)
+static struct outlook outlook(const struct thread *t, uint64_t now_ns, uint64_t active_ns)
 {
-    t->idle.awake_until_ns = until_ns;
-    if (until_ns > now_ns)
-        t->idle.paid_until_ns += PART_AWAKE * (until_ns - now_ns);
+    uint64_t due_ns = due_times_next(&t->due_times), exact_ns = earlier(due_ns, t->boundary.horizon_ns);
+
+    return (struct outlook){
+        .now_ns = now_ns,
+        .active_ns = active_ns,
+        .exact_ns = exact_ns,
+        .until_ns = earlier(exact_ns, now_ns + (t->ready_queue.again ? NS_PER_MS : THREAD_LONGEST_WAIT_NS)),
+        .service_ns = t->idle.service_ns,
+        .due = due_ns != HEAP_EMPTY,
+        .in_flight = in_flight_count(&t->in_flight) > 0,
+    };
 }
 
-/* The timer rang. How late is learned fast upwards and slowly downwards, so that four in five ring in time. */
-void idle_rang(struct thread *t, uint64_t now_ns)
+/* Whether others want the core: often where there is time to look, else now and then. */
+static void heed_others(struct thread *t, const struct outlook *ahead)
 {
-    int64_t late_ns = (int64_t)(now_ns - t->idle.alarm_ns), known_ns = (int64_t)t->idle.timer_late_ns;
+    bool has_time = ahead->until_ns >= ahead->now_ns + LOOK_NS && !ahead->in_flight;
 
-    known_ns += late_ns > known_ns ? (late_ns - known_ns) / 8 : (late_ns - known_ns) / 32;
-    t->idle.timer_late_ns = known_ns < 0 ? 0 : earlier((uint64_t)known_ns, MOST_EARLY_NS);
-    if (t->idle.alarm_ns < t->idle.alarm_for_ns)
-        stay_awake(t, now_ns, t->idle.alarm_for_ns);
+    if (ahead->now_ns - t->idle.core_use.seen_ns >= (has_time ? HEED_NS : HEED_AT_LAST_NS))
+        t->idle.busy_wait.wanted = core_use_wanted(&t->idle.core_use, t->cpu, ahead->now_ns);
 }
 
-int idle_until_needed(struct thread *t, uint64_t now_ns, enum idle_kind *how)
+static int sleep_until(struct thread *t, uint64_t now_ns, uint64_t alarm_ns, uint64_t until_ns)
 {
-    uint64_t next_ns = earlier(due_times_next(&t->due_times), t->boundary.horizon_ns);
-    uint64_t until_ns = earlier(next_ns, now_ns + (t->ready_queue.again ? NS_PER_MS : THREAD_LONGEST_WAIT_NS));
-    bool awake = (t->idle.spin && due_times_next(&t->due_times) != HEAP_EMPTY) || now_ns < t->idle.awake_until_ns ||
-                 until_ns <= now_ns + SHORTEST_WAIT_NS;
-
-    t->idle.alarm_ns = t->idle.alarm_for_ns = until_ns;
-    if (!awake && until_ns == next_ns && has_budget(t, now_ns)) {
-        t->idle.alarm_ns -= earlier(t->idle.timer_late_ns, until_ns - now_ns);
-        awake = t->idle.alarm_ns <= now_ns + SHORTEST_WAIT_NS;
-        if (awake)
-            stay_awake(t, now_ns, until_ns);
-    }
-    *how = awake ? IDLE_BUSY_WAIT : IDLE_ASLEEP;
-    if (awake)
-        return reap_poll(t);
+    t->idle.alarm_ns = alarm_ns;
+    t->idle.alarm_for_ns = until_ns;
+    t->idle.cpu_ns = now_ns >= t->idle.weigh_ns ? clock_thread_cpu() : 0;
     reap_delay_sleeps(t, now_ns);
     t->boundary.running->figures.waits++;
-    return reap_wait(t, t->idle.alarm_ns - now_ns);
+    return reap_wait(t, alarm_ns - now_ns);
 }
 
-void idle_set_spin(struct thread *t, bool spin)
+int idle_until_needed(struct thread *t, uint64_t now_ns, uint64_t active_ns, enum idle_kind *how)
 {
-    t->idle.spin = spin;
+    note_service(t, active_ns);
+    struct outlook ahead = outlook(t, now_ns, active_ns);
+    heed_others(t, &ahead);
+    uint64_t alarm_ns = busy_wait_alarm(&t->idle.busy_wait, &ahead);
+    *how = alarm_ns <= now_ns ? IDLE_BUSY_WAIT : IDLE_ASLEEP;
+    return alarm_ns <= now_ns ? reap_poll(t) : sleep_until(t, now_ns, alarm_ns, ahead.until_ns);
+}
+
+void idle_rang(struct thread *t, uint64_t now_ns)
+{
+    busy_wait_rang(&t->idle.busy_wait, t->idle.alarm_ns, t->idle.alarm_for_ns, now_ns);
+    if (t->idle.cpu_ns == 0)
+        return;
+    wakeups_add_cost(&t->idle.busy_wait.wakeups, clock_thread_cpu() - t->idle.cpu_ns);
+    t->idle.weigh_ns = now_ns + WEIGH_NS;
+}
+
+void idle_spent(struct thread *t, uint64_t ns)
+{
+    busy_wait_spend(&t->idle.busy_wait, ns);
+}
+
+void idle_set_spin(struct thread *t, enum spin spin)
+{
+    t->idle.busy_wait.spin = spin;
+}
+
+void idle_open(struct thread *t)
+{
+    wakeups_measure(&t->idle.busy_wait.wakeups);
 }
 
 void idle_start(struct thread *t)
 {
-    t->idle.awake_until_ns = 0;
+    busy_wait_start(&t->idle.busy_wait);
+    t->idle.service_ns = t->idle.active_ns = t->idle.weigh_ns = 0;
 }

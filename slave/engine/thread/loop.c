@@ -46,15 +46,17 @@ static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t ba
     }
     if (how == IDLE_ASLEEP && found == 0)
         idle_rang(t, now_ns);
-    if (how == IDLE_BUSY_WAIT && found == 0)
+    if (how == IDLE_BUSY_WAIT && found == 0) {
         figures->busy_wait += gap_ns;
+        idle_spent(t, gap_ns);
+    }
     figures->reaps += found > 0;
     return (uint32_t)found;
 }
 
 uint32_t loop_run(struct thread *t, uint64_t *now)
 {
-    uint64_t now_ns = thread_now(t);
+    uint64_t now_ns = thread_now(t), active_ns = now_ns;
     uint32_t found = 0;
 
     t->loop.attention = atomic_load_explicit(&t->step->attention, memory_order_acquire) - 1;
@@ -87,7 +89,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             }
             bool all = submit_batch(t, stamp_ns);
             result = reap_poll(t);
-            now_ns = thread_now(t);
+            now_ns = active_ns = thread_now(t);
             /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
              * is left of the batch is given up with the step, or goes now. */
             if (all) {
@@ -95,12 +97,12 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
                 submit_account(t, stamp_ns);
             }
         } else if (t->reap.done_count == 0) {
-            result = idle_until_needed(t, now_ns, &how);
+            result = idle_until_needed(t, now_ns, active_ns, &how);
             now_ns = thread_now(t);
         } else {
             reap_record(t);
             result = reap_poll(t);
-            now_ns = thread_now(t);
+            now_ns = active_ns = thread_now(t);
         }
         found = polled(t, result, now_ns, batch_ns, how);
         reap_record(t);

@@ -169,6 +169,7 @@ void reap_start(struct thread *t)
 {
     t->reap.done_count = 0;
     t->reap.until_sample = 1;
+    t->reap.done[0].service_ns = 0;
 }
 
 int reap_poll(struct thread *t)

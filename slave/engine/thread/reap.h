@@ -32,7 +32,7 @@ struct reap {
     uint32_t until_sample; /* completions until the data of one is checked */
     uint64_t samples;      /* stream of random numbers: which ones */
     struct completion completions[THREAD_REAP]; /* of the last poll */
-    struct done done[THREAD_REAP];
+    struct done done[THREAD_REAP]; /* of the last poll that found any, even once recorded */
 };
 
 /* At the start of a step. */

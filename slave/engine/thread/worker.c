@@ -95,6 +95,7 @@ static void *thread_main(void *argument)
     prctl(PR_SET_NAME, name);
 
     reap_delay_open(t);
+    idle_open(t);
 
     pthread_mutex_lock(&t->worker.mutex);
     for (;;) {
