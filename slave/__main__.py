@@ -13,8 +13,10 @@ import resource
 import signal
 import sys
 import traceback
+from pathlib import Path
 
 from .command_server import CommandServer, Exit
+from .memory_limits import prefer_as_victim
 from .slave_link import why_not_a_pipe
 
 INPUT, OUTPUT, ERRORS = 0, 1, 2
@@ -31,6 +33,7 @@ def main() -> None:
             code = Exit.NO_PIPE
         else:
             allow_open_files()
+            prefer_as_victim(Path("/"))
             outward = os.dup(OUTPUT)
             os.dup2(ERRORS, OUTPUT)
             code = asyncio.run(serve(outward))

@@ -39,6 +39,7 @@ def host_facts(root: Path = ROOT) -> dict[str, Attribute]:
         "mitigations": mitigations(root),
         "isolated_cores": first_line(cpus / "isolated"),
         "irqbalance": "running" if runs("irqbalance", root) else "not running",
+        "oom_score_adj": number_in(root / "proc/self/oom_score_adj"),
         "transparent_huge_pages": chosen(first_line(root / "sys/kernel/mm/transparent_hugepage/enabled")),
     }  # fmt: skip
     return {name: value[:LONGEST] if isinstance(value, str) else value for name, value in found.items() if value}

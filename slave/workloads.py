@@ -24,6 +24,7 @@ from .engine._engine import Engine
 from .host_info import aio_left
 from .huge_pages import HUGE
 from .lun_target import LunTarget
+from .memory_limits import BESIDE_INSTANCE, TAG, why_too_much
 from .open_luns import Key, OpenLuns, key_of
 from .spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
 from .storage_exports import LunKey
@@ -60,12 +61,15 @@ class Workloads:
         root: Path = ROOT,
         locked: Callable[[], frozenset[LunKey]] = frozenset,
         counters: WriteCounters | None = None,
+        reserved_pages: bool = False,
     ) -> None:
         """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked.
 
-        `counters`: as noted when the LUNs were inspected.
+        `counters`: as noted when the LUNs were inspected. `reserved_pages`: whether I/O buffers may take such.
         """
         self._engine = engine
+        self._root = root
+        self._reserved_pages = reserved_pages
         self.backend = backend
         self._nodes = tuple(nodes)
         self._contexts = [0] * len(nodes)  # I/Os that the kernel holds room for since threads were prepared, each
@@ -89,6 +93,7 @@ class Workloads:
         ]
         threads = assign_threads(self._loads(), wanted)
         refusals += self._check_tags(workloads, threads)
+        refusals += self._check_memory(workloads, threads)
         if not refusals:
             refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip_strict(workloads, targets)})
         if not refusals:
@@ -105,9 +110,7 @@ class Workloads:
         try:
             self._engine.prepare()
         except OSError as error:
-            count = len(workloads)
-            who = workloads[0].instance if count == 1 else f"{count} workload instances"
-            refusals = [Refusal(who, f"the engine cannot prepare for this: {error.strerror}")]
+            refusals = [Refusal(_all_of(workloads), f"the engine cannot prepare for this: {error.strerror}")]
             return refusals + self.delete([workload.number for workload in workloads])
         self.note_started()
         return []
@@ -227,6 +230,18 @@ class Workloads:
         needed = sum(max(room - held, 0) for room, held in zip_strict(rooms, self._contexts))
         return self._against_tags(f"{len(workloads)} workload instances", needed)
 
+    def _check_memory(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
+        """Whether this host has memory for them: otherwise the kernel would end this process, or another."""
+        parts = [
+            (workload, InstancePart(workload.number, thread, tags))
+            for workload, chosen in zip_strict(workloads, threads)
+            for thread, tags in zip_strict(chosen, even_shares(workload.ceiling, len(chosen)))
+        ]
+        areas = [buffer_bytes(workload, part) for workload, part in parts]
+        beside = sum(BESIDE_INSTANCE + TAG * part.ceiling for _, part in parts)
+        reason = why_too_much(areas, beside, self._root, self._reserved_pages)
+        return [Refusal(_all_of(workloads), reason)] if reason else []
+
     def against_tags(self, tags: int) -> list[Refusal]:
         """Why there is no room for so many I/Os in flight, before there is anything to drive."""
         return self._against_tags("the plan's workloads", tags + len(self._contexts)) if tags else []
@@ -315,6 +330,10 @@ def engine_fields(parameters: Parameters) -> Fields:
         "range": parameters.range,
         "seed": parameters.seed,
     }
+
+
+def _all_of(workloads: Sequence[WorkloadToCreate]) -> str:
+    return workloads[0].instance if len(workloads) == 1 else f"{len(workloads):,} workload instances"
 
 
 def buffer_bytes(workload: WorkloadToCreate, part: InstancePart) -> int:

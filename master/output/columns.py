@@ -118,6 +118,7 @@ HOST_FACTS: Final = (
     Column("mitigations", "", "the kernel's `mitigations=`, and the CPU vulnerabilities that it mitigates"),
     Column("isolated_cores", "", "cores that the kernel leaves to programs that ask for them"),
     Column("irqbalance", "", "whether irqbalance, which moves interrupts between cores, was running"),
+    Column("oom_score_adj", "", "of the slave's process, 500 if it may: if memory runs out, the kernel ends it first"),
     Column("transparent_huge_pages", "", "always, madvise or never"),
 )  # what is not known is blank
 LUNS: Final = (
