@@ -14,7 +14,7 @@ from ... import __version__
 from ...protocol.messages import ClockReport, MeasureClock
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from ..hosts.bundle import slave_bundle
+from ..hosts.bundle import slave_bundles
 from ..hosts.driver import Driver
 from ..hosts.host_spec import HostSpec, Launcher
 from ..hosts.login_throttle import LoginThrottle
@@ -33,7 +33,7 @@ async def clock_page(host: str, duration: str, as_json: bool) -> tuple[str, Exit
     """Ask the slave of a host; the page and the exit code. Raises PlanError, HostsError."""
     seconds = seconds_of(duration)
     loop = asyncio.get_running_loop()
-    opening = opener(slave_bundle(), LoginThrottle())
+    opening = opener(slave_bundles(), LoginThrottle())
     async with connected(
         [host_of(host)], opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9)
     ) as (fleet, _):

@@ -7,7 +7,7 @@ import asyncio
 
 from ... import __version__
 from ...protocol.consent_check import identified_by
-from ..hosts.bundle import slave_bundle
+from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
 from ..plan.model import Plan
 from ..run.connect import connected, opener
@@ -22,7 +22,7 @@ LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport") 
 async def devices_page(plan: Plan) -> str:
     """Connect, discover, and say what was found. Raises HostsError, PlanFaults."""
     loop = asyncio.get_running_loop()
-    opening = opener(slave_bundle(), LoginThrottle())
+    opening = opener(slave_bundles(), LoginThrottle())
     async with connected(
         plan.hosts, opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9), plan.may_miss
     ) as (fleet, _):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from ..errors import OutputError
-from ..hosts.bundle import slave_bundle
+from ..hosts.bundle import slave_bundles
 from ..hosts.host_logs import HostLogs
 from ..hosts.host_spec import HostSpec
 from ..hosts.launch import open_pipe
@@ -82,10 +82,10 @@ async def main(end: socket.socket, opening: Opening) -> None:
 
 def opener() -> Opening:
     """As the session's, in a process of its own."""
-    bundle, throttle = slave_bundle(), LoginThrottle()
+    bundles, throttle = slave_bundles(), LoginThrottle()
 
     async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
-        return await open_pipe(host, bundle, throttle, log)
+        return await open_pipe(host, bundles, throttle, log)
 
     return opening
 

@@ -18,16 +18,29 @@ from typing import Final
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader
 from ..errors import HostFault
-from .bundle import Bundle
+from .bootstrap_script import NEWEST, OF_RED_HAT, OLDEST
+from .bundle import OLDEST_GLIBC, PORTABLE, Bundle
 from .errors import HostUnusable
-from .host_spec import HostSpec, Launcher
+from .host_spec import DEFAULT_PYTHON, HostSpec, Launcher
 from .pipe import Pipe, PipeLost
 
 READ_BYTES: Final = 1 << 12
 MOST_NOISE: Final = 1 << 16  # bytes; beyond it the far end is no bootstrap of ours
 MARK: Final = "ivypy-boot "
+BUILD_PORTABLE: Final = "run scripts/portable in the controller's checkout, or install ivypy's wheel there"
 ANOTHER_CACHE: Final = "name another directory with cache_dir:"
-ANOTHER_PYTHON: Final = "install Python 3.11 or newer there, or name it with python:"
+OLDEST_PYTHON: Final = f"CPython {OLDEST[0]}.{OLDEST[1]}"
+ANOTHER_PYTHON: Final = "install Python 3.9 or newer there, or name it with python:"
+
+# On the host: the first Python that is there, by name; an old one looks for a newer one (bootstrap_script.py).
+_NAMES: Final = ("python3", *(f"python3.{minor}" for minor in range(NEWEST, OLDEST[1] - 1, -1)), OF_RED_HAT)
+ANY_PYTHON: Final = (
+    "sh",
+    "-c",
+    f'for p in {" ".join(_NAMES)}; do if command -v $p >/dev/null; then exec $p "$@"; fi; done; '
+    f'echo "{_NAMES[0]}: not found, nor {_NAMES[-2]} to {_NAMES[1]}, nor {OF_RED_HAT}" >&2; exit 127',
+    "sh",
+)
 
 
 class Damaged(Exception):
@@ -56,11 +69,13 @@ def _source() -> str:
     return f'zlib.decompress(base64.b64decode("{packed}"))'
 
 
-def words(host: HostSpec, python: tuple[str, ...], bundle: Bundle) -> list[str]:
+def words(host: HostSpec, python: tuple[str, ...], bundles: Sequence[Bundle]) -> list[str]:
     """The command line of the first contact, after the words of the launcher."""
     program = loader_for_words() if host.launcher is Launcher.COMMAND else loader()
-    facts = [bundle.hash, str(len(bundle.payload)), bundle.machine]
-    return [*python, "-I", "-c", program, *facts, *([host.cache_dir] if host.cache_dir else [])]
+    offers = ",".join(f"{bundle.machine}:{bundle.hash}:{len(bundle.payload)}" for bundle in bundles)
+    if host.launcher is Launcher.SSH and python == DEFAULT_PYTHON:
+        python = ANY_PYTHON
+    return [*python, "-I", "-c", program, offers, *([host.cache_dir] if host.cache_dir else [])]
 
 
 def shown(words: Sequence[str]) -> str:
@@ -68,26 +83,28 @@ def shown(words: Sequence[str]) -> str:
     return " ".join("<bootstrap>" if word in (loader(), loader_for_words()) else word for word in words)
 
 
-async def make(pipe: Pipe, host: HostSpec, bundle: Bundle, log: Callable[[str], None]) -> None:
+async def make(pipe: Pipe, host: HostSpec, bundles: Sequence[Bundle], log: Callable[[str], None]) -> None:
     """Bring the far process to where it becomes the slave. Raises HostUnusable, or Damaged."""
     bootstrap = _Bootstrap(pipe, log)
+    payloads = {bundle.machine: bundle for bundle in bundles}
     try:
         while True:
             async with asyncio.timeout(host.connect_timeout_s):
                 word, *arguments = await bootstrap.next_line()
-                match word:
-                    case "note":
+                match word, arguments:
+                    case "note", _:
                         pass  # for the log
-                    case "send":
+                    case "send", [machine] if machine in payloads:
+                        bundle = payloads[machine]
                         log(f"-> the bundle {bundle.hash[:12]}, {len(bundle.payload) / 1000:.1f} kB")
                         await pipe.write(bundle.payload)
-                    case "run":
+                    case "run", _:
                         await pipe.write(b"\n")
                         return
-                    case "damaged":
+                    case "damaged", _:
                         raise Damaged
                     case _:
-                        raise HostUnusable(HostFault(host.name, *bootstrap_fault(word, arguments, bundle)))
+                        raise HostUnusable(HostFault(host.name, *bootstrap_fault(word, arguments, bundles)))
     except PipeLost as error:
         what, remedy = interrupted_fault(error) if bootstrap.heard else not_started_fault(host, error)
         raise HostUnusable(HostFault(host.name, what, remedy)) from None
@@ -136,16 +153,14 @@ class _Bootstrap:
             self._noise += len(text)
 
 
-def bootstrap_fault(word: str, arguments: list[str], bundle: Bundle) -> tuple[str, str]:
+def bootstrap_fault(word: str, arguments: list[str], bundles: Sequence[Bundle]) -> tuple[str, str]:
     """What the bootstrap's last word means, and the remedy."""
     match word, arguments:
-        case "old", [version]:
-            return f"its Python is {version}, the slave needs 3.11", ANOTHER_PYTHON
+        case "old", [found, *others]:
+            return f"its Python is {'; '.join([found, *others])}; the slave needs {OLDEST_PYTHON}", ANOTHER_PYTHON
         case "machine", [found]:
-            return (
-                f"its processor is {found}, this controller's engine is for {bundle.machine}",
-                f"run ivypy from a machine with {found}, or leave the host out",
-            )
+            ours = " and ".join(bundle.machine for bundle in bundles)
+            return f"its processor is {found}, this controller's engine is for {ours}", another_engine(found)
         case "open-cache", [path, reason]:
             return f"the cache {path} {reason}", f'run "chmod 700 {path}" there if it is yours, or {ANOTHER_CACHE}'
         case "open-parent", [path, reason]:
@@ -160,14 +175,25 @@ def bootstrap_fault(word: str, arguments: list[str], bundle: Bundle) -> tuple[st
     return f"its bootstrap sent {word!r}, which is unknown here", "report this as a bug of ivypy"
 
 
+def another_engine(machine: str) -> str:
+    """The remedy where no engine is for such a processor."""
+    if machine in PORTABLE:
+        return f"for hosts of another kind than the controller, {BUILD_PORTABLE}"
+    return f"leave the host out: the engine can be built for {' and '.join(PORTABLE)}"
+
+
 def native_fault(path: str, libc: str, reason: str) -> tuple[str, str]:
     """Why a compiled file does not load; `reason` is the dynamic loader's."""
     name = path.rsplit("/", 1)[-1]
     if needed := re.search(r"version `GLIBC_([0-9.]+)' not found", reason):
         return (
             f"its libc is {libc}, {name} needs glibc {needed[1]}",
-            "build ivypy on a system as old as the oldest host, or install its manylinux wheel on the controller",
+            f"its system is older than ivypy supports (glibc {OLDEST_GLIBC[0]}.{OLDEST_GLIBC[1]}): leave the host out"
+            if tuple(map(int, needed[1].split("."))) <= OLDEST_GLIBC
+            else f"for hosts older than the controller, {BUILD_PORTABLE}",
         )
+    if libc == "not glibc":
+        return f"its C library is not glibc, which {name} needs", "leave the host out, or use one with glibc"
     if "failed to map segment" in reason:  # mmap(PROT_EXEC) refused
         return f"{name} may not be executed where the cache is (mounted noexec?)", ANOTHER_CACHE
     return f"{name} does not load there ({reason}; libc: {libc})", "ivypy and the host must have the same platform"

@@ -1,10 +1,11 @@
-# ruff: noqa: UP031
+# ruff: noqa: UP031, RUF005
 """The first program on a test host: sent on its command line, it reports what is missing, or becomes the slave.
 
-    python3 -I -c LOADER <bundle's hash> <payload's size> <processor> [<cache directory>]
+    python3 -I -c LOADER <processor>:<bundle's hash>:<payload's size>[,...] [<cache directory>]
 
-It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload, after `run` one
-byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but `note` is its last.
+It writes lines `ivypy-boot <word>[TAB argument]...` on the pipe. After `send` it reads the payload of the bundle that
+it chose, after `run` one byte, and nothing else ever, so that no byte meant for the slave is lost. Every other word but
+`note` is its last.
 
 Rule: Python 3.4 parses this file, so that an old Python can report that it is too old. Nothing runs from the cache that
 was not read and hashed in this process, as an exact set of files: what was hashed is run by its descriptor, whatever
@@ -24,18 +25,24 @@ import tempfile
 import time
 import zlib
 
-OLDEST = (3, 11)
+OLDEST = (3, 9)
+NEWEST = 14  # of the names python3.N that are tried
+OF_RED_HAT = "/usr/libexec/platform-python"  # where nobody installed another
+PROBE = "import sys; print(sys.implementation.name, *sys.version_info[:3])"
 KEPT = 5  # bundles that stay in the cache, whatever their age
 TRIES = 20  # to replace a damaged bundle: 20 to 90 ms each
 FRESH, OLD = ".ivypy-new-", ".ivypy-old-"  # a bundle that is on its way into the cache, or out of it
 OLD_S = 24 * 3600  # locks do not reach across hosts that share a home directory, so what was used today stays too
 
 
-def main(digest: str, size: str, machine: str, cache: str = "") -> None:
-    if sys.version_info[:2] < OLDEST:
-        last("old", "%d.%d.%d" % tuple(sys.version_info[:3]))
-    if os.uname().machine != machine:
-        last("machine", os.uname().machine)
+def main(offers: str, cache: str = "") -> None:
+    if not serves(sys.implementation.name, sys.version_info[:2]):
+        use_another_python()
+    machine = os.uname().machine
+    offered = {one.split(":")[0]: one.split(":")[1:] for one in offers.split(",")}
+    if machine not in offered:
+        last("machine", machine)
+    digest, size = offered[machine]
     home = os.path.expanduser(cache or default_cache())
     if home.startswith("~"):
         last("os-error", home, "this user has no home directory there")
@@ -44,7 +51,7 @@ def main(digest: str, size: str, machine: str, cache: str = "") -> None:
         home = open_cache(home)
         held = hold(os.path.join(home, digest), digest)
         if held is None:
-            held = install(home, digest, receive(digest, int(size)))
+            held = install(home, digest, receive(machine, digest, int(size)))
             sweep(home, time.time())
         os.utime(held)
         os.set_inheritable(held, True)
@@ -57,6 +64,41 @@ def main(digest: str, size: str, machine: str, cache: str = "") -> None:
     say("run")
     if os.read(0, 1):
         os.execv(sys.executable, [sys.executable, "-I", "-B", place])
+
+
+def serves(name: str, version: "tuple[int, ...]") -> bool:
+    """Whether the slave runs on such a Python. PyPy lacks the stable ABI, which the engine is built for."""
+    return name == "cpython" and version >= OLDEST
+
+
+def use_another_python() -> None:
+    """Become the newest Python of this machine that serves, with the same words; or report those that do not."""
+    import subprocess
+
+    found = [shown(sys.implementation.name, sys.version_info[:3])]
+    for path in other_pythons():
+        try:
+            words = subprocess.check_output(
+                [path, "-I", "-c", PROBE], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            ).split()
+            name, version = words[0].decode(), (int(words[1]), int(words[2]), int(words[3]))
+        except (OSError, subprocess.CalledProcessError, ValueError, IndexError):
+            continue
+        if serves(name, version[:2]):
+            say("note", "its Python is %s, so %s is used" % (found[0], path))
+            with open("/proc/self/cmdline", "rb") as file:
+                os.execv(path, [path.encode()] + file.read().split(b"\0")[1:-1])
+        found.append("%s is %s" % (path, shown(name, version)))
+    last("old", *found)
+
+
+def shown(name: str, version: "tuple[int, ...]") -> str:
+    return ("" if name == "cpython" else name + " ") + ".".join(map(str, version))
+
+
+def other_pythons() -> "list[str]":
+    names = ["python3"] + ["python3.%d" % minor for minor in range(NEWEST, OLDEST[1] - 1, -1)] + [OF_RED_HAT]
+    return [path for path in map(shutil.which, names) if path]
 
 
 def say(*words: str) -> None:
@@ -171,9 +213,9 @@ def lock(held: int, how: int) -> bool:
     return True
 
 
-def receive(digest: str, size: int) -> "dict[str, bytes]":
+def receive(machine: str, digest: str, size: int) -> "dict[str, bytes]":
     """Ask for the payload and read exactly it: zlib of, for each file, `<path> <size>` newline and its bytes."""
-    say("send")
+    say("send", machine)
     pieces = []
     while size:
         piece = os.read(0, min(size, 1 << 16))

@@ -1,7 +1,7 @@
 """What a test host is sent: the exact set of files that the slave is, under one hash.
 
-Rule: the same installation always makes the same bundle. Everything compiled is abi3, so that one bundle serves every
-Python from 3.11 on; a `*.cpython-311-*.so` beside it would win over abi3 on one of them, and is refused.
+Rule: the same installation always makes the same bundles, one for each kind of processor that it has an engine for.
+The engine is abi3, so that one bundle serves every Python from 3.9 on, and it is all that is compiled.
 """
 
 import importlib.util
@@ -19,6 +19,10 @@ from .bootstrap_script import digest_of
 from .errors import BundleError
 
 ABI3: Final = ".abi3.so"
+PORTABLE: Final = ("aarch64", "x86_64")  # what scripts/portable builds for
+OLDEST_GLIBC: Final = (2, 28)  # of those engines
+ENGINE: Final = "_engine"
+ENGINE_FILE: Final = f"ivypy/slave/engine/{ENGINE}{ABI3}"
 
 MAIN: Final = b"from ivypy.slave.__main__ import main\n\nraise SystemExit(main())\n"
 
@@ -33,7 +37,7 @@ class Bundle:
 
     hash: str
     payload: bytes = field(repr=False)  # as bootstrap.receive reads it
-    machine: str  # the processor that the compiled files are for, as `uname -m` prints it
+    machine: str  # the processor that the engine is for, as `uname -m` prints it
 
 
 def pack(files: Mapping[str, bytes], machine: str | None = None) -> Bundle:
@@ -47,13 +51,14 @@ def pack(files: Mapping[str, bytes], machine: str | None = None) -> Bundle:
 
 
 @cache
-def slave_bundle() -> Bundle:
-    """The real slave's bundle. Raises BundleError if this installation lacks a part of it."""
-    return pack(slave_files())
+def slave_bundles() -> tuple[Bundle, ...]:
+    """The real slave's bundles. Raises BundleError if this installation lacks a part of it."""
+    files = slave_files()
+    return tuple(pack({**files, ENGINE_FILE: engine}, machine) for machine, engine in engines().items())
 
 
 def slave_files() -> dict[str, bytes]:
-    """Protocol, slave, engine and psutil, as they are installed here. Raises BundleError."""
+    """Protocol and slave without the engine, as they are installed here. Raises BundleError."""
     version = f'"""Written into the bundle by the controller that made it."""\n\nVERSION = "{__version__}"\n'
     return {
         "__main__.py": MAIN,
@@ -61,28 +66,48 @@ def slave_files() -> dict[str, bytes]:
         "ivypy/slave/_bundle.py": version.encode(),
         **sources("ivypy.protocol"),
         **sources("ivypy.slave"),
-        **compiled("ivypy.slave.engine._engine", "build it: pip install -e . in the checkout"),
-        **sources("psutil"),
-        **compiled("psutil._psutil_linux", "install psutil from its own wheel: pip install --force-reinstall psutil"),
     }
+
+
+def engines() -> dict[str, bytes]:
+    """The engine for each processor (as `uname -m` prints it). Raises BundleError if there is none.
+
+    `scripts/portable` builds them for every host; a checkout without those has one for hosts like this machine.
+    """
+    folder = folder_of("ivypy.slave.engine")
+    found = {path.parent.name: path.read_bytes() for path in sorted(folder.glob(f"portable/*/{ENGINE}{ABI3}"))}
+    if found and not outdated(folder):
+        return found
+    return {platform.machine(): own_engine()}
+
+
+def outdated(folder: Path) -> bool:
+    """Whether the engine's sources are here, and newer than what `scripts/portable` made of them."""
+    changed = max((path.stat().st_mtime for path in folder.rglob("*.[ch]")), default=0.0)
+    return any(path.stat().st_mtime < changed for path in folder.glob(f"portable/*/{ENGINE}{ABI3}"))
+
+
+def folder_of(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise BundleError(f"the package {package} is not installed here; install ivypy again")
+    return Path(spec.submodule_search_locations[0])
 
 
 def sources(package: str) -> dict[str, bytes]:
     """Every Python file of a package and those below it."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise BundleError(f"the package {package} is not installed here; install ivypy again")
-    top = Path(spec.submodule_search_locations[0])
+    top = folder_of(package)
     prefix = package.replace(".", "/")
     return {f"{prefix}/{path.relative_to(top).as_posix()}": path.read_bytes() for path in sorted(top.rglob("*.py"))}
 
 
-def compiled(module: str, remedy: str) -> dict[str, bytes]:
-    """A compiled module, which must be built for the stable ABI."""
-    spec = importlib.util.find_spec(module)
+def own_engine() -> bytes:
+    """What this machine's own compiler made. It must be built for the stable ABI: a `*.cpython-311-*.so` is refused."""
+    remedy = "build it: pip install -e . in the checkout"
+    spec = importlib.util.find_spec(f"ivypy.slave.engine.{ENGINE}")
     if spec is None or spec.origin is None:
-        raise BundleError(f"the compiled module {module} is missing here; {remedy}")
+        raise BundleError(f"the engine is missing here; {remedy}")
     path = Path(spec.origin)
     if not path.name.endswith(ABI3):
         raise BundleError(f"{path} is built for one version of Python only and cannot be sent to hosts; {remedy}")
-    return {module.replace(".", "/") + ABI3: path.read_bytes()}
+    return path.read_bytes()

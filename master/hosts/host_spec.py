@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+DEFAULT_PYTHON: Final = ("python3",)
 
 
 class Launcher(StrEnum):
@@ -24,7 +27,7 @@ class HostSpec:
     identity: str | None = None  # path of a private key; None: agent and default keys
     known_hosts: str | None = None  # path; None: the user's own
     connect_timeout_s: float = 10.0
-    python: tuple[str, ...] = ("python3",)  # shell words: ("sudo", "-n", "python3.11")
+    python: tuple[str, ...] = DEFAULT_PYTHON  # shell words: ("sudo", "-n", "python3.11")
     cache_dir: str | None = None  # where bundles are kept on the host; None: the user's cache directory there
     command: tuple[str, ...] = ()  # Launcher.COMMAND: the words before `python`
     ssh_config: bool = True  # honour the user's ~/.ssh/config

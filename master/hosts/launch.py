@@ -5,7 +5,7 @@ Rule: all launchers take the same way: a command line that gives a pipe, then th
 
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ..errors import HostFault, IvypyError
@@ -20,7 +20,9 @@ from .pipe import Pipe
 TRANSFERS: Final = 2  # a damaged one is tried again, once
 
 
-async def open_pipe(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
+async def open_pipe(
+    host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]
+) -> Pipe:
     """Launch, push the bundle if the host lacks it, start the slave. Raises HostUnusable; leaves nothing behind then.
 
     Whatever a host does, or makes a library do, comes to that alone.
@@ -28,7 +30,7 @@ async def open_pipe(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log
     line for each message (`->`, `<-`) and for each line of the far stderr (`!!`), also after this returns.
     """
     try:
-        return await _open(host, bundle, throttle, log)
+        return await _open(host, bundles, throttle, log)
     except (IvypyError, HostUnusable):
         raise
     except Exception as error:  # a bug, ours or asyncssh's, that something which the host sent brings out
@@ -40,11 +42,11 @@ async def open_pipe(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log
         ) from None
 
 
-async def _open(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
+async def _open(host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
     for _ in range(TRANSFERS):
-        pipe = await _launch(host, bundle, throttle, log)
+        pipe = await _launch(host, bundles, throttle, log)
         try:
-            await bootstrap_client.make(pipe, host, bundle, log)
+            await bootstrap_client.make(pipe, host, bundles, log)
             return pipe
         except Damaged:
             await pipe.close()
@@ -56,8 +58,10 @@ async def _open(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Ca
     raise HostUnusable(HostFault(host.name, what, remedy))
 
 
-async def _launch(host: HostSpec, bundle: Bundle, throttle: LoginThrottle, log: Callable[[str], None]) -> Pipe:
-    words = bootstrap_client.words(host, _python(host), bundle)
+async def _launch(
+    host: HostSpec, bundles: Sequence[Bundle], throttle: LoginThrottle, log: Callable[[str], None]
+) -> Pipe:
+    words = bootstrap_client.words(host, _python(host), bundles)
     log(f"-> {bootstrap_client.shown([*host.command, *words])}")
     match host.launcher:
         case Launcher.SSH:

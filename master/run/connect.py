@@ -35,11 +35,11 @@ Log = Callable[[str], Callable[[str], None]]  # a host's name -> its log
 Parted = Callable[[str, DyingWords | None], None]  # receives a host's name and its dying words; None: it sent none
 
 
-def opener(bundle: Bundle, throttle: LoginThrottle) -> Opener:
-    """An opener that sends `bundle` to the hosts; `throttle` limits the simultaneous logins to each address."""
+def opener(bundles: Sequence[Bundle], throttle: LoginThrottle) -> Opener:
+    """An opener that sends `bundles` to the hosts; `throttle` limits the simultaneous logins to each address."""
 
     async def opening(host: HostSpec, log: Callable[[str], None]) -> Pipe:
-        return await open_pipe(host, bundle, throttle, log)
+        return await open_pipe(host, bundles, throttle, log)
 
     return opening
 

@@ -20,7 +20,7 @@ from ..drivers.controller_side import DriverProcess, driver_processes
 from ..drivers.split import processes_for
 from ..errors import IvypyError, OutputError
 from ..exit_codes import ExitCode
-from ..hosts.bundle import slave_bundle
+from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import EventLine, RunEnds, Watcher
 from ..live.socket_server import served
@@ -54,7 +54,7 @@ class Options:
 
 async def run_plan(plan: Plan, options: Options, watcher: Watcher, presses: Interrupts) -> ExitCode:
     """Run `plan` to its end. Raises IvypyError where it cannot be run."""
-    return await Run(plan, options, watcher, presses, opener(slave_bundle(), LoginThrottle())).run()
+    return await Run(plan, options, watcher, presses, opener(slave_bundles(), LoginThrottle())).run()
 
 
 class Run:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Never
 
 from ..errors import PlanError, StoppedError
-from ..hosts.bundle import slave_bundle
+from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
 from ..live.reports import Nobody, RunStatus, Watcher
 from ..live.socket_messages import Changed
@@ -76,7 +76,7 @@ class Session:
         self._until = AsyncExitStack()
 
     async def __aenter__(self) -> "OpenSession":
-        opening = self._opening or opener(slave_bundle(), LoginThrottle())
+        opening = self._opening or opener(slave_bundles(), LoginThrottle())
         mine = asyncio.current_task()
         assert mine is not None  # a coroutine runs in a task
         presses = Interrupts(mine.cancel)

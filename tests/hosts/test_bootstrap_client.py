@@ -4,6 +4,7 @@ The launcher here is a command line on this machine; the ssh launcher's own faul
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -12,14 +13,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ivypy.master.hosts import bootstrap_client, subprocess_pipe
-from ivypy.master.hosts.bundle import Bundle, compiled, pack
+from ivypy.master.hosts import bootstrap_client, bootstrap_script, subprocess_pipe
+from ivypy.master.hosts.bundle import ENGINE_FILE, Bundle, own_engine, pack
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from tests.support.stand_in_slave import STAND_IN, ask, connected, fault, local, opened, script, stand_in
 
 pytestmark = pytest.mark.slow
 
-INSTALL = "install Python 3.11 or newer there, or name it with python:"
+INSTALL = "install Python 3.9 or newer there, or name it with python:"
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +44,33 @@ def wrapped(tmp_path: Path, statement: str) -> str:
     return script(tmp_path / "python3", f"shift 2; exec {sys.executable} -I -c '{code}' \"$@\"")
 
 
-async def test_a_python_that_is_too_old_says_its_version(tmp_path: Path) -> None:
-    python = wrapped(tmp_path, 'sys.version_info = (3, 8, 10, "final", 0)')
+async def test_a_python_that_is_too_old_says_its_version_and_that_of_others(tmp_path: Path) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    python = wrapped(tmp_path, f'sys.version_info = (3, 8, 10, "final", 0); import os; os.environ["PATH"] = "{folder}"')
+    script(folder / "python3.12", "exit 1")
+    script(folder / "python3.10", "echo hello")
+    script(folder / "python3.9", "echo pypy 3 9 16")
     assert str(await fault(command(tmp_path, python=(python,)))) == (
-        f"h1: its Python is 3.8.10, the slave needs 3.11; {INSTALL}"
+        f"h1: its Python is 3.8.10; {folder}/python3.9 is pypy 3.9.16; the slave needs CPython 3.9; {INSTALL}"
     )
+
+
+@pytest.mark.parametrize("lacks", ['sys.version_info = (3, 6, 8, "final", 0)', 'sys.implementation.name = "pypy"'])
+async def test_a_newer_python_beside_an_old_one_is_used(tmp_path: Path, lacks: str) -> None:
+    """As on RHEL 8, whose own Python is 3.6. Beside it: those that do not start, 3.8 by another name, and this one."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("python3.14", "python3.13", "python3.12"):
+        script(folder / name, "exit 1")
+    script(folder / "python3.11", "echo cpython 3 8 1")
+    wraps = f'if [ $# = 3 ]; then exec {sys.executable} "$@"; fi; shift 3; exec {sys.executable} -I -c "$@"'
+    newer = script(folder / "python3.10", wraps)
+    python = wrapped(tmp_path, f'{lacks}; import os; os.environ["PATH"] = "{folder}"')
+    log: list[str] = []
+    async with opened(command(tmp_path, python=(python,)), log=log.append) as pipe:
+        assert await ask(pipe, "say yes") == "yes"
+    assert f"so {newer} is used" in "\n".join(log)
 
 
 async def test_python_too_old_for_the_options_is_named(tmp_path: Path) -> None:
@@ -141,8 +164,8 @@ async def test_other_processor_is_named(tmp_path: Path) -> None:
     bundle = pack({"__main__.py": STAND_IN}, machine="riscv64")
     machine = os.uname().machine
     assert str(await fault(command(tmp_path), bundle)) == (
-        f"h1: its processor is {machine}, this controller's engine is for riscv64; "
-        f"run ivypy from a machine with {machine}, or leave the host out"
+        f"h1: its processor is {machine}, this controller's engine is for riscv64; for hosts of another kind than the"
+        " controller, run scripts/portable in the controller's checkout, or install ivypy's wheel there"
     )
 
 
@@ -165,7 +188,8 @@ def for_a_newer_libc(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
 async def test_libc_too_old_is_named(tmp_path: Path, for_a_newer_libc: Bundle) -> None:
     assert str(await fault(command(tmp_path), for_a_newer_libc)) == (
         f"h1: its libc is {os.confstr('CS_GNU_LIBC_VERSION')}, _engine.abi3.so needs glibc 9.99; "
-        "build ivypy on a system as old as the oldest host, or install its manylinux wheel on the controller"
+        "for hosts older than the controller, run scripts/portable in the controller's checkout, or install ivypy's"
+        " wheel there"
     )
 
 
@@ -190,12 +214,12 @@ def mounted(options: str, cache: Path) -> tuple[str, ...]:
     [
         ("ro", "the cache {cache} cannot be used (Read-only file system)"),
         ("size=4k", "the cache {cache} cannot be used (No space left on device)"),
-        ("noexec", "_psutil_linux.abi3.so may not be executed where the cache is (mounted noexec?)"),
+        ("noexec", "_engine.abi3.so may not be executed where the cache is (mounted noexec?)"),
     ],
 )
 async def test_a_cache_on_a_file_system_that_does_not_serve(tmp_path: Path, options: str, what: str) -> None:
     cache = tmp_path / "cache"
-    bundle = stand_in(**compiled("psutil._psutil_linux", ""))
+    bundle = stand_in(**{ENGINE_FILE: own_engine()})
     assert str(await fault(command(tmp_path, *mounted(options, cache)), bundle)) == (
         f"h1: {what.format(cache=cache)}; name another directory with cache_dir:"
     )
@@ -336,7 +360,11 @@ async def test_the_noise_of_login_scripts_is_skipped_and_logged(tmp_path: Path) 
     log: list[str] = []
     async with opened(command(tmp_path, shell), log=log.append) as pipe:
         assert await ask(pipe, "say yes") == "yes"
-    assert log[1:4] == ["<- (skipped) Welcome to lab 7!", "<- (skipped) quota: 12%", "<- ivypy-boot send"]
+    assert log[1:4] == [
+        "<- (skipped) Welcome to lab 7!",
+        "<- (skipped) quota: 12%",
+        f"<- ivypy-boot send\t{platform.machine()}",
+    ]
 
 
 @pytest.mark.parametrize("noise", ["yes", "cat /dev/zero"])
@@ -358,7 +386,7 @@ async def test_a_pipe_that_was_not_opened_leaves_no_process(tmp_path: Path) -> N
 
 def test_the_program_on_the_command_line_survives_every_shell() -> None:
     assert not set("'$\\`!") & set(bootstrap_client.loader())
-    assert len(bootstrap_client.loader()) < 6000
+    assert len(bootstrap_client.loader()) < 7000
 
 
 WAYS = {  # how the words get to Python
@@ -393,8 +421,25 @@ async def test_the_log_shows_what_was_run_without_the_program(tmp_path: Path) ->
         pass
     size = len(bundle.payload)
     assert log == [
-        f"-> env {sys.executable} -I -c <bootstrap> {bundle.hash} {size} {bundle.machine} {tmp_path}/cache",
-        "<- ivypy-boot send",
+        f"-> env {sys.executable} -I -c <bootstrap> {bundle.machine}:{bundle.hash}:{size} {tmp_path}/cache",
+        f"<- ivypy-boot send\t{bundle.machine}",
         f"-> the bundle {bundle.hash[:12]}, {size / 1000:.1f} kB",
         "<- ivypy-boot run",
     ]
+
+
+def test_the_first_python_of_any_name_is_started(tmp_path: Path) -> None:
+    """As sshd's shell starts it: `python3` if it is there, else the newest, else all names in one line."""
+
+    def started() -> "subprocess.CompletedProcess[str]":
+        words = [shell, *bootstrap_client.ANY_PYTHON[1:], "-I"]
+        return subprocess.run(words, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+
+    shell = str(shutil.which("sh"))
+    if not os.path.exists(bootstrap_script.OF_RED_HAT):
+        done = started()
+        assert done.returncode == 127
+        assert done.stderr == ("python3: not found, nor python3.9 to python3.14, nor /usr/libexec/platform-python\n")
+    for name in ("python3.9", "python3.13", "python3"):
+        script(tmp_path / name, f"echo {name} $1")
+        assert started().stdout == f"{name} -I\n"

@@ -121,7 +121,7 @@ async def test_a_changed_bundle_in_use_is_left_to_its_user(tmp_path: Path) -> No
 async def test_eight_controllers_at_once(tmp_path: Path) -> None:
     spec, log = local(tmp_path / "cache"), list[str]()
     throttle, bundle = LoginThrottle(), stand_in()
-    pipes = await asyncio.gather(*(open_pipe(spec, bundle, throttle, log.append) for _ in range(8)))
+    pipes = await asyncio.gather(*(open_pipe(spec, [bundle], throttle, log.append) for _ in range(8)))
     for pipe in pipes:
         assert await line(pipe) == f"hello {bundle.hash}"
     await asyncio.gather(*(pipe.close() for pipe in pipes))
@@ -235,18 +235,18 @@ async def test_nothing_is_written_into_a_bundle_that_runs(tmp_path: Path) -> Non
         log: list[str] = []
         async with connected(local(tmp_path / "cache"), bundle, log.append) as pipe:
             await line(pipe)
-        assert [text.split()[-1] for text in log if text.startswith("<-")] == expected
+        assert [text.split()[2] for text in log if text.startswith("<-")] == expected
 
 
 def started(bundle: Bundle, cache: Path) -> "subprocess.Popen[bytes]":
     """A bootstrap that has hashed the bundle in its cache, and waits for the byte that makes it the slave."""
     process = subprocess.Popen(
-        bootstrap_client.words(local(cache), (sys.executable,), bundle), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        bootstrap_client.words(local(cache), (sys.executable,), [bundle]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin is not None and process.stdout is not None
     for said in process.stdout:
         match said.split():
-            case [b"ivypy-boot", b"send"]:
+            case [b"ivypy-boot", b"send", _]:
                 process.stdin.write(bundle.payload)
                 process.stdin.flush()
             case [b"ivypy-boot", b"run"]:

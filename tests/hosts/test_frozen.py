@@ -10,9 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from ivypy.master.hosts.bundle import Bundle, slave_bundle
+from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.driver import Driver, Event, Lost
-from ivypy.master.hosts.errors import BundleError
 from ivypy.master.hosts.host_spec import HostSpec
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
@@ -21,7 +20,7 @@ from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Parameters
 from ivypy.protocol.payload import Array, ArrayType, WorkloadToCreate
 from tests.support.lab import Lab
-from tests.support.stand_in_slave import local
+from tests.support.stand_in_slave import local, real_slave
 from tests.support.waits import is_running, wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -32,10 +31,7 @@ LEASE_S = 6.0  # longer than the freeze: it is not the lease that ends the step
 
 @pytest.fixture
 def bundle() -> Bundle:
-    try:
-        return slave_bundle()
-    except BundleError as error:
-        pytest.skip(str(error))
+    return real_slave()
 
 
 def u32(*numbers: int) -> Array:
@@ -44,7 +40,7 @@ def u32(*numbers: int) -> Array:
 
 async def driving(spec: HostSpec, bundle: Bundle, lun: Path) -> tuple[Driver, psutil.Process]:
     """A host that reads from a file."""
-    pipe = await open_pipe(spec, bundle, LoginThrottle(), lambda text: None)
+    pipe = await open_pipe(spec, [bundle], LoginThrottle(), lambda text: None)
     inbox: asyncio.Queue[tuple[Driver, Event]] = asyncio.Queue()
     driver = PipeDriver("h1", pipe, inbox, time.monotonic_ns)
     driver.tasks = [asyncio.create_task(driver.drive()), asyncio.create_task(driver.probe())]  # type: ignore[attr-defined]

@@ -4,14 +4,13 @@ import psutil
 import pytest
 
 import ivypy
-from ivypy.master.hosts.bundle import Bundle, slave_bundle
-from ivypy.master.hosts.errors import BundleError
+from ivypy.master.hosts.bundle import Bundle
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.pipe import PipeLost
 from ivypy.protocol import lines
 from ivypy.protocol.messages import Hello, Role
 from tests.support.lab import Lab
-from tests.support.stand_in_slave import connected, line, local
+from tests.support.stand_in_slave import connected, line, local, real_slave
 from tests.support.waits import wait_until_ended
 
 pytestmark = pytest.mark.slow
@@ -19,10 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def bundle() -> Bundle:
-    try:
-        return slave_bundle()
-    except BundleError as error:
-        pytest.skip(str(error))
+    return real_slave()
 
 
 def reached_by(launcher: Launcher, lab: Lab) -> HostSpec:

@@ -81,7 +81,7 @@ async def test_the_bundle_is_sent_once_and_stays(lab: Lab) -> None:
     for _ in range(2):
         async with opened(lab.hosts[1].spec(), bundle, log.append):
             pass
-    assert log.count("<- ivypy-boot send") == 1
+    assert sum("<- ivypy-boot send" in text for text in log) == 1
     assert (lab.hosts[1].folder / "cache" / bundle.hash / "once.py").exists()
 
 
@@ -91,7 +91,7 @@ async def test_logins_that_sshd_has_no_room_for_are_tried_again(host: LabHost, a
     log: list[str] = []
     with host.sshd("MaxStartups 4:100:4") as sshd:
         throttle, spec = LoginThrottle(at_a_time), sshd.spec()
-        opening = (open_pipe(spec, stand_in(), throttle, log.append) for _ in range(12))
+        opening = (open_pipe(spec, [stand_in()], throttle, log.append) for _ in range(12))
         results = await asyncio.gather(*opening, return_exceptions=True)
         refused = [str(result) for result in results if isinstance(result, HostUnusable)]
         await asyncio.gather(*(result.close() for result in results if not isinstance(result, BaseException)))
@@ -127,7 +127,7 @@ def logins(sshd: Sshd) -> int:
 
 
 async def opened_at_once(specs: list[HostSpec], throttle: LoginThrottle) -> list[Pipe]:
-    return await asyncio.gather(*(open_pipe(spec, stand_in(), throttle, lambda text: None) for spec in specs))
+    return await asyncio.gather(*(open_pipe(spec, [stand_in()], throttle, lambda text: None) for spec in specs))
 
 
 @pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.long)])
@@ -513,7 +513,7 @@ async def test_a_configuration_that_cannot_be_read(host: LabHost, home: Path) ->
 async def test_a_python_that_the_login_shell_does_not_find(host: LabHost) -> None:
     found = await fault(host.spec(python=("python9",)))
     assert found.what.startswith('there is no "python9" there (')
-    assert found.remedy == "install Python 3.11 or newer there, or name it with python:"
+    assert found.remedy == "install Python 3.9 or newer there, or name it with python:"
 
 
 async def test_words_with_spaces_and_quotes_reach_the_host_as_they_are(host: LabHost, tmp_path: Path) -> None:

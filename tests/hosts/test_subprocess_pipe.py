@@ -114,7 +114,7 @@ async def test_closed_output_without_exit_is_a_lost_pipe(tmp_path: Path, monkeyp
 
 async def stubborn(tmp_path: Path) -> tuple[Pipe, psutil.Process]:
     """A slave that does not mind the end of its input."""
-    pipe = await open_pipe(local(tmp_path / "cache"), stand_in(), LoginThrottle(), lambda text: None)
+    pipe = await open_pipe(local(tmp_path / "cache"), [stand_in()], LoginThrottle(), lambda text: None)
     await line(pipe)
     pid = int((await ask(pipe, "facts")).split()[0])
     await ask(pipe, "stay")
@@ -209,7 +209,7 @@ async def test_closing_twice_is_allowed(tmp_path: Path) -> None:
 async def test_a_program_that_is_not_there(launcher: Launcher) -> None:
     spec = HostSpec("h1", launcher, "h1", python=("no-such-python",))
     with pytest.raises(HostUnusable) as caught:
-        await open_pipe(spec, stand_in(), LoginThrottle(), lambda text: None)
+        await open_pipe(spec, [stand_in()], LoginThrottle(), lambda text: None)
     assert str(caught.value) == (
         'h1: "no-such-python" cannot be started on this machine (No such file or directory); '
         "correct command: or python:"
@@ -273,7 +273,7 @@ def test_a_login_that_is_reset_until_the_time_is_up_was_reset(monkeypatch: pytes
     monkeypatch.setattr("ivypy.master.hosts.ssh_login.connected", lambda addresses: asyncio.sleep(0, None))
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1, connect_timeout_s=10.0)
     with pytest.raises(HostUnusable, match=r"^h1: 127\.0\.0\.1 port 1 closed the connection during the login"):
-        simulate(open_pipe(spec, stand_in(), LoginThrottle(), lambda text: None))
+        simulate(open_pipe(spec, [stand_in()], LoginThrottle(), lambda text: None))
     assert len(tried) == 3
 
 
@@ -287,5 +287,5 @@ async def test_an_exception_in_a_library_loses_only_the_host(monkeypatch: pytest
     spec = HostSpec("h1", Launcher.SSH, "127.0.0.1", port=1)
     monkeypatch.setattr("ivypy.master.hosts.ssh_login.connected", lambda addresses: asyncio.sleep(0, None))
     with pytest.raises(HostUnusable, match=f"h1: the connection failed: {type(error).__name__}: "):
-        await open_pipe(spec, stand_in(), LoginThrottle(), said.append)
+        await open_pipe(spec, [stand_in()], LoginThrottle(), said.append)
     assert any("Traceback" in text for text in said)

@@ -1,6 +1,7 @@
 """What the tests of hosts share: a stand-in for the slave, and ways to open a pipe to it."""
 
 import contextlib
+import platform
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import HostFault
-from ivypy.master.hosts.bundle import Bundle, pack
-from ivypy.master.hosts.errors import HostUnusable
+from ivypy.master.hosts.bundle import Bundle, pack, slave_bundles
+from ivypy.master.hosts.errors import BundleError, HostUnusable
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
 from ivypy.master.hosts.launch import open_pipe
 from ivypy.master.hosts.login_throttle import LoginThrottle
@@ -60,6 +61,14 @@ def stand_in(**more: bytes) -> Bundle:
     return pack({"__main__.py": STAND_IN, **more})
 
 
+def real_slave() -> Bundle:
+    """The real slave's bundle for this machine."""
+    try:
+        return next(bundle for bundle in slave_bundles() if bundle.machine == platform.machine())
+    except BundleError as error:
+        pytest.skip(str(error))
+
+
 CONNECT_S = 60.0  # for each answer of the bootstrap: many may be under way on few cores
 
 
@@ -73,7 +82,7 @@ async def connected(
     spec: HostSpec, bundle: Bundle, log: Callable[[str], None] = lambda text: None
 ) -> AsyncIterator[Pipe]:
     """A pipe on which a slave is about to say hello, closed at the end."""
-    pipe = await open_pipe(spec, bundle, LoginThrottle(), log)
+    pipe = await open_pipe(spec, [bundle], LoginThrottle(), log)
     try:
         yield pipe
     finally:
@@ -111,7 +120,7 @@ async def fault(
 ) -> HostFault:
     """Why this host cannot be used."""
     with pytest.raises(HostUnusable) as caught:
-        pipe = await open_pipe(spec, bundle or stand_in(), LoginThrottle(), log)
+        pipe = await open_pipe(spec, [bundle or stand_in()], LoginThrottle(), log)
         await pipe.close()
     return caught.value.fault
 

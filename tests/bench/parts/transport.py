@@ -123,7 +123,7 @@ def measure(
             specs = [replace(host.spec(), python=(sys.executable,)) for host in lab.hosts]
             more = f"ssh_config: false, connect_timeout: 60s, python: {sys.executable}"
             named = hosts_yaml(specs).replace("ssh_config: false", more)
-            opening = opener(pooled(root / "lines"), LoginThrottle())
+            opening = opener([pooled(root / "lines")], LoginThrottle())
         else:
             stack.enter_context(crowd(root / "lines"))
             named, opening = f'  - "host[00001-{hosts:05}]"', pipes.opening
