@@ -134,6 +134,13 @@ class Reason(Enum):
         "LUNs that the row writes to have a volatile write cache: a write completes before it is on the media, and a "
         "power failure loses it.",
     )
+    FOREIGN_IO = (
+        NOTE,
+        ALL,
+        "The disks of the LUNs did more than ivypy did on them, by more than 1 % of the bytes: another program or run, "
+        "a scrub or a backup on this machine used them, or what lies on the same disk (its other partitions; for "
+        "files, the file system). What another machine does on a shared LUN is not seen.",
+    )
     EDITED = NOTE, ALL, "The load was not the plan's: somebody edited it during the step. The detail says who and what."
     EDIT_NOT_APPLIED = (
         INVALID,

@@ -69,6 +69,7 @@ class Count(IntEnum):
     EAGAIN = 13  # submissions that the kernel gave back with EAGAIN; they keep their times
     READS_SAMPLED = 14  # reads of which the data was checked, about one of 64
     ZERO_READS = 15  # of these, those that read as zeros
+    FOREIGN_BYTES = 16  # the instance's part of what others did on its disk; the slave's to fill in, not the engine's
 
 
 class ThreadCount(IntEnum):

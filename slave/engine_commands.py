@@ -220,7 +220,10 @@ class EngineCommands:
             return
         self._workloads.note_started()
         self._link.send(Ready(command.id))
-        self._step = StepLoop(self.engine, self._link, self._cores, command, order, self._collector, self._step_over)
+        foreign = self._workloads.foreign_io(command)
+        self._step = StepLoop(
+            self.engine, self._link, self._cores, command, order, foreign, self._collector, self._step_over
+        )
         self.poll()
 
     def _step_over(self) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from .block_devices import ROOT, BlockDevice, numa_node, numbered
 from .kernel_files import number_in
 from .mounts import mount_of
-from .storage_exports import LunKey, lun_key
+from .storage_exports import LunKey, lun_key, number_of
 from .write_gate import Evidence, Surroundings, block_evidence, file_evidence
 
 # O_DIRECT's unit for a file whose filesystem is on no single block device. Larger than some need (NFS needs none),
@@ -38,6 +38,7 @@ class LunTarget:
     what: LunKey
     node: int | None = None  # NUMA node of the device, or of that below a file; None: none is known
     read_only: bool = False  # of a file: its filesystem is mounted so
+    disk: int = 0  # st_rdev of the whole disk that it is, is a part of, or lies on; 0: none is known
 
     def evidence(self, around: Surroundings, held: int = -1) -> Evidence:
         """The evidence against writing to it; see write_gate.py."""
@@ -55,7 +56,9 @@ def find_target(path: str, around: Surroundings, root: Path = ROOT) -> LunTarget
         if device is None:
             raise NotDrivable("it is a block device without a size: attach a medium or a backing file to it")
         node = numa_node(device.disk)
-        return LunTarget(path, "block", device.size, device.block, "", "", device, lun_key(status), node)
+        return LunTarget(
+            path, "block", device.size, device.block, "", "", device, lun_key(status), node, disk=number_of(device.disk)
+        )
     if stat.S_ISREG(status.st_mode):
         if status.st_size == 0:
             raise NotDrivable("it is an empty file: write it, or let the plan `create` it")
@@ -63,7 +66,8 @@ def find_target(path: str, around: Surroundings, root: Path = ROOT) -> LunTarget
         filesystem, point, fixed = (mount.filesystem, mount.point, mount.read_only) if mount else ("", "", False)
         disk = disk_below(status.st_dev, root)
         block, node = file_block(disk), numa_node(disk)
-        return LunTarget(path, "file", status.st_size, block, filesystem, point, None, lun_key(status), node, fixed)
+        key, number = lun_key(status), number_of(disk)
+        return LunTarget(path, "file", status.st_size, block, filesystem, point, None, key, node, fixed, number)
     what = "a folder: name the files in it" if stat.S_ISDIR(status.st_mode) else "neither a block device nor a file"
     raise NotDrivable(f"it is {what}")
 

@@ -21,6 +21,7 @@ from ..protocol.messages import Continue, Go, IoFault, Result, Stopped, StopReas
 from ..protocol.payload import Array, ArrayType
 from .cpu_usage import CpuMeter, CpuUse
 from .engine._engine import Collected, Ended, Engine, now_ns
+from .foreign_io import ForeignIo
 from .slave_link import ControllerLink
 from .spread import EngineOrder
 from .stall_witness import StallWitness
@@ -47,11 +48,12 @@ class StepLoop:
         cores: tuple[int, ...],
         go: Go,
         order: EngineOrder,
+        foreign: ForeignIo,
         collector: Executor,
         on_over: Callable[[], None],
     ) -> None:
         """`collector`: one thread, to collect in; `on_over` is called once `stopped` was sent."""
-        self._engine, self._link, self._order = engine, link, order
+        self._engine, self._link, self._order, self._foreign = engine, link, order, foreign
         self._collector, self._on_over = collector, on_over
         self._collecting = self._news = self._closed = False  # news: something happened while it was collecting
         self._cpu = CpuMeter(cores)
@@ -62,7 +64,7 @@ class StepLoop:
         self._cut_ns: int | None = None  # when the running subinterval was cut short
         self._complete = False  # the last result was delivered
         self._loop = asyncio.get_running_loop()
-        self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._cpu_use)
+        self._start = self._loop.call_later(max(go.start_ns - now_ns(), 0) / 1e9, self._begin)
         self._watch = self._loop.call_later(self._wait_s(), self._late)
 
     def place_boundary(self, command: Continue) -> None:
@@ -96,7 +98,9 @@ class StepLoop:
         found = self._engine.collect(force)
         if found is None:
             return None
-        message = result_message(found, self._order, self._cpu_use())
+        lag_ns = now_ns() - (found.start_ns + found.length_ns)
+        counts = self._foreign.add(found.counts, found.length_ns, lag_ns, complete=not found.missing)
+        message = result_message(found, counts, self._order, self._cpu_use())
         return Delivery(message, encode_line(message))
 
     def _collected(self, collecting: asyncio.Future[Delivery | None]) -> None:
@@ -122,6 +126,11 @@ class StepLoop:
         self._complete = found.last
         self._watch_anew()
 
+    def _begin(self) -> None:
+        """At the start of the step."""
+        self._cpu_use()
+        self._foreign.begin()
+
     def _cpu_use(self) -> CpuUse:
         """Since the last call."""
         use, stalls = self._cpu.use(), self._stalls.take()
@@ -143,8 +152,8 @@ class StepLoop:
         self._watch_anew()
 
 
-def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
-    """The message with what the engine collected."""
+def result_message(found: Collected, counts: bytes, order: EngineOrder, cpu: CpuUse) -> Result:
+    """The message with what the engine collected; `counts`: with what others did on the disks."""
     return Result(
         subinterval=found.subinterval,
         start_ns=found.start_ns,
@@ -152,7 +161,7 @@ def result_message(found: Collected, order: EngineOrder, cpu: CpuUse) -> Result:
         last=found.last,
         collected_ns=now_ns(),
         cpu=cpu.busy,
-        counts=Array(ArrayType.I64, found.counts),
+        counts=Array(ArrayType.I64, counts),
         moments=Array(ArrayType.U64, found.moments),
         spans=Array(ArrayType.U32, found.spans),
         buckets=Array(ArrayType(f"u{found.bucket_size}"), found.buckets),

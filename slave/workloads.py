@@ -21,6 +21,7 @@ from ..protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from . import validation
 from .block_devices import ROOT
 from .engine._engine import Engine
+from .foreign_io import ForeignIo
 from .host_info import aio_left
 from .huge_pages import HUGE
 from .lun_target import LunTarget
@@ -183,6 +184,12 @@ class Workloads:
         """The engine's order for that of a `go` that was checked."""
         parts = {number: instance.parts for number, instance in self._instances.items()}
         return EngineOrder.of(array("I", go.order.data), parts)
+
+    def foreign_io(self, go: Go) -> ForeignIo:
+        """The accounts of the disks below the instances of a `go` that was checked."""
+        instances = [self._instances[number] for number in array("I", go.order.data)]
+        disks = [instance.target.disk for instance in instances]
+        return ForeignIo(disks, [instance.workload.blocksize_ceiling for instance in instances], self._root)
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""

@@ -138,6 +138,14 @@ LOAD: Final = (
         "of these, those that read as zeros: of blocks that were never written, or hold zeros",
         Count.ZERO_READS,
     ),
+    Metric(
+        "foreign_kib",
+        Quantity.COUNTER,
+        MetricUnit.KIB,
+        "bytes that others read and wrote on the LUNs' disks, as far as that is certain",
+        Precision.REAL,
+        lambda figures: figures.counter(Count.FOREIGN_BYTES) / 2**10,
+    ),
     _age(
         "oldest_in_flight_ms",
         "age of the oldest I/O in flight since its submission, at the end",

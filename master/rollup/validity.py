@@ -38,6 +38,7 @@ MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a ho
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
+FOREIGN_NOTE: Final = 0.01  # of our own bytes
 BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
@@ -326,6 +327,16 @@ def _unwritten(case: _Case) -> Rows:
         yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
 
 
+def _foreign(case: _Case) -> Rows:
+    """What others did on the disks, for certain: beyond what may have been in flight at a boundary."""
+    foreign, ours = case.count(Count.FOREIGN_BYTES), case.count(Count.BYTES)
+
+    def detail(row: int) -> str:
+        return f"others {foreign[row] / 2**20:,.0f} MiB, ivypy {ours[row] / 2**20:,.0f} MiB"
+
+    yield from _each(foreign > FOREIGN_NOTE * ours, Reason.FOREIGN_IO, detail)
+
+
 def _few(case: _Case) -> Rows:
     if case.measurement.subintervals < FEWEST_STATED:
         finding = Finding(Reason.TOO_FEW_SUBINTERVALS, f"{case.measurement.subintervals}")
@@ -334,7 +345,7 @@ def _few(case: _Case) -> Rows:
 
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
     _samples, _target, _before, _stall, _errors, _uncovered, _counters, _dropped, _unwritten, _lateness, _reap_delay,
-    _types, _busy, _contention, _few,
+    _types, _busy, _contention, _foreign, _few,
 )  # fmt: skip
 
 

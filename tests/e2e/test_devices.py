@@ -1,7 +1,11 @@
 """`ivypy devices` and `ivypy run` on block devices: nothing is overwritten but what was agreed to, list by list."""
 
+import contextlib
+import mmap
 import os
 import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,6 +92,38 @@ def test_what_is_read_needs_no_token_and_is_not_changed(tmp_path: Path, shm: Pat
         luns = done.rows("summary.lun.csv")
         assert sorted(row["lun"].split(":")[1] for row in luns) == sorted([one, two])
         assert all(float(row["overall_iops"]) == pytest.approx(400, rel=0.02) for row in luns)
+
+
+@contextlib.contextmanager
+def reading(device: str) -> Iterator[None]:
+    """Somebody else, who reads a block of the device some 500 times a second."""
+    end = threading.Event()
+
+    def read() -> None:
+        fd = os.open(device, os.O_RDONLY | os.O_DIRECT)
+        with mmap.mmap(-1, 4096) as page:
+            while not end.wait(0.002):
+                os.preadv(fd, [page], 4096)
+        os.close(fd)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
+def test_another_reader_of_the_device_is_noticed(tmp_path: Path, shm: Path) -> None:
+    need("losetup")
+    with loop_device(shm) as one, loop_device(shm) as other:
+        fill(one)
+        fill(other)
+        with reading(one):
+            done = run(a_plan(tmp_path, one, other, reads="100%", destroy=False), tmp_path / "runs")
+        reasons = {row["rollup_instance"].split(":", 1)[1]: row["reasons"] for row in done.rows("summary.lun.csv")}
+        assert "foreign_io" in names_of(reasons[one]) and "foreign_io" not in names_of(reasons[other])
 
 
 def test_a_mounted_or_signed_device_is_refused_whatever_the_plan_says(tmp_path: Path, shm: Path) -> None:

@@ -206,6 +206,12 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 11}),
             "unwritten_blocks[invalid] (11% of 500 sampled reads: never written, or zeros, fill the LUN first)",
         ),
+        # what others did on the disks, beside our 250 x 4 KiB
+        (Plant(counts={Count.BYTES: 4 << 20, Count.FOREIGN_BYTES: 40 << 10}), None),
+        (
+            Plant(counts={Count.BYTES: 4 << 20, Count.FOREIGN_BYTES: 20 << 20}),
+            "foreign_io[note] (others 100 MiB, ivypy 20 MiB)",
+        ),
         # buffers
         (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (
