@@ -214,7 +214,7 @@ class Reason(Enum):
     QUEUE_DEPTH_LIMITED = (
         NOTE,
         ALL,
-        "A hardware queue of the device (nr_requests), or a thread's part of it, was full: fewer I/Os were in flight "
+        "A hardware queue of the device (nr_requests), or a thread's share of it, was full: fewer I/Os were in flight "
         "than maxtags allows.",
     )
     EAGAIN = NOTE, LATENCY, "The kernel returned submissions (EAGAIN); they were submitted again and kept their times."

@@ -48,12 +48,16 @@ SCENARIOS = [
     "slowed_down",  # what waits for storage is not
     "paused",  # neither what is overdue nor what the kernel gave back goes to a paused LUN
     "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails
+    "full_device",  # waiting for room in a full device is not the generator's lateness;
+    "full_share",  # waiting for a share of one that is not full is
+    "idle_neighbour",  # an idle neighbour with 2000 tags leaves a busy instance its tags,
+    "busy_neighbours",  # of two busy ones each has a part, and the queue is never over-full
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
     "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay
 ]
 
 # In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.
-REALTIME = {"caught_up", "slowed_down", "late_by_turns", "hung"}
+REALTIME = {"caught_up", "slowed_down", "full_device", "full_share", "late_by_turns", "hung"}
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes

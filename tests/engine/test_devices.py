@@ -193,7 +193,8 @@ def test_a_full_queue_does_not_block_submission(faulty_lun: FaultFs, aio: Drive)
     faulty_lun.tell(read_us=50_000)
     aio.create(0, aio.lun(faulty_lun.device), iops=-1.0, maxtags=4 * limit)
     run(aio, 4)
-    assert max(result.total(Count.IN_FLIGHT) for result in aio.results) <= limit
+    given_back = 32  # a batch, which counts as in flight while it waits to be submitted again
+    assert max(result.total(Count.IN_FLIGHT) for result in aio.results) <= limit + given_back
     assert aio.total(Count.QUEUE_LIMITED) > 0
     assert max(result.thread(ThreadCount.POLL_GAP_MAX) for result in aio.results) < 40 * MS
     assert aio.total(Count.ERRORS) == 0

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "luns/instance.h"
+#include "luns/queue_room.h"
 #include "stats/columns.h"
 #include "thread/step.h"
 #include "thread/thread.h"
@@ -60,6 +61,7 @@ struct engine {
     uint32_t lun_count;
     struct instance **by_number; /* NULL: none */
     uint32_t number_count;
+    struct queue_room *rooms; /* of the step */
     struct step step;
     struct collector collector;
     struct posted posted;

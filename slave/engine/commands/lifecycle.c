@@ -123,6 +123,8 @@ static void release(struct engine *e)
     collector_free(&e->collector);
     free(e->luns);
     free(e->by_number);
+    free(e->rooms);
+    e->rooms = NULL;
     e->luns = NULL;
     e->by_number = NULL;
     e->lun_count = e->number_count = 0;

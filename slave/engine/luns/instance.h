@@ -79,6 +79,8 @@ struct instance {
     bool resting;    /* submits nothing before rest_until_ns */
     bool nowait;
     uint8_t waiting; /* enum waiting: in which list next_waiting links it */
+    bool blocks;     /* counted as such in its share: */
+    uint64_t wanted; /* requests of its settings in force */
     uint32_t series; /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;

@@ -2,8 +2,13 @@
 
 #include "thread.h"
 
-/* How fast the cap comes back after an EAGAIN. */
+/* How fast kernel_cap comes back: by an eighth in this time. */
 #define RAISE_NS NS_PER_MS
+
+static void set_cap(struct share *s)
+{
+    s->cap = s->holding.held < s->kernel_cap ? s->holding.held : s->kernel_cap;
+}
 
 static void list_put(struct instance_list *list, struct instance *i)
 {
@@ -27,6 +32,7 @@ void ready_queue_wait_for_room(struct thread *t, struct instance *i)
 {
     i->waiting = WAITING_FOR_QUEUE;
     list_put(&i->share->waiting, i);
+    holding_wait(&i->share->holding, i->share->in_flight, i->weight);
     row_of(t, i)->queue_limited++;
 }
 
@@ -40,6 +46,40 @@ void ready_queue_wake(struct thread *t, struct share *s)
         if (next->waiting != NOT_WAITING)
             break;
     }
+    if (!s->waiting.first)
+        holding_calm(&s->holding);
+}
+
+static uint64_t wanted_by(const struct instance *i)
+{
+    return i->parameters.setting.iops == 0.0 ? 0 : (uint64_t)i->maxtags * i->weight;
+}
+
+void ready_queue_resettle(struct instance *i)
+{
+    uint64_t wanted = wanted_by(i);
+
+    holding_demand(&i->share->holding, (int64_t)(wanted - i->wanted), i->weight, !i->nowait - i->blocks);
+    i->wanted = wanted;
+    i->blocks = !i->nowait;
+    set_cap(i->share);
+}
+
+void ready_queue_join(struct instance *i)
+{
+    i->wanted = 0;
+    i->blocks = false;
+    holding_cover(&i->share->holding, i->share->in_flight);
+    ready_queue_resettle(i);
+}
+
+bool ready_queue_find_room(struct share *s, uint32_t weight)
+{
+    if (s->again_first || s->in_flight + weight > s->kernel_cap ||
+        !holding_take(&s->holding, s->in_flight, weight))
+        return false;
+    set_cap(s);
+    return true;
 }
 
 void ready_queue_put_again(struct thread *t, struct tag *tag)
@@ -67,24 +107,60 @@ void ready_queue_again(struct thread *t, struct tag *tag, uint64_t now_ns)
 
     row_of(t, i)->again++;
     ready_queue_put_again(t, tag);
-    if (s->in_flight == 0 && !s->only_full)
+    if (s->in_flight == 0 && !s->only_full) {
         i->nowait = false; /* it was alone: not the queue was full, this device says EAGAIN for other reasons */
-    s->cap = s->in_flight > tag->weight ? s->in_flight : tag->weight;
+        ready_queue_resettle(i);
+    }
+    s->kernel_cap = s->in_flight > tag->weight ? s->in_flight : tag->weight;
+    s->kernel_full = true;
+    s->raised = false;
     s->raise_ns = s->retry_ns = now_ns + READY_QUEUE_RETRY_NS;
+    set_cap(s);
+}
+
+/* What was used of it since it was last raised was taken: the device has room. */
+static __attribute__((noinline, cold)) void raise_kernel_cap(struct share *s, uint32_t in_flight, uint64_t now_ns)
+{
+    if (s->kernel_full && s->raised && in_flight >= s->kernel_cap) {
+        s->kernel_full = false;
+        s->room_since_ns = now_ns;
+    }
+    s->raised = true;
+    s->raise_ns = now_ns + RAISE_NS;
+    s->kernel_cap += 1 + s->kernel_cap / 8;
+    if (s->kernel_cap > s->holding.wanted && s->kernel_cap > in_flight)
+        s->kernel_cap = NO_CAP;
+    set_cap(s);
+}
+
+/* Without room: whether it is the device that has none, rather than this thread's share of it. */
+static __attribute__((noinline, cold)) bool device_is_full(const struct share *s, uint32_t weight)
+{
+    if (s->again_first || s->in_flight + weight > s->kernel_cap)
+        return s->kernel_full;
+    return holding_device_is_full(&s->holding, s->in_flight, weight);
 }
 
 void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
 {
     struct share *s = tag->instance->share;
 
-    if (!share_has_room(s, tag->weight))
+    if (__builtin_expect(!share_has_room(s, tag->weight), false) && device_is_full(s, tag->weight))
         s->room_since_ns = tag_free_since(tag, now_ns);
+    if (__builtin_expect(s->kernel_cap != NO_CAP, false) && now_ns >= s->raise_ns)
+        raise_kernel_cap(s, s->in_flight, now_ns);
     s->in_flight -= tag->weight;
-    if (s->cap < s->full_cap && now_ns >= s->raise_ns) {
-        s->cap++;
-        s->raise_ns = now_ns + RAISE_NS;
+    if (s->holding.room) {
+        holding_release(&s->holding, s->in_flight);
+        set_cap(s);
     }
-    ready_queue_wake(t, s);
+    if (__builtin_expect(!s->waiting.first, true))
+        return;
+    uint32_t weight = s->waiting.first->weight;
+    if (share_has_room(s, weight) || ready_queue_find_room(s, weight))
+        ready_queue_wake(t, s);
+    else
+        holding_wait(&s->holding, s->in_flight, weight);
 }
 
 void ready_queue_reset(struct thread *t)
@@ -99,8 +175,11 @@ static struct tag *take_again_of(struct share *s, uint64_t now_ns)
     struct tag *tag = s->again_first;
     bool retry = now_ns >= s->retry_ns;
 
-    if (!tag || (s->in_flight > 0 && s->in_flight + tag->weight > s->cap && !retry))
+    if (!tag || (s->in_flight > 0 && s->in_flight + tag->weight > s->kernel_cap && !retry))
         return NULL;
+    if (s->in_flight > 0 && !holding_take(&s->holding, s->in_flight, tag->weight))
+        return NULL;
+    set_cap(s);
     if (retry)
         s->retry_ns = now_ns + READY_QUEUE_RETRY_NS;
     s->again_first = tag->next_again;

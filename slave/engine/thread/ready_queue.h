@@ -2,7 +2,8 @@
  * the kernel gave back.
  *
  * Rule: a queue takes no more than it holds; one more would block submission, and with it every other LUN on the thread.
- * So the rest waits here, as due, and is woken by what completes.
+ * So the rest waits here, as due, and is woken by what completes. Where RWF_NOWAIT works, the kernel says how much that
+ * is: after an EAGAIN, as much as was in flight, and then more and more until it says so again.
  */
 #ifndef IVYPY_READY_QUEUE_H
 #define IVYPY_READY_QUEUE_H
@@ -11,11 +12,14 @@
 #include <stdint.h>
 
 #include "luns/instance.h"
+#include "luns/queue_room.h"
 
 struct thread;
 
 /* After an EAGAIN: how long until it is tried again although nothing has completed. */
 #define READY_QUEUE_RETRY_NS (10 * NS_PER_MS)
+
+#define NO_CAP UINT32_MAX
 
 struct instance_list {
     struct instance *first, *last;
@@ -26,13 +30,16 @@ struct ready_queue {
     struct share *again;                /* shares that hold I/Os to submit again */
 };
 
-/* This thread's part of a device's queue in the kernel: of the hardware queue that it submits to. */
+/* This thread's share of a device's queue in the kernel: of the hardware queue that it submits to. */
 struct share {
-    uint32_t in_flight, cap, full_cap; /* requests */
-    bool only_full;                    /* the device says EAGAIN only when its queue is full, whoever filled it */
-    bool listed;                       /* in the thread's list of shares with I/Os to submit again */
-    uint64_t wanted;                   /* the most that its instances may want */
-    uint64_t room_since_ns;
+    uint32_t in_flight, cap; /* requests; cap: the lesser of these two */
+    struct holding holding;
+    uint32_t kernel_cap;     /* what the kernel took when it last said EAGAIN, and more since; NO_CAP: it never did */
+    bool kernel_full;        /* nothing says that it would take more by now */
+    bool raised;             /* kernel_cap was, since the EAGAIN */
+    bool only_full;          /* the device says EAGAIN only when its queue is full, whoever filled it */
+    bool listed;             /* in the thread's list of shares with I/Os to submit again */
+    uint64_t room_since_ns;  /* since when the device has room */
     uint64_t retry_ns, raise_ns;
     struct instance_list waiting;
     struct tag *again_first, *again_last;
@@ -44,6 +51,13 @@ void ready_queue_reset(struct thread *t);
 
 /* The next I/O that the kernel gave back and that may go now, or NULL. `*share`: where to go on; at first the first. */
 struct tag *ready_queue_take_again(struct thread *t, struct share ***share, uint64_t now_ns);
+
+/* An instance's settings in force: as the step begins; after an edit. */
+void ready_queue_join(struct instance *i);
+void ready_queue_resettle(struct instance *i);
+
+/* Whether the queue has room for an I/O where share_has_room does not know of any. */
+bool ready_queue_find_room(struct share *s, uint32_t weight);
 
 /* It may submit, if it has something to submit and waits for nothing. */
 void ready_queue_enqueue(struct thread *t, struct instance *i);

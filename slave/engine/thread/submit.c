@@ -107,14 +107,15 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
     while (t->submit.batch_size < limit && (i = list_take(list))) {
         i->waiting = NOT_WAITING;
         for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
-            if (!share_has_room(i->share, i->weight)) {
+            if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
                 ready_queue_wait_for_room(t, i);
                 break;
             }
             issue(t, i, now_ns);
         }
         ready_queue_enqueue(t, i);
-        if (i->waiting == NOT_WAITING && i->share->waiting.first && share_has_room(i->share, 1))
+        if (i->waiting == NOT_WAITING && i->share->waiting.first &&
+            (share_has_room(i->share, 1) || ready_queue_find_room(i->share, 1)))
             ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
     }
 }

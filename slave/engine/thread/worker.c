@@ -41,6 +41,7 @@ static void prepare(struct thread *t)
         instance_reset(i, t->step_number, t->step->start_ns);
         i->share->in_flight += orphan_requests(i);
         i->share->room_since_ns = t->step->start_ns;
+        ready_queue_join(i);
         row_of(t, i)->edit = i->edit;
         due_times_set_alarm(t, i);
     }
