@@ -9,14 +9,16 @@ import importlib
 import importlib.metadata
 import os
 import platform
+import pwd
 from pathlib import Path
 
 from ..protocol.messages import PROTOCOL_VERSION, Hello, Role
 from ..protocol.payload import Attribute
 from ..protocol.text import why_unsendable
+from .backend_choice import IO_URING, LIBAIO, why_not
 from .engine import _engine
 from .host_facts import host_facts
-from .kernel_files import first_line, number_in
+from .kernel_files import aio_left, first_line
 
 
 def make_hello() -> Hello:
@@ -39,8 +41,18 @@ def make_hello() -> Hello:
         backends=tuple(_engine.backends()),
         aio_left=aio_left(),
         io_uring=tuple(_engine.uring_features()),
-        facts=sendable_facts(host_facts()),
+        facts=sendable_facts({**host_facts(), **rights_and_lacks()}),
     )
+
+
+def rights_and_lacks() -> dict[str, Attribute]:
+    """Who runs the slave, and which backends do not work here, each with the reason."""
+    try:
+        user = pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        user = str(os.geteuid())
+    missing = [f"{backend}: {why_not(backend)}" for backend in (LIBAIO, IO_URING) if backend not in _engine.backends()]
+    return {"user": user, **({"lacks": "; ".join(missing)} if missing else {})}
 
 
 def sendable_facts(facts: dict[str, Attribute]) -> dict[str, Attribute]:
@@ -63,8 +75,3 @@ def libc() -> str:
         return os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (ValueError, OSError):
         return ""
-
-
-def aio_left() -> int:
-    """How many more asynchronous I/Os the kernel lets all processes together prepare for (libaio only)."""
-    return max((number_in("/proc/sys/fs/aio-max-nr") or 0) - (number_in("/proc/sys/fs/aio-nr") or 0), 0)

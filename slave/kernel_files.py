@@ -60,3 +60,8 @@ def ranges(cores: Collection[int]) -> str:
         else:
             runs.append((core, core))
     return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def aio_left() -> int:
+    """How many more asynchronous I/Os the kernel lets all processes together prepare for (libaio only)."""
+    return max((number_in("/proc/sys/fs/aio-max-nr") or 0) - (number_in("/proc/sys/fs/aio-nr") or 0), 0)

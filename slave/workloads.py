@@ -22,8 +22,8 @@ from . import validation
 from .block_devices import ROOT
 from .engine._engine import Engine
 from .foreign_io import ForeignIo
-from .host_info import aio_left
 from .huge_pages import HUGE
+from .kernel_files import aio_left
 from .lun_target import LunTarget
 from .memory_limits import BESIDE_INSTANCE, TAG, why_too_much
 from .open_luns import Key, OpenLuns, key_of

@@ -48,16 +48,25 @@ def cli() -> None:
 @cli.command()
 @PLAN
 @DEFINE
-def check(plan: Path, defines: tuple[str, ...]) -> ExitCode:
+@click.option("--hosts", "with_hosts", is_flag=True, help="Connect to the hosts, and show what each is and lacks.")
+def check(plan: Path, defines: tuple[str, ...], with_hosts: bool) -> ExitCode:
     """Print what PLAN.yaml would run, without touching a host.
 
     Parses, validates and expands the plan. Prints every fault with its line, or the hosts, LUNs, workloads and steps
-    with their settings.
+    with their settings. With --hosts, also connects to all hosts at once; exits with 3 where some cannot be used.
     """
     from ..plan.describe import describe
 
-    click.echo(describe(_load(plan, defines)))
-    return ExitCode.OK
+    loaded = _load(plan, defines)
+    click.echo(describe(loaded))
+    if not with_hosts:
+        return ExitCode.OK
+    from ..run.signals import run_until_pressed
+    from .host_list import hosts_page
+
+    page, missing = run_until_pressed(lambda presses: hosts_page(loaded))
+    click.echo("\n" + page)
+    return ExitCode.HOSTS if missing else ExitCode.OK
 
 
 @cli.command()
@@ -66,15 +75,15 @@ def check(plan: Path, defines: tuple[str, ...]) -> ExitCode:
 def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
     """List the LUNs that PLAN.yaml selects, what it would read and overwrite, and the token for --destroy.
 
-    Connects to the hosts and lists their LUNs. Starts no load and writes nothing.
+    Connects to all hosts at once; shows what each is, what it lacks, and its LUNs. Starts no load and writes nothing.
+    Exits with 3 where hosts cannot be used; the others are shown all the same.
     """
     from ..run.signals import run_until_pressed
     from .devices import devices_page
 
     loaded = _load(plan, defines)
-    page = run_until_pressed(lambda presses: devices_page(loaded))
-    click.echo(page)
-    return ExitCode.OK
+    missing = run_until_pressed(lambda presses: devices_page(loaded, lambda text: click.echo(text) if text else None))
+    return ExitCode.HOSTS if missing else ExitCode.OK
 
 
 @cli.command()

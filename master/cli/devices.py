@@ -1,63 +1,72 @@
-"""The page of `ivypy devices`: the LUNs that a plan selects, which would be read or overwritten, and the token.
+"""The page of `ivypy devices`: the hosts, the LUNs that a plan selects and what it does with them, and the token.
 
 Rule: it shows the very lists that `ivypy run` acts on; nothing is worked out twice.
 """
 
-import asyncio
+from collections.abc import Callable, Mapping
 
-from ... import __version__
 from ...protocol.consent_check import identified_by
-from ..hosts.bundle import slave_bundles
-from ..hosts.login_throttle import LoginThrottle
+from ...protocol.messages import Hello
 from ..plan.model import Plan
-from ..run.connect import connected, opener
 from ..run.consent import counted, overwritten, token
 from ..run.discover_luns import PlacedPlan, discover, prepare
-from ..run.fleet import Fleet
 from ..run.placement import PlacedLun
+from .host_list import host_lines, reachable
 
 LEAST_SHOWN = ("kind", "size", "vendor", "model", "serial", "wwn", "transport")  # in this order, then the others
 
 
-async def devices_page(plan: Plan) -> str:
-    """Connect, discover, and say what was found. Raises HostsError, PlanFaults."""
-    loop = asyncio.get_running_loop()
-    opening = opener(slave_bundles(), LoginThrottle())
-    async with connected(
-        plan.hosts, opening, lambda name: lambda text: None, __version__, lambda: int(loop.time() * 1e9), plan.may_miss
-    ) as (fleet, _):
-        await prepare(plan, fleet)
-        found = await discover(plan, fleet)
-        missed = [f"{fault.host} is missing: {fault.what}" for fault in fleet.missed.values()]
-        return "\n".join([*missed, *page(plan, fleet, found)])
+async def devices_page(plan: Plan, show: Callable[[str], None]) -> bool:
+    """Connect and discover; `show` gets what was found, first about the hosts. One that cannot be used hides no other.
+
+    Returns whether more hosts are missing than the plan allows. Raises HostsError, PlanFaults.
+    """
+    async with reachable(plan) as fleet:
+        connected_ones = fleet.hellos()
+        if connected_ones:
+            await prepare(plan, fleet)
+        show("\n".join(host_lines(connected_ones, fleet.missed.values())))
+        if not fleet.alive:
+            return True
+        shown = set(fleet.missed)
+        try:
+            found = await discover(plan, fleet)
+        finally:
+            show("\n".join(str(fault) for host, fault in fleet.missed.items() if host not in shown))
+        too_many = len(fleet.missed) > plan.may_miss
+        show("\n".join([*_luns(fleet.hellos(), found), "", *_overwritten(plan, found, too_many)]))
+        return too_many
 
 
-def page(plan: Plan, fleet: Fleet, found: PlacedPlan) -> list[str]:
-    """The page, a line each."""
+def _luns(hellos: Mapping[str, Hello], found: PlacedPlan) -> list[str]:
+    """The LUNs of each host."""
     lines = []
     luns_of: dict[str, list[PlacedLun]] = {}
     for lun in found.placement.luns:
         luns_of.setdefault(lun.host, []).append(lun)
     uses = _uses(found)
-    for name, hello in fleet.hellos().items():
+    for name in hellos:
         luns = luns_of.get(name, [])
-        lines.append(
-            f"{name} ({hello.hostname}, {len(hello.cores)} cores, {hello.kernel}): {counted(len(luns), 'LUN')} selected"
-        )
-        lines.append(f"  io_uring: {', '.join(hello.io_uring) or 'none'}")
+        lines.append(f"{name}: {counted(len(luns), 'LUN')} selected")
         for lun in luns:
             lines += _lun(lun, uses.get((lun.host, lun.lun.path), []))
             lines += [f"      the same LUN as {one.host}: {one.lun.path}" for one in found.placement.others(lun)]
+    return lines
+
+
+def _overwritten(plan: Plan, found: PlacedPlan, too_many: bool) -> list[str]:
+    """What the plan would overwrite, and how to agree to it; `too_many` hosts are missing, and their LUNs not known."""
     doomed = overwritten(found.targets)
-    lines.append("")
     if not doomed:
-        lines.append("Nothing is overwritten" + (", except files that the plan creates." if found.targets else "."))
-        return lines
-    lines.append(f"{counted(len(doomed), 'LUN')} would be overwritten:")
+        return ["Nothing is overwritten" + (", except files that the plan creates." if found.targets else ".")]
+    lines = [f"{counted(len(doomed), 'LUN')} would be overwritten:"]
     lines += [f"  {target.host}: {target.lun.path} ({target.lun.size / 2**30:.4g} GiB)" for target in doomed]
     held = [f"  {t.host}: {t.lun.path}: {refusal}" for t in doomed for refusal in t.lun.refusals]
     if held:
         lines += ["which is refused, whatever the plan says:", *held]
+        return lines
+    if too_many:
+        lines.append("There is no token for this list while hosts are missing: `ivypy run` would not begin.")
         return lines
     said = "" if plan.destroy else "add `destroy: true` to the plan, and "
     lines.append(f"To agree to exactly this list: {said}ivypy run --destroy {token(found.targets)} {plan.path or ''}")

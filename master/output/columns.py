@@ -102,6 +102,8 @@ HOSTS: Final = (
     Column("io_uring", "", "io_uring features that work there, found by trial"),
 )
 HOST_FACTS: Final = (
+    Column("user", "", "the user that the slave runs as"),
+    Column("lacks", "", "backends that do not work there, and why"),
     Column("distribution", "", "the Linux distribution"),
     Column("hardware", "", "the machine's vendor and model"),
     Column("cpu_model", "", "the CPU's own name"),

@@ -78,7 +78,7 @@ def test_a_server_and_all_that_makes_its_latency(tmp_path: Path) -> None:
         "irqbalance": "running",
         "transparent_huge_pages": "madvise",
     }
-    assert found.keys() | {"isolated_cores", "oom_score_adj"} == {*names(HOST_FACTS)}
+    assert found.keys() | {"isolated_cores", "oom_score_adj", "user", "lacks"} == {*names(HOST_FACTS)}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,100 @@
+"""What each host is and what it lacks: the first part of `ivypy devices`, and `ivypy check --hosts`.
+
+Rule: hosts that are alike are described once, by their names; whoever cannot be used has its own line, last, where a
+terminal shows it.
+"""
+
+import asyncio
+import textwrap
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from ... import __version__
+from ...protocol.messages import Hello
+from ..errors import HostFault
+from ..hosts.bundle import slave_bundles
+from ..hosts.login_throttle import LoginThrottle
+from ..plan.model import Plan
+from ..run.connect import connected, opener
+from ..run.consent import counted
+from ..run.differences import host_differences
+from ..run.fleet import Fleet
+
+WIDTH: Final = 80
+INDENT: Final = "    "
+
+
+@asynccontextmanager
+async def reachable(plan: Plan) -> AsyncIterator[Fleet]:
+    """All hosts that can be used, connected at once; the others are in `missed`, however many."""
+    loop = asyncio.get_running_loop()
+    opening = opener(slave_bundles(), LoginThrottle())
+    now_ns, most = (lambda: int(loop.time() * 1e9)), len(plan.hosts)
+    async with connected(plan.hosts, opening, lambda name: lambda text: None, __version__, now_ns, most) as (fleet, _):
+        yield fleet
+
+
+async def hosts_page(plan: Plan) -> tuple[str, bool]:
+    """Connect all hosts at once; what was found, and whether more of them are missing than the plan allows."""
+    async with reachable(plan) as fleet:
+        lines = host_lines(fleet.hellos(), fleet.missed.values())
+        return "\n".join(lines), len(fleet.missed) > plan.may_miss
+
+
+def host_lines(hellos: Mapping[str, Hello], faults: Iterable[HostFault]) -> list[str]:
+    """The page, a line each; at most WIDTH wide, but for words that are longer."""
+    faults = list(faults)
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for name, hello in hellos.items():
+        alike.setdefault(_description(hello), []).append(_called(name, hello))
+    lines = []
+    for description, names in alike.items():
+        lines += textwrap.wrap(", ".join(names), WIDTH, break_long_words=False, break_on_hyphens=False)
+        lines += [line for one in description for line in _indented(one)]
+    parts = [
+        ("The hosts differ in what makes latency:", host_differences(hellos)),
+        (f"{counted(len(faults), 'host')} cannot be used:", list(map(str, faults))),
+    ]
+    for title, said in parts:
+        if said:
+            lines += [*([""] if lines else []), title, *(line for one in said for line in _indented(one))]
+    return lines
+
+
+def _called(name: str, hello: Hello) -> str:
+    """With the machine's own name where that is another."""
+    return name if hello.hostname.partition(".")[0] == name.partition(".")[0] else f"{name} ({hello.hostname})"
+
+
+def _description(hello: Hello) -> tuple[str, ...]:
+    """A line about each aspect; those of hosts that are alike are equal."""
+    facts = hello.facts
+    system = [facts.get("distribution"), f"Linux {hello.kernel}", hello.machine, hello.libc, f"Python {hello.python}"]
+    cpu = f"{counted(int(facts.get('cpus', len(hello.cores))), 'CPU')}"
+    if facts.get("cpus", len(hello.cores)) != len(hello.cores):
+        cpu += f" ({len(hello.cores)} for ivypy)"
+    nodes, memory = int(facts.get("numa_nodes", 1)), int(facts.get("memory", 0))
+    hardware = [
+        facts.get("hardware"),
+        f"{cpu}, {facts['cpu_model']}" if "cpu_model" in facts else cpu,
+        counted(nodes, "NUMA node") if nodes > 1 else "",
+        f"{memory / 2**30:.4g} GiB of memory" if memory else "",
+    ]
+    uring = f" ({', '.join(hello.io_uring)})" if hello.io_uring else ""
+    works = ", ".join(one + (uring if one == "io_uring" else "") for one in hello.backends)
+    lacks = [f"lacks {one}" for one in str(facts.get("lacks", "")).split("; ") if one]
+    if facts.get("user", "root") != "root":
+        lacks.append(f"runs as {facts['user']}: block devices and some facts may need root (`python: sudo -n python3`)")
+    return tuple(filter(None, (_joined(system), _joined(hardware), f"backends: {works}", *lacks)))
+
+
+def _joined(parts: Iterable[object]) -> str:
+    return ", ".join(str(part) for part in parts if part)
+
+
+def _indented(text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT + "  ", break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
