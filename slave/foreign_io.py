@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ..protocol.counters import Count
+from ..protocol.older_python import zip_strict
 from .block_devices import ROOT, SECTOR
 
 _WIDTH: Final = len(Count)
@@ -94,7 +95,7 @@ class ForeignIo:
             in_flight = sum(flying[place] * self._blocksizes[place] for place in disk.places)
             uncertain = in_flight + _RATE_MARGIN * ours * max(lag_ns, 0) // max(length_ns, 1)
             if found := disk.certain(counter, ours, uncertain, complete):
-                for place, part in zip(disk.places, _shared(found, [done[p] for p in disk.places]), strict=True):
+                for place, part in zip_strict(disk.places, _shared(found, [done[p] for p in disk.places])):
                     rows[place * _WIDTH + Count.FOREIGN_BYTES] = part
         return rows.tobytes()
 

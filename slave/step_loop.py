@@ -30,7 +30,7 @@ MOST_HELD: Final = 2  # results that the far end has not taken
 PATIENCE_NS: Final = 500_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Delivery:
     """A result, and the line that it is on the link."""
 
