@@ -1,9 +1,14 @@
 """What pyproject.toml cannot say without naming every file: the packages, and the C sources of two extensions."""
 
+import os
+import subprocess
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
 
-from setuptools import Extension, setup
+from setuptools import Command, Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError, LinkError
 
@@ -16,6 +21,12 @@ LTO = "-flto=auto"
 ENGINE_FLAGS = ["-O3", LTO, "-fvisibility=hidden", "-pthread"]
 
 
+# For test hosts: zig cross-compiles for any kernel's C library since this one (scripts/portable).
+GLIBC = "2.28"
+MACHINES = ("aarch64", "x86_64")
+PORTABLE = Path("slave/engine/portable")
+
+
 def packages() -> list[str]:
     """The root of the repository is the package ivypy; below it, every folder that has an __init__.py."""
     inits = (init for room in ROOMS for init in Path(room).rglob("__init__.py"))
@@ -23,7 +34,7 @@ def packages() -> list[str]:
 
 
 def extension(name: str, folder: str, flags: list[str], **more: list[str]) -> Extension:
-    """An extension module of all C files below `folder`, for every Python from 3.11 on."""
+    """An extension module of all C files below `folder`, in the limited API."""
     sources = sorted(glob(f"{folder}/**/*.c", recursive=True))
     headers = sorted(glob(f"{folder}/**/*.h", recursive=True))
     flags = [*C_FLAGS, *flags]
@@ -45,12 +56,49 @@ class BuildExtensions(build_ext):
             super().build_extension(ext)
 
 
+class BuildPortable(Command):
+    """Builds slave/engine/portable/MACHINE/_engine.abi3.so for each machine named (`--machines a,b`; all)."""
+
+    description = "cross-compile the engine for test hosts"
+    user_options = [("machines=", None, "as `uname -m` prints them, with commas")]  # noqa: RUF012
+
+    def initialize_options(self) -> None:
+        self.machines = ",".join(MACHINES)
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(build_portable, self.machines.split(",")))
+
+
+def build_portable(machine: str) -> None:
+    """The limited API is the same for each processor, so this machine's Python.h will do."""
+    folder = "slave/engine"
+    sources = sorted(glob(f"{folder}/**/*.c", recursive=True))
+    place = PORTABLE / machine / "_engine.abi3.so"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_suffix(f".{os.getpid()}")
+    flags = [flag if flag != LTO else "-flto" for flag in ENGINE_FLAGS]
+    include = [f"-I{folder}", f"-I{sysconfig.get_path('include')}"]
+    zig = [sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}"]
+    subprocess.run(
+        [*zig, "-shared", "-fPIC", "-s", *C_FLAGS, *flags, *include, *sources, "-lm", "-o", fresh], check=True
+    )
+    fresh.rename(place)
+
+
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_ext": BuildExtensions},
+        cmdclass={"build_ext": BuildExtensions, "portable": BuildPortable},
         packages=packages(),
         package_dir={"ivypy": "."},
-        package_data={"": ["*.pyi", "py.typed"], "ivypy.master.logs.render": ["page.html"]},
+        package_data={
+            "": ["*.pyi", "py.typed"],
+            "ivypy.master.logs.render": ["page.html"],
+            "ivypy.slave.engine": ["portable/*/*.so"],
+        },
         include_package_data=False,
         ext_modules=[
             extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),

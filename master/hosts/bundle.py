@@ -72,19 +72,15 @@ def slave_files() -> dict[str, bytes]:
 def engines() -> dict[str, bytes]:
     """The engine for each processor (as `uname -m` prints it). Raises BundleError if there is none.
 
-    `scripts/portable` builds them for every host; a checkout without those has one for hosts like this machine.
+    `scripts/portable` builds them for every host. What is older than the engine's sources, where these are here, does
+    not count; for hosts like this machine, this machine's own is sent instead.
     """
     folder = folder_of("ivypy.slave.engine")
-    found = {path.parent.name: path.read_bytes() for path in sorted(folder.glob(f"portable/*/{ENGINE}{ABI3}"))}
-    if found and not outdated(folder):
-        return found
-    return {platform.machine(): own_engine()}
-
-
-def outdated(folder: Path) -> bool:
-    """Whether the engine's sources are here, and newer than what `scripts/portable` made of them."""
     changed = max((path.stat().st_mtime for path in folder.rglob("*.[ch]")), default=0.0)
-    return any(path.stat().st_mtime < changed for path in folder.glob(f"portable/*/{ENGINE}{ABI3}"))
+    built = [path for path in folder.glob(f"portable/*/{ENGINE}{ABI3}") if path.stat().st_mtime >= changed]
+    found = {path.parent.name: path.read_bytes() for path in sorted(built)}
+    here = platform.machine()
+    return found if here in found else {here: own_engine(), **found}
 
 
 def folder_of(package: str) -> Path:
