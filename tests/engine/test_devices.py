@@ -297,3 +297,19 @@ def test_with_spin_a_thread_does_not_sleep_while_something_is_in_flight(loop_lun
         sleeps[spin] = sum(result.thread(ThreadCount.SLEEPS) for result in aio.results)
     assert sleeps["off"] > 0
     assert sleeps["on"] == 0
+
+
+def test_large_ios_from_huge_pages_are_all_in_flight(loop_lun: str, aio: Drive) -> None:
+    """1 MiB is one request of a loop device, as its own counters say: nothing waits for room with 120 tags."""
+    stat = Path(f"/sys/block/{Path(loop_lun).name}/stat")
+    lun, before = aio.lun(loop_lun), int(stat.read_text().split()[0])
+    aio.create(0, lun, blocksize=1 << 20, iops=-1.0, maxtags=120)
+    aio.go([0], 50 * MS)
+    aio.engine.stop(19)
+    end = aio.finish()
+    requests = int(stat.read_text().split()[0]) - before
+    assert aio.total(Count.QUEUE_LIMITED) == 0
+    assert requests <= aio.total(Count.COMPLETED) + end.caught
+    assert (
+        max(result.total(Count.IN_FLIGHT) for result in aio.results) > 64
+    )  # with two requests each there were no more

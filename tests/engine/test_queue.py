@@ -52,4 +52,27 @@ def test_a_partition_has_its_disks_queue(tmp_path: Path, mq: bool) -> None:
 
 
 def test_no_folder_means_no_limit(tmp_path: Path) -> None:
-    assert run("queue", tmp_path / "none", TODAY, 1 << 30).split() == ["0:0", "0", "1"]
+    assert run("queue", tmp_path / "none", TODAY, 1 << 30).split() == ["0:0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "blocksize", "by_pages", "by_huge_pages"),
+    [
+        ((1280, 128, 65536, 0), 4096, 1, 1),
+        ((1280, 128, 65536, 0), 1 << 20, 2, 1),  # loop
+        ((2048, 127, 4294967295, 0), 1 << 20, 3, 1),  # NVMe
+        ((256, 127, 4294967295, 0), 1 << 20, 4, 4),  # its largest request is
+        ((4096, 1, 4294967295, 0), 65536, 16, 2),  # one piece: at most two huge pages lie below
+        ((2048, 128, 65536, 256), 65536, 1, 1),  # stripes of 128 KiB
+        ((2048, 128, 65536, 256), 1 << 19, 5, 5),
+        ((2048, 128, 65536, 192), 65536, 2, 2),
+    ],
+)
+def test_an_io_is_as_many_requests_as_its_pieces_need(
+    tmp_path: Path, limits: tuple[int, int, int, int], blocksize: int, by_pages: int, by_huge_pages: int
+) -> None:
+    names = ("max_sectors_kb", "max_segments", "max_segment_size", "chunk_sectors")
+    disk = _device(tmp_path, "none", True)
+    for name, limit in zip(names, limits, strict=True):
+        (disk / "queue" / name).write_text(f"{limit}\n")
+    assert run("queue", disk, TODAY, blocksize).split()[2:] == [str(by_pages), str(by_huge_pages)]

@@ -90,11 +90,16 @@ static void touch(char *data, size_t size, _Atomic uint64_t *progress)
     }
 }
 
+static uint32_t stride_of(struct ceiling ceiling)
+{
+    return (ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
+}
+
 static int make_data(struct instance *i, _Atomic uint64_t *progress)
 {
     size_t half;
 
-    i->stride = (i->ceiling.blocksize + PAGE - 1) / PAGE * PAGE;
+    i->stride = stride_of(i->ceiling);
     half = (size_t)i->stride * i->ceiling.tags;
     i->data_size = i->lun->writable ? 2 * half : half;
     i->data = io_buffers_take(&i->data_size, i->reserved);
@@ -117,6 +122,11 @@ static void bound_writes(struct instance *i, const struct extents *agreed, const
     i->writes_span = any ? extent.end - extent.start - i->sequencer.blocksize : 0;
 }
 
+static uint16_t requests_per_io(const struct lun *lun, struct ceiling ceiling, uint32_t blocksize)
+{
+    return queue_requests_per_io(&lun->queue, blocksize, (size_t)stride_of(ceiling) * ceiling.tags >= HUGE_PAGE);
+}
+
 int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling, const struct extents *agreed,
                     const struct parameters *parameters, const char **why)
 {
@@ -128,7 +138,7 @@ int instance_create(struct instance *i, struct lun *lun, struct ceiling ceiling,
         return result;
     *i = (struct instance){.number = i->number, .thread = i->thread, .slot = i->slot, .reserved = i->reserved, .lun = lun,
                            .ceiling = ceiling, .parameters = *p, .maxtags = s->maxtags,
-                           .weight = queue_requests_per_io(&lun->queue, s->blocksize)};
+                           .weight = requests_per_io(lun, ceiling, s->blocksize)};
     lun->users++;
     sequencer_init(&i->sequencer, p->iosequencer == SEQUENTIAL, s->blocksize, s->range_start, s->range_end, lun->size,
                    lun->device);
@@ -192,7 +202,7 @@ static void forget_data(struct instance *i)
 static void resize(struct instance *i, const struct setting *s)
 {
     sequencer_move(&i->sequencer, s->blocksize, s->range_start, s->range_end, i->lun->size, i->lun->device);
-    i->weight = queue_requests_per_io(&i->lun->queue, s->blocksize);
+    i->weight = requests_per_io(i->lun, i->ceiling, s->blocksize);
     i->nowait = i->lun->nowait && i->weight == 1;
     if (s->blocksize > i->parameters.setting.blocksize)
         forget_data(i);

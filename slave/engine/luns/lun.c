@@ -27,6 +27,8 @@ static void find_queue(struct lun *lun, dev_t device)
 
     snprintf(folder, sizeof folder, "/sys/dev/block/%u:%u", major(device), minor(device));
     queue_read(&lun->queue, folder, uname(&kernel) == 0 ? kernel.release : "");
+    if (lun->device)
+        queue_try(&lun->queue, folder, lun->fd, lun->size);
 }
 
 static void *aligned_page(void)

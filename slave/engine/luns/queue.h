@@ -18,7 +18,9 @@ struct queue {
     dev_t device;         /* the whole disk's */
     uint32_t nr_requests; /* in flight at once in each of its hardware queues; submitting more blocks. 0: no limit */
     uint32_t max_bytes;   /* of one request; a larger I/O is split */
-    uint32_t max_segments;
+    uint32_t max_segments, max_segment_bytes; /* pieces of memory in one request */
+    uint32_t chunk_bytes; /* no request crosses a multiple of it: stripes, zones */
+    bool by_page;         /* a trial says that memory in huge pages is no larger pieces */
     bool polls;           /* its completions can be polled for */
     struct hw_queues hw_queues;
 };
@@ -27,7 +29,13 @@ struct queue {
 void queue_read(struct queue *q, const char *folder, const char *release);
 void queue_free(struct queue *q);
 
-/* How many requests one I/O of `blocksize` bytes takes; 1 where nothing is limited. */
-uint16_t queue_requests_per_io(const struct queue *q, uint32_t blocksize);
+/* How many requests one I/O of `blocksize` bytes takes at most, its buffer being in huge pages or not; 1 where nothing is
+ * limited. */
+uint16_t queue_requests_per_io(const struct queue *q, uint32_t blocksize, bool huge);
+
+/* Reads `fd`, a block device with this folder in sysfs and so many bytes, to see whether buffers in huge pages are as
+ * few requests as expected: by the device's own counters, if nobody else moves them. Nothing is read where huge pages
+ * make no difference. */
+void queue_try(struct queue *q, const char *folder, int fd, uint64_t size);
 
 #endif
