@@ -75,8 +75,8 @@ class Reason(Enum):
     HOST_LIMIT = (
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
-        "A core of the host was busy for the whole measurement. With iops: max the result is the host's limit, not the "
-        "storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy.",
+        "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
+        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy.",
     )
     CPU_CONTENTION = (
         NOTE,

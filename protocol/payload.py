@@ -94,6 +94,7 @@ class CpuTaken:
     others_beside: Percent = 0.0  # the same of one core: the worst of those that workload threads may run on
     steal: Percent = 0.0  # of the cores' time: taken by the hypervisor
     steal_beside: Percent = 0.0  # of one core, as above
+    busiest_beside: Percent = 100.0  # busy time of the busiest of those cores; not known: it may be any
     wait: Percent = 0.0  # for which a workload thread waited for a core (run-queue delay): the worst thread
     throttled_ns: Duration = 0  # by the CPU quota of a cgroup, summed over cores
     stalled_ns: Duration = 0  # machine stalls: no thread of the slave ran

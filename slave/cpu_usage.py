@@ -113,6 +113,7 @@ def use_between(before: Reading, after: Reading, cores: Sequence[int], last: Cpu
             others_beside=max((one for one, near in zip_strict(others, beside) if near), default=0.0),
             steal=_mean(steal),
             steal_beside=max((one for one, near in zip_strict(steal, beside) if near), default=0.0),
+            busiest_beside=max((one for one, near in zip_strict(busy, beside) if near), default=100.0),
             wait=round(min(100 * wait_ns / elapsed_ns, 100.0), 2),
             throttled_ns=max(after.throttled_ns - before.throttled_ns, 0),
         ),

@@ -57,6 +57,7 @@ class TakenTotals:
     others_beside: float = 0.0
     steal: float = 0.0
     steal_beside: float = 0.0
+    busiest_beside: float = 0.0
     wait: float = 0.0
     throttled_ns: int = 0
     stalled_ns: int = 0
@@ -69,6 +70,7 @@ class TakenTotals:
         self.others_beside += taken.others_beside * length_ns
         self.steal += taken.steal * length_ns
         self.steal_beside += taken.steal_beside * length_ns
+        self.busiest_beside += taken.busiest_beside * length_ns
         self.wait += taken.wait * length_ns
         self.throttled_ns += taken.throttled_ns
         self.stalled_ns += taken.stalled_ns
@@ -79,7 +81,8 @@ class TakenTotals:
         over = max(self.length_ns, 1)
         return CpuTaken(
             self.others / over, self.others_user / over, self.others_beside / over, self.steal / over,
-            self.steal_beside / over, self.wait / over, self.throttled_ns, self.stalled_ns, self.longest_stall_ns,
+            self.steal_beside / over, self.busiest_beside / over, self.wait / over, self.throttled_ns,
+            self.stalled_ns, self.longest_stall_ns,
         )  # fmt: skip
 
 

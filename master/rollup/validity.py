@@ -22,7 +22,7 @@ from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
-from .host_cpu import HostCpu, contention
+from .host_cpu import contention
 from .instances import Rollups
 from .lateness_share import excess
 from .metrics import column
@@ -195,9 +195,11 @@ def _reap_delay(case: _Case) -> Rows:
 
 
 def _busy(case: _Case) -> Rows:
-    """By the core's busy share, which includes other programs; where a thread busy-waits, by the thread's own work."""
+    """By the busy share of workload threads' cores, which includes other programs; where a thread busy-waits, by the
+    thread's own work."""
+    of_row = _busiest_cores(case)
     for row, seen in _workers(case):
-        core = case.measurement.merged.presence.cpu[row, HostCpu.BUSIEST]
+        core = of_row.get(row, 0.0)
         thread = max(one.busy_percent for one in seen)
         if core >= BUSY_CORE_PERCENT and not any(one.spins for one in seen):
             yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")
@@ -220,6 +222,20 @@ def _contention(case: _Case) -> Rows:
         others = len(hosts) - 1
         more = f" (and {others} more host{'s' * (others > 1)})" if others else ""
         yield row, Finding(Reason.CPU_CONTENTION, f"{worst}: {said[worst]}{more}")
+
+
+def _busiest_cores(case: _Case) -> dict[int, float]:
+    """Busy percent of the busiest core of each row's hosts, of those that workload threads may run on."""
+    measurement, layout = case.measurement, case.measurement.layout
+    of_host = {
+        host: min(max(cores), measurement.taken[host].busiest_beside)
+        for host, cores in measurement.cores.items()
+        if cores
+    }
+    of_row: dict[int, float] = {}
+    for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
+        of_row[row] = max(of_row.get(row, 0.0), of_host.get(layout.hosts[host], 0.0))
+    return of_row
 
 
 def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.ThreadSummary]]]:

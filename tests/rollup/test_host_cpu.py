@@ -64,7 +64,7 @@ def test_what_is_said_of_ten_seconds(taken: CpuTaken, says: str) -> None:
 
 percents = st.floats(0, 100)
 times = st.integers(0, S)
-takens = st.builds(CpuTaken, *[percents] * 6, times, times, times)
+takens = st.builds(CpuTaken, *[percents] * 7, times, times, times)
 
 
 @given(st.lists(st.tuples(takens, st.integers(1, 10 * S)), min_size=1, max_size=8))
@@ -77,13 +77,15 @@ def test_a_window_lies_between_its_subintervals_and_adds_their_times(parts: list
     for place, share in enumerate(shares):
         assert min(one[place] for one in every) - 1e-9 <= share <= max(one[place] for one in every) + 1e-9
     assert (throttled, stalled, longest) == (
-        sum(e[6] for e in every),
         sum(e[7] for e in every),
-        max(e[8] for e in every),
+        sum(e[8] for e in every),
+        max(e[9] for e in every),
     )
 
 
-def measured(rollups: Rollups, taken: dict[str, CpuTaken], iops: Iops = "max") -> tuple[dict[str, str], Figures]:
+def measured(
+    rollups: Rollups, taken: dict[str, CpuTaken], iops: Iops = "max", cpu: tuple[float, float] = (50.0, 50.0)
+) -> tuple[dict[str, str], Figures]:
     """(by row, what is said of it; the figures of the whole window)"""
     merger = merger_of(rollups)
     window = Window(merger.layout)
@@ -91,7 +93,7 @@ def measured(rollups: Rollups, taken: dict[str, CpuTaken], iops: Iops = "max") -
     for k in range(20):
         merger.open(k)
         for host, one in taken.items():
-            merger.add(host, result(data, k, S, taken=one, cpu=(50.0, 50.0)))
+            merger.add(host, result(data, k, S, taken=one, cpu=cpu))
         window.add(merger.close())
     settings = Settings.of(rollups, {(host, 0): Parameters(iops=iops) for host in taken})
     measurement = window.measurement()
@@ -123,3 +125,10 @@ def test_columns_are_means_over_hosts_or_the_worst() -> None:
     )  # fmt: skip
     assert [column(figures, name)[0] for name in names] == pytest.approx([30.5, 2, 48, 5, 25])
     assert [column(figures, name)[1] for name in names] == pytest.approx([61, 4, 48, 10, 25])
+
+
+@pytest.mark.parametrize(("beside", "limited"), [(100.0, True), (96.0, True), (20.0, False)])
+def test_a_busy_core_that_no_workload_thread_runs_on_is_no_limit_of_the_host(beside: float, limited: bool) -> None:
+    taken = CpuTaken(others=50, others_user=50, busiest_beside=beside)
+    said, _ = measured(rollups_by([instance(0, "h1")], "host"), {"h1": taken}, cpu=(5.0, 100.0))
+    assert ("host_limit" in said["all=all"]) is limited

@@ -101,6 +101,8 @@ def test_what_others_used(
     )
     found = use_between(before, reading(110, cores, ran_s, threads), (0, 1), CpuUse((0.0, 0.0), CpuTaken())).taken
     assert (found.others, found.others_user, found.others_beside, found.wait) == taken
+    near = range(2) if not threads[1].workload or threads[1].core < 0 else [threads[1].core]
+    assert found.busiest_beside == (max(10 * cores[i][0] for i in near) if threads[1].workload else 100)
     assert found.throttled_ns == S
 
 
