@@ -12,7 +12,7 @@ from typing import Final
 
 from ..protocol.counters import MOST_THREADS
 from ..protocol.messages import Prepare, Spin
-from .backend_choice import AUTO, LIBAIO, why_not
+from .backend_choice import AUTO, IO_URING, LIBAIO, why_not
 from .cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
 from .engine._engine import Engine, backends
 from .kernel_files import cpu_list, first_line
@@ -80,12 +80,17 @@ def against_prepare(command: Prepare, cores: Sequence[int]) -> str | None:
 def _against_backend(command: Prepare) -> str | None:
     backend, known = command.backend, backends()
     chosen = command.polled or command.sqpoll
-    if backend == AUTO:
+    auto = {LIBAIO, IO_URING} & set(known)  # what `auto` may stand for
+    if backend == AUTO and auto:
         return "polled and sqpoll are options of io_uring: choose it as the backend" if chosen else None
+    if backend == AUTO:
+        return f"no backend works here (libaio: {why_not(LIBAIO)}; io_uring: {why_not(IO_URING)})"
     if backend in known:
         return why_not(backend, command.polled, command.sqpoll) or None if chosen else None
     try:
         why = f" ({why_not(backend)})"
     except ValueError:
         why = ""  # there is none of this name anywhere
-    return f"backend {backend!r} does not work here{why}: choose one of {', '.join((AUTO, *known))}"
+    return (
+        f"backend {backend!r} does not work here{why}: choose one of {', '.join((*([AUTO] if auto else []), *known))}"
+    )

@@ -3,6 +3,7 @@
 import ast
 import importlib.machinery
 import importlib.util
+import os
 import platform
 import zlib
 from pathlib import Path
@@ -63,6 +64,29 @@ def test_the_same_installation_makes_the_same_bundle() -> None:
     once = bundle.slave_bundles()
     bundle.slave_bundles.cache_clear()
     assert once == bundle.slave_bundles()
+
+
+def test_engines_older_than_their_sources_are_not_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is one for this machine's processor ever missing: its own compiler's is there."""
+
+    def engine(machine: str, data: bytes, age_s: int) -> None:
+        path = tmp_path / "portable" / machine / "_engine.abi3.so"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        os.utime(path, (1_000_000 - age_s, 1_000_000 - age_s))
+
+    monkeypatch.setattr(bundle, "folder_of", lambda package: tmp_path)
+    monkeypatch.setattr(bundle, "own_engine", lambda: b"own")
+    here = platform.machine()
+    assert bundle.engines() == {here: b"own"}
+    engine("sparc64", b"built", 0)
+    assert bundle.engines() == {here: b"own", "sparc64": b"built"}, "as installed: without sources"
+    (tmp_path / "loop.c").touch()
+    os.utime(tmp_path / "loop.c", (1_000_000 - 5, 1_000_000 - 5))
+    engine(here, b"outdated", 10)
+    assert bundle.engines() == {here: b"own", "sparc64": b"built"}
+    engine(here, b"fresh", 5)
+    assert bundle.engines() == {here: b"fresh", "sparc64": b"built"}
 
 
 def spec_at(path: str) -> importlib.machinery.ModuleSpec:

@@ -1,0 +1,111 @@
+"""Debian 11 as a test host, from its packages: Python 3.9, glibc 2.31, for arm64 (emulated) and for this processor.
+
+Rule: nothing of this machine changes: apt has lists and caches of its own, packages are only unpacked, and stay below
+.venv for the next time.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .real_runs import ROOT
+
+SUITE: Final = "bullseye"
+PYTHON: Final = "python3.9"
+PACKAGES: Final = (
+    "libc6", "libgcc-s1", "zlib1g", "libexpat1", "libffi7", f"{PYTHON}-minimal", f"lib{PYTHON}-minimal",
+    f"lib{PYTHON}-stdlib",
+)  # fmt: skip
+PATIENCE_S: Final = 60.0
+KEPT: Final = ROOT / ".venv" / "debian"
+
+
+@dataclass(frozen=True)
+class DebianHost:
+    """How a plan names it."""
+
+    machine: str  # as `uname -m` prints it there
+    command: str
+    python: str
+
+
+def emulated() -> DebianHost:
+    """arm64: each program is translated by qemu, which does not know libaio and io_uring."""
+    if (qemu := shutil.which("qemu-aarch64-static")) is None:
+        pytest.skip("this machine lacks qemu-aarch64-static (Debian: qemu-user-static)")
+    root = unpacked("arm64")
+    # What the slave's start executes is a script, since the kernel knows nothing of qemu.
+    python = root / "usr/bin/emulated"
+    words = [qemu, "-0", str(python), "-L", str(root), f"{root}/usr/bin/{PYTHON}"]
+    python.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    python.chmod(0o755)
+    return DebianHost("aarch64", "env", str(python))
+
+
+def in_a_chroot(shared: Path) -> DebianHost:
+    """This machine's kernel and processor with Debian 11's C library and Python; `shared` is seen there, too."""
+    root = unpacked("amd64")
+    binds = [
+        f"mkdir -p {root}{path} && mount --rbind {path} {root}{path}" for path in ("/proc", "/sys", "/dev", shared)
+    ]
+    enter = ["unshare", "--mount", "sh", "-c", " && ".join([*binds, f'exec chroot {root} "$@"']), "sh"]
+    if subprocess.run([*enter, f"/usr/bin/{PYTHON}", "-c", ""], capture_output=True).returncode:
+        pytest.skip("no chroot in a mount namespace of its own here (root is needed, on x86-64)")
+    return DebianHost("x86_64", shlex.join(enter), f"/usr/bin/{PYTHON}")
+
+
+@cache
+def unpacked(architecture: str) -> Path:
+    """The root of its file system. Skips where the packages cannot be had."""
+    place = KEPT / f"{SUITE}-{architecture}"
+    if place.exists():
+        return place
+    if missing := [program for program in ("apt-get", "dpkg") if shutil.which(program) is None]:
+        pytest.skip(f"this machine lacks {missing}")
+    fresh = KEPT / f"{os.getpid()}"
+    for folder in ("root", "debs", "lists/partial", "cache/archives/partial"):
+        (fresh / folder).mkdir(parents=True, exist_ok=True)
+    (fresh / "status").touch()
+    try:
+        fetch(fresh, architecture)
+        (fresh / "root").rename(place)
+    except (subprocess.SubprocessError, OSError) as error:
+        pytest.skip(f"no packages of Debian's {SUITE} for {architecture}: {error}")
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return place
+
+
+def fetch(fresh: Path, architecture: str) -> None:
+    """Download and unpack, from the mirror that this machine has its own packages from."""
+    mirror = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"])
+    (fresh / "sources").write_text(f"deb {mirror.splitlines()[0]} {SUITE} main\n" if mirror else "")
+    options = {
+        "APT::Architecture": architecture,
+        "APT::Architectures": architecture,
+        "APT::Sandbox::User": "",
+        "Acquire::Languages": "none",
+        "Dir::State::Lists": fresh / "lists",
+        "Dir::State::status": fresh / "status",
+        "Dir::Cache": fresh / "cache",
+        "Dir::Etc::sourcelist": fresh / "sources",
+        "Dir::Etc::sourceparts": "/dev/null",
+    }
+    apt = ["apt-get", "-qq", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+    run([*apt, "update"])
+    run([*apt, "download", *PACKAGES], fresh / "debs")
+    for package in sorted((fresh / "debs").glob("*.deb")):
+        run(["dpkg", "-x", str(package), str(fresh / "root")])
+
+
+def run(words: Sequence[str], folder: Path | None = None) -> str:
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return done.stdout
