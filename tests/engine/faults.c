@@ -14,12 +14,15 @@ static struct {
     _Atomic(struct lun *) hung;    /* a LUN that completes nothing */
     _Atomic(struct lun *) blocks;  /* a LUN whose submit call takes so long: */
     _Atomic uint64_t block_ns;
+    _Atomic uint64_t each_ns;      /* of each I/O in the submit call */
+    _Atomic uint64_t together_ns;  /* completions come together, so long apart */
     _Atomic bool prompt;           /* wait looks all the time, and does not sleep */
     _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
     _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
     _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
+    _Atomic uint64_t before_ns; /* of a submit call, before each of its I/Os was taken, by each_ns */
     _Atomic uint64_t beside;    /* I/Os that were submitted in one call with one that blocks */
     _Atomic uint64_t in_room[64], most_in_one_room; /* by the room of an I/O: requests in flight */
 } told;
@@ -101,7 +104,10 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
     if (take && count > take)
         count = take;
     block(tags, count);
+    atomic_fetch_add(&told.before_ns, (uint64_t)count * (count - 1) / 2 * atomic_load(&told.each_ns));
     for (uint32_t n = 0; n < count; n++) {
+        for (uint64_t until_ns = clock_now() + atomic_load(&told.each_ns); clock_now() < until_ns;)
+            ;
         int64_t result = atomic_load(&told.result);
         uint32_t room = atomic_load(&told.room);
         bool again = room && tags[n]->nowait && c->count >= room;
@@ -110,6 +116,8 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
             .at_ns = clock_now() + (again ? 0 : atomic_load(&told.delay_ns)),
             .result = again ? -EAGAIN : result ? result : tag_bytes(tags[n]),
         };
+        if (atomic_load(&told.together_ns))
+            c->kept[c->count - 1].at_ns += -c->kept[c->count - 1].at_ns % atomic_load(&told.together_ns);
         count_in_room(tags[n], tags[n]->weight);
         if (!again && c->count > atomic_load(&told.most_in_flight))
             atomic_store(&told.most_in_flight, c->count);
@@ -1263,6 +1271,40 @@ static void blocking_neighbour(void)
     CHECK(n->service.moments.count > 1000);
     CHECK(n->late.moments.sum <= n->service.moments.sum);
     CHECK(n->late.moments.sum + n->service.moments.sum / 16 >= n->waited_ns / 10 * 9);
+    CHECK(atomic_load(&told.beside) < n->service.moments.count / 20); /* the first few, until it is known which one blocks */
+}
+
+/* Completions come 32 at once. A batch of as many I/Os would take 128 us to submit, for each of them on top of storage's time. */
+static void batch_in_time(void)
+{
+    struct distribution service = {0};
+    struct sums s;
+    struct result r;
+    struct end end;
+    uint32_t lun;
+
+    open_lun(&lun);
+    atomic_store(&told.each_ns, 4000);
+    atomic_store(&told.together_ns, 131072);
+    atomic_store(&told.delay_ns, 100000);
+    atomic_store(&told.prompt, true);
+    create(0, lun, 0, -1.0, 32);
+    start(1, &s);
+    engine_stop(engine, 9);
+    do {
+        while (engine_collect(engine, false, &r) == 1) {
+            add_result(&s, &r, 32);
+            for (uint32_t kind = 0; kind < KINDS; kind++)
+                add_distribution(&service, &r, 0, SERIES_SERVICE + kind);
+            result_free(&r);
+        }
+        wait_for_news(engine, 1);
+    } while (!engine_ended(engine, &end));
+    uint64_t submitted = atomic_load(&told.submitted), before_ns = atomic_load(&told.before_ns);
+    printf("%.1f I/Os in a call; of a service time of %.1f us, %.1f us are the batch's\n",
+           (double)submitted / (double)atomic_load(&told.calls), (double)service.moments.sum / (double)service.moments.count / 1e3,
+           (double)before_ns / (double)submitted / 1e3);
+    CHECK(before_ns / submitted < service.moments.sum / service.moments.count / 8);
 }
 
 static const struct scenario {
@@ -1286,7 +1328,7 @@ static const struct scenario {
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
     {"paused_in_turn", paused_in_turn, 1}, {"paused", paused, 1}, {"conserved", conserved, 1},
-    {"blocking_neighbour", blocking_neighbour, 1},
+    {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},

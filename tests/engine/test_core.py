@@ -53,7 +53,8 @@ SCENARIOS = [
     "idle_neighbour",  # an idle neighbour with 2000 tags leaves a busy instance its tags,
     "busy_neighbours",  # of two busy ones each has a part, and the queue is never over-full
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
-    "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay
+    "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay, and goes alone
+    "batch_in_time",  # a batch adds no more than a tenth to the service time of its I/Os
 ]
 
 # In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.

@@ -81,6 +81,7 @@ struct instance {
     uint8_t waiting; /* enum waiting: in which list next_waiting links it */
     bool blocks;     /* counted as such in its share: */
     uint64_t wanted; /* requests of its settings in force */
+    uint8_t long_calls; /* how often of late its I/Os were in a long submit call */
     uint32_t series; /* first series of its merge class in the thread's buffers */
     struct instance *next_waiting;
     struct tag_list flying;

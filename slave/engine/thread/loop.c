@@ -94,6 +94,8 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
              * is left of the batch is given up with the step, or goes now. */
             if (all) {
                 t->boundary.running->figures.in_submit += now_ns - stamp_ns;
+                if (submit_adapts(&t->submit, now_ns - stamp_ns))
+                    submit_adapt(t, now_ns - stamp_ns);
                 submit_account(t, stamp_ns);
             }
         } else if (t->reap.done_count == 0) {

@@ -146,12 +146,17 @@ static __attribute__((noinline)) void record_delay(struct thread *t, const struc
 
 void reap_record(struct thread *t)
 {
+    uint64_t service_ns = 0;
+
+    if (t->reap.done_count == 0)
+        return;
     for (uint32_t n = 0; n < t->reap.done_count; n++) {
         const struct done *done = &t->reap.done[n];
         struct instance *i = done->tag->instance;
         struct row *row = row_of(t, i);
         row->completed++;
         row->bytes += done->bytes;
+        service_ns += done->service_ns;
         record(t, i, SERIES_SERVICE + done->kind, done->service_ns, done->bytes);
         if (done->response_ns != UNCHANGED)
             record(t, i, SERIES_RESPONSE + done->kind, done->response_ns, done->bytes);
@@ -161,6 +166,7 @@ void reap_record(struct thread *t)
         if (done->wrote && !done->tag->fresh)
             instance_renew(done->tag);
     }
+    t->reap.service_sum_ns += service_ns - t->reap.done_count * reap_mean_service_ns(&t->reap);
     t->boundary.running->figures.completed += t->reap.done_count;
     t->reap.done_count = 0;
 }
@@ -170,6 +176,7 @@ void reap_start(struct thread *t)
     t->reap.done_count = 0;
     t->reap.until_sample = 1;
     t->reap.done[0].service_ns = 0;
+    t->reap.service_sum_ns = 0;
 }
 
 int reap_poll(struct thread *t)

@@ -31,12 +31,19 @@ struct reap {
     uint32_t done_count;
     uint32_t until_sample; /* completions until the data of one is checked */
     uint64_t samples;      /* stream of random numbers: which ones */
+    uint64_t service_sum_ns; /* of the last 256 I/Os, about: what each adds fades by a 256th with each one after it */
     struct completion completions[THREAD_REAP]; /* of the last poll */
     struct done done[THREAD_REAP]; /* of the last poll that found any, even once recorded */
 };
 
 /* At the start of a step. */
 void reap_start(struct thread *t);
+
+/* The running mean of service times, over all instances. */
+static inline uint64_t reap_mean_service_ns(const struct reap *r)
+{
+    return r->service_sum_ns / 256;
+}
 
 /* Polls the ring; or sleeps until something completes, at most so long. How many completions, or -errno. */
 int reap_poll(struct thread *t);

@@ -6,7 +6,10 @@
 #include "stats/columns.h"
 #include "thread.h"
 
-enum { TURN = 8, CLOSED_LOOP_PART = THREAD_BATCH / 4 };
+enum { TURN = 8, CLOSED_LOOP_PARTS = 4 };
+
+/* Of `instance.long_calls`: what one long call counts for, from where on the instance has calls of its own, and the most. */
+enum { LONG_CALL = 3, BLOCKING = 4, MOST_BLOCKING = 16 };
 
 /* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
  * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
@@ -100,11 +103,20 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     put_in_batch(t, tag, since_ns);
 }
 
+/* Whether it may submit together with what is in the batch. */
+static bool fits(const struct submit *s, const struct instance *i)
+{
+    if (s->batch_size == 0 || s->batch[0]->instance == i)
+        return true;
+    return i->long_calls < BLOCKING && s->batch[0]->instance->long_calls < BLOCKING;
+}
+
 static void gather_from(struct thread *t, struct instance_list *list, uint32_t limit, uint64_t now_ns)
 {
     struct instance *i;
 
-    while (t->submit.batch_size < limit && (i = list_take(list))) {
+    while (t->submit.batch_size < limit && list->first && fits(&t->submit, list->first)) {
+        i = list_take(list);
         i->waiting = NOT_WAITING;
         for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
             if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
@@ -143,7 +155,7 @@ static void gather_again(struct thread *t, uint64_t now_ns)
     struct share **share = NULL;
     struct tag *tag;
 
-    while (t->submit.batch_size < THREAD_BATCH && (tag = ready_queue_take_again(t, &share, now_ns)))
+    while (t->submit.batch_size < t->submit.limit && (tag = ready_queue_take_again(t, &share, now_ns)))
         if (instance_is_paused(tag->instance))
             discard_again(t, tag);
         else
@@ -153,17 +165,53 @@ static void gather_again(struct thread *t, uint64_t now_ns)
 void submit_gather(struct thread *t, uint64_t now_ns)
 {
     const struct ready_queue *q = &t->ready_queue;
+    struct submit *s = &t->submit;
 
-    t->submit.batch_size = 0;
+    s->batch_size = 0;
     if (q->again)
         gather_again(t, now_ns);
-    if (q->due.first)
-        gather_from(t, &t->ready_queue.due, q->closed_loop.first ? THREAD_BATCH - CLOSED_LOOP_PART : THREAD_BATCH,
+    if (q->due.first && !(s->closed_loop_next && q->closed_loop.first))
+        gather_from(t, &t->ready_queue.due, q->closed_loop.first ? s->limit - s->limit / CLOSED_LOOP_PARTS : s->limit,
                     now_ns);
-    if (q->closed_loop.first)
-        gather_from(t, &t->ready_queue.closed_loop, THREAD_BATCH, now_ns);
+    if (q->closed_loop.first) {
+        uint32_t before = s->batch_size;
+        gather_from(t, &t->ready_queue.closed_loop, s->limit, now_ns);
+        s->closed_loop_next = s->batch_size == before;
+    }
     if (q->due.first) /* those of iops: max left something of their part */
-        gather_from(t, &t->ready_queue.due, THREAD_BATCH, now_ns);
+        gather_from(t, &t->ready_queue.due, s->limit, now_ns);
+}
+
+/* It was one of these, or the thread was preempted: who is in such calls again and again, and in few others, blocks. */
+static __attribute__((noinline)) void suspect(struct submit *s)
+{
+    for (uint32_t n = 0; n < s->batch_size; n++)
+        if (s->batch[n]->instance->long_calls < MOST_BLOCKING)
+            s->batch[n]->instance->long_calls += LONG_CALL;
+}
+
+/* How long a call is to last at most. */
+static uint64_t longest_call_ns(uint64_t service_ns, uint64_t call_ns)
+{
+    uint64_t part_ns = service_ns / SUBMIT_CALL_PART;
+    uint64_t least_ns = service_ns < 2 * call_ns ? SUBMIT_WHOLE_NS : SUBMIT_CALL_NS;
+
+    return part_ns > least_ns ? part_ns : least_ns;
+}
+
+void submit_adapt(struct thread *t, uint64_t call_ns)
+{
+    struct submit *s = &t->submit;
+    uint64_t longest_ns = longest_call_ns(reap_mean_service_ns(&t->reap), call_ns);
+    bool too_long = call_ns > longest_ns + longest_ns / 4;
+
+    if (call_ns > 2 * longest_ns)
+        suspect(s);
+    if (too_long && s->was_long && s->batch_size > 1)
+        s->limit = s->batch_size / 2;
+    else if (s->batch_size == s->limit && s->limit < THREAD_BATCH && call_ns + call_ns / s->limit <= longest_ns)
+        s->limit++;
+    s->was_long = too_long;
 }
 
 /* After the call: the exact instant of submission, and what the taken I/Os count for. */
@@ -173,6 +221,8 @@ static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
     struct instance *i = tag->instance;
     struct row *row = row_of(t, i);
 
+    if (i->long_calls)
+        i->long_calls--;
     if (tag->again)
         return;
     tag->submit_ns = stamp_ns;
@@ -304,6 +354,8 @@ void submit_take_back(struct thread *t, bool dropped)
 void submit_start(struct thread *t)
 {
     t->submit.batch_size = 0;
+    t->submit.limit = THREAD_BATCH;
+    t->submit.closed_loop_next = t->submit.was_long = false;
     t->submit.dropped = 0;
 }
 
