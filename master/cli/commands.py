@@ -32,6 +32,11 @@ UI = click.option(
     "--ui", type=click.Choice([str(ui) for ui in Ui]), default=str(Ui.AUTO), show_default=True,
     help="What to show during the run; auto is a progress bar on a terminal, lines elsewhere.",
 )  # fmt: skip
+HOSTS = click.option(
+    "--hosts",
+    metavar="NAMES",
+    help="Hosts instead of the plan's: lab[01-16],db1; slurm is every node of this Slurm allocation.",
+)
 RUN = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -72,7 +77,8 @@ def check(plan: Path, defines: tuple[str, ...], with_hosts: bool) -> ExitCode:
 @cli.command()
 @PLAN
 @DEFINE
-def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
+@HOSTS
+def devices(plan: Path, defines: tuple[str, ...], hosts: str | None) -> ExitCode:
     """List the LUNs that PLAN.yaml selects, what it would read and overwrite, and the token for --destroy.
 
     Connects to all hosts at once; shows what each is, what it lacks, and its LUNs. Starts no load and writes nothing.
@@ -81,7 +87,7 @@ def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
     from ..run.signals import run_until_pressed
     from .devices import devices_page
 
-    loaded = _load(plan, defines)
+    loaded = _load(plan, defines, hosts)
     missing = run_until_pressed(lambda presses: devices_page(loaded, lambda text: click.echo(text) if text else None))
     return ExitCode.HOSTS if missing else ExitCode.OK
 
@@ -98,8 +104,9 @@ def devices(plan: Path, defines: tuple[str, ...]) -> ExitCode:
     metavar="TOKEN",
     help="Consent to overwrite exactly the LUNs for which `ivypy devices` prints this token.",
 )
+@HOSTS
 @UI
-def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, ui: str) -> ExitCode:
+def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, hosts: str | None, ui: str) -> ExitCode:
     """Run PLAN.yaml and write a folder of CSV files.
 
     Ctrl-C once halts the I/O, writes the results so far and exits with 130; twice gives up the hosts; three times
@@ -109,7 +116,7 @@ def run(plan: Path, defines: tuple[str, ...], root: Path, destroy: str | None, u
     from ..run.run import Options, run_plan
     from ..run.signals import run_until_pressed
 
-    loaded = _load(plan, defines)
+    loaded = _load(plan, defines, hosts)
     options = Options(root=root, destroy=destroy, command_line=tuple(sys.argv))
     watching = watcher(Ui(ui))
     try:
@@ -309,7 +316,7 @@ cli.add_command(percentiles)
 cli.add_command(steady)
 
 
-def _load(path: Path, defines: tuple[str, ...]) -> Any:
+def _load(path: Path, defines: tuple[str, ...], hosts: str | None = None) -> Any:
     from ..plan.load import load
 
     pairs = {}
@@ -318,7 +325,7 @@ def _load(path: Path, defines: tuple[str, ...]) -> Any:
         if not equals or not name:
             raise PlanError(f"-D {define}: write -D NAME=VALUE")
         pairs[name] = value
-    return load(path, pairs)
+    return load(path, pairs, hosts)
 
 
 def main() -> None:

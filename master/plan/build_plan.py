@@ -31,6 +31,7 @@ from .read.yaml_positions import Faults, Path
 from .select.attributes import ATTRIBUTES
 from .select.conditions import read_select
 from .select.host_ranges import expand
+from .slurm import Allocation
 from .steps import Schedule, given, schedule_of
 
 _WORKLOAD_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")  # part of instance names, where + = { } , mean something
@@ -42,11 +43,15 @@ def resolved(
     removed: Collection[Path],
     values: Mapping[str, str],
     path: FilePath | None,
+    slurm: Allocation | None,
     faults: Faults,
 ) -> Plan | None:
-    """The plan, or None where `faults` has any. `removed`: entries that were removed for faults of their own."""
+    """The plan, or None where `faults` has any.
+
+    `removed`: entries that were removed for faults of their own; `slurm`: the allocation that the controller runs in.
+    """
     own = _own_attributes(doc, faults)
-    hosts = hosts_of(doc, faults)
+    hosts = hosts_of(doc, slurm, faults)
     rules = [_rule(doc, i, own, faults) for i in range(len(doc.attributes))]
     schedule = schedule_of(doc, faults)
     plan = Plan(

@@ -4,6 +4,7 @@ text -> positions (yaml_positions) -> parameters replaced (substitute) -> models
      -> sections built and compared (build_plan) -> Plan
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -11,16 +12,18 @@ from typing import Final
 
 from ..errors import PlanError
 from .build_plan import resolved
+from .hosts import HOST_NAME
 from .model import Plan
 from .read.schema_errors import validated
 from .read.substitute import substitute
 from .read.yaml_positions import Faults, PlanFaults, parse
+from .slurm import SLURM, Allocation, allocation_of, expand_list
 
 NO_DEFINES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-def load(path: Path, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
-    """The plan in a file. `defines`: values for its parameters, as from -D.
+def load(path: Path, defines: Mapping[str, str] = NO_DEFINES, hosts: str | None = None) -> Plan:
+    """The plan in a file. `defines`: values for its parameters, as from -D; `hosts`: those instead of the plan's.
 
     Raises PlanError if the file cannot be read, and PlanFaults, whose text is the complete report of all faults.
     """
@@ -30,7 +33,7 @@ def load(path: Path, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
         raise PlanError(f"{path}: byte {error.start} is not UTF-8 text; save the plan as UTF-8") from None
     except OSError as error:
         raise PlanError(f"{path}: {error.strerror or error}; a plan is a YAML file") from None
-    return _read(text, str(path), defines, path)
+    return _read(text, str(path), defines, path, hosts)
 
 
 def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
@@ -38,14 +41,40 @@ def read(text: str, name: str, defines: Mapping[str, str] = NO_DEFINES) -> Plan:
     return _read(text, name, defines, None)
 
 
-def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None) -> Plan:
+def _read(text: str, name: str, defines: Mapping[str, str], path: Path | None, hosts: str | None = None) -> Plan:
+    slurm = _allocation()
     document = parse(text.replace("\r\n", "\n"), name)
     faults = Faults(document)
     faults.found += document.faults
     substituted = substitute(document, defines)
     faults.found += substituted.faults
+    if hosts is not None:
+        substituted.data["hosts"] = _host_names(hosts)
     doc, removed = validated(substituted.data, faults)
-    plan = resolved(doc, removed, substituted.values, path, faults)
+    plan = resolved(doc, removed, substituted.values, path, slurm, faults)
     if plan is None:
         raise PlanFaults(faults.found, document.text)
     return plan
+
+
+def _allocation() -> Allocation | None:
+    try:
+        return allocation_of(os.environ)
+    except ValueError as error:
+        raise PlanError(f"SLURM_JOB_NODELIST: {error}") from None
+
+
+def _host_names(text: str) -> list[str]:
+    """The hosts of `--hosts`, each once: it has no line in the plan that a fault could name."""
+    try:
+        names = expand_list(text)
+    except ValueError as error:
+        raise PlanError(f"--hosts: {error}") from None
+    for name in names:
+        if not HOST_NAME.fullmatch(name):
+            raise PlanError(f"--hosts {text}: {name!r} cannot be a host's name; write lab[01-16], local or {SLURM}")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise PlanError(f"--hosts {text}: it names {twice[0]} twice")
+    if SLURM in names and _allocation() is None:
+        raise PlanError(f"--hosts {text}: there is no Slurm allocation here; run ivypy in one, for example by salloc")
+    return names

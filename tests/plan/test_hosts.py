@@ -1,11 +1,15 @@
 """Hosts: ranges, defaults, launchers."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.errors import PlanError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
-from ivypy.master.plan.load import read
+from ivypy.master.plan.load import load, read
+from ivypy.master.plan.read.yaml_positions import PlanFaults
 from ivypy.master.plan.select.host_ranges import expand
 from tests.support.plan import completed
 
@@ -99,3 +103,59 @@ def test_a_home_folder_is_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     made = hosts("hosts: lab\nssh: { identity: ~/.ssh/k, known_hosts: ~/.ssh/h, cache_dir: ~/c }")[0]
     assert (made.identity, made.known_hosts) == ("/home/perf/.ssh/k", "/home/perf/.ssh/h")
     assert made.cache_dir == "~/c"  # a folder on the host, not here
+
+
+JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2,4],big"}
+
+
+@pytest.mark.parametrize(
+    ("fragment", "names"),
+    [
+        ("hosts: { slurm: true }", ["n1", "n2", "n4", "big"]),
+        ("hosts: slurm", ["n1", "n2", "n4", "big"]),
+        ("hosts: [ 'n[1-2]' ]", ["n1", "n2"]),
+    ],
+)
+def test_nodes_of_an_allocation_are_started_by_srun(
+    fragment: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in JOB.items():
+        monkeypatch.setenv(name, value)
+    found = hosts(fragment)
+    assert [host.name for host in found] == names
+    for host in found:
+        assert host.launcher is Launcher.COMMAND
+        assert (host.command[0], host.command[1], host.command[-1]) == ("srun", "--jobid=7", f"--nodelist={host.name}")
+
+
+@pytest.mark.parametrize("fragment", ["hosts: [ n1, other ]", "hosts: [ { name: n1, launcher: ssh } ]"])
+def test_hosts_outside_of_the_allocation_or_with_a_launcher_are_as_ever(
+    fragment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in JOB.items():
+        monkeypatch.setenv(name, value)
+    assert hosts(fragment)[-1].launcher is Launcher.SSH
+
+
+def test_without_an_allocation_slurm_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    with pytest.raises(PlanFaults, match="no Slurm allocation here"):
+        hosts("hosts: { slurm: true }")
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ("a[1", "has no partner"),
+        ("a,a", "names a twice"),
+        ("a b", "cannot be a host's name"),
+        ("slurm", "no Slurm allocation here"),
+    ],
+)
+def test_faults_of_the_option_name_it(given: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    path = tmp_path / "p.yaml"
+    path.write_text(completed("hosts: lab1"))
+    with pytest.raises(PlanError, match=f"^--hosts.*{fault}"):
+        load(path, {}, given)
+    assert [host.name for host in load(path, {}, "x[1-2],local").hosts] == ["x1", "x2", "local"]

@@ -7,7 +7,7 @@ before the model sees them.
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
@@ -270,7 +270,20 @@ def _host_list(value: Any) -> Any:
     return one_or_many(value)
 
 
-_Host = Annotated[HostDoc, BeforeValidator(short("name"), json_schema_input_type=str | HostDoc)]
+class SlurmDoc(Section):
+    """All nodes of the Slurm allocation that ivypy runs in."""
+
+    slurm: Literal[True]
+
+
+def _host(value: Any) -> Any:
+    """Text alone is a name; `{ slurm: true }` is the host range `slurm`."""
+    if isinstance(value, dict) and str(value.get("slurm")) == "true" and "name" not in value:
+        return {key: one for key, one in value.items() if key != "slurm"} | {"name": "slurm"}
+    return short("name")(value)
+
+
+_Host = Annotated[HostDoc, BeforeValidator(_host, json_schema_input_type=str | SlurmDoc | HostDoc)]
 _Rollup = Annotated[RollupDoc, BeforeValidator(short("by"), json_schema_input_type=str | RollupDoc)]
 
 
