@@ -25,6 +25,7 @@ ENGINE_FLAGS = ["-O3", LTO, "-fvisibility=hidden", "-pthread"]
 GLIBC = "2.28"
 MACHINES = ("aarch64", "x86_64")
 PORTABLE = Path("slave/engine/portable")
+FOR_ALL_HOSTS = "IVYPY_PORTABLE" in os.environ  # scripts/wheel: with these engines, and without this machine's own
 
 
 def packages() -> list[str]:
@@ -97,15 +98,15 @@ if __name__ == "__main__":
         package_data={
             "": ["*.pyi", "py.typed"],
             "ivypy.master.logs.render": ["page.html"],
-            "ivypy.slave.engine": ["portable/*/*.so"],
+            "ivypy.slave.engine": ["portable/*/*.so"] if FOR_ALL_HOSTS else [],
         },
         include_package_data=False,
         ext_modules=[
             extension("ivypy.master.logs.native._rows", "master/logs/native", ["-O3"]),
             # The engine's .so lies beside its C files, which stay out of the wheel.
-            extension(
+            *([] if FOR_ALL_HOSTS else [extension(
                 "ivypy.slave.engine._engine", "slave/engine", list(ENGINE_FLAGS),
                 extra_link_args=list(ENGINE_FLAGS), libraries=["m"],
-            ),
+            )]),
         ],
     )  # fmt: skip

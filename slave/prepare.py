@@ -91,6 +91,5 @@ def _against_backend(command: Prepare) -> str | None:
         why = f" ({why_not(backend)})"
     except ValueError:
         why = ""  # there is none of this name anywhere
-    return (
-        f"backend {backend!r} does not work here{why}: choose one of {', '.join((*([AUTO] if auto else []), *known))}"
-    )
+    work = [AUTO, *known] if auto else known
+    return f"backend {backend!r} does not work here{why}: choose one of {', '.join(work)}"

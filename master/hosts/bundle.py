@@ -70,17 +70,23 @@ def slave_files() -> dict[str, bytes]:
 
 
 def engines() -> dict[str, bytes]:
-    """The engine for each processor (as `uname -m` prints it). Raises BundleError if there is none.
+    """The engine for each processor (as `uname -m` prints it). Raises BundleError if there is none for this machine's.
 
-    `scripts/portable` builds them for every host. What is older than the engine's sources, where these are here, does
-    not count; for hosts like this machine, this machine's own is sent instead.
+    For hosts like this machine, its own compiler's is sent where there is no other.
+    """
+    here, found = platform.machine(), portable_engines()
+    return found if here in found else {here: own_engine(), **found}
+
+
+def portable_engines() -> dict[str, bytes]:
+    """What `scripts/portable` built for all kinds of hosts, unless it is older than the engine's sources that are here.
+
+    A wheel has these, and no sources.
     """
     folder = folder_of("ivypy.slave.engine")
     changed = max((path.stat().st_mtime for path in folder.rglob("*.[ch]")), default=0.0)
     built = [path for path in folder.glob(f"portable/*/{ENGINE}{ABI3}") if path.stat().st_mtime >= changed]
-    found = {path.parent.name: path.read_bytes() for path in sorted(built)}
-    here = platform.machine()
-    return found if here in found else {here: own_engine(), **found}
+    return {path.parent.name: path.read_bytes() for path in sorted(built)}
 
 
 def folder_of(package: str) -> Path:

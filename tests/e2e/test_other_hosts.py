@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.hosts.bundle import OLDEST_GLIBC, slave_bundles
+from ivypy.master.hosts.bundle import OLDEST_GLIBC, portable_engines
 from tests.support import debian_hosts
 from tests.support.debian_hosts import DebianHost
 from tests.support.real_runs import ROOT, Finished, run
@@ -30,8 +30,8 @@ steps: [ {{ go: one }} ]
 
 
 def run_on(host: DebianHost, folder: Path, backend: str) -> Finished:
-    if host.machine not in {bundle.machine for bundle in slave_bundles()}:
-        pytest.skip(f"there is no engine for {host.machine}: run scripts/portable")
+    if host.machine not in portable_engines():
+        pytest.skip(f"there is no engine for {host.machine} that is as new as its sources: run scripts/portable")
     plan = folder / "plan.yaml"
     command = "'" + host.command.replace("'", "''") + "'"
     plan.write_text(PLAN.format(command=command, python=host.python, folder=folder, backend=backend))
