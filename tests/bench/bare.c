@@ -1,8 +1,11 @@
-/* The least that a program can do: bare libaio|io_uring PATH DEPTH SECONDS CORE
+/* The least that a program can do: bare libaio|io_uring PATH DEPTH SECONDS CORE [IOPS]
  *
  * Random reads of 4 KiB by O_DIRECT, all free I/Os in one call, no stamps, no counting but of completions; io_uring with
  * registered file and buffers. Prints I/Os per second of the thread's CPU time. What an engine adds to this is its own
  * cost; what this costs is the kernel's.
+ *
+ * With IOPS, libaio only: at exponential gaps, asleep in between, and all that is due in one call; prints microseconds of
+ * the thread's CPU time per I/O.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -156,11 +160,57 @@ static uint64_t io_uring_turn(void)
     return to_go;
 }
 
+/* An exponential gap by comparisons of uniform numbers alone (von Neumann 1951), so that nothing need be linked. */
+static uint64_t next_gap(double iops)
+{
+    double sum = 0, part;
+
+    for (;;) {
+        double first = (double)(next_offset() / BLOCK) / (double)blocks, last = first;
+        bool odd = true;
+        for (;; odd = !odd) {
+            double next = (double)(next_offset() / BLOCK) / (double)blocks;
+            if (next >= last)
+                break;
+            last = next;
+        }
+        part = first;
+        if (odd)
+            break;
+        sum += 1;
+    }
+    return (uint64_t)((sum + part) / iops * 1e9);
+}
+
+static double paced(double iops, double seconds)
+{
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), due_ns = now_ns, end_ns = now_ns + (uint64_t)(seconds * 1e9);
+    uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), done = 0;
+    struct io_event events[MOST];
+
+    prctl(PR_SET_TIMERSLACK, 1);
+    for (; now_ns < end_ns; now_ns = clock_ns(CLOCK_MONOTONIC)) {
+        uint32_t going = 0;
+        for (; due_ns <= now_ns && going < to_go; going++, due_ns += next_gap(iops))
+            batch[to_go - 1 - going]->aio_offset = (int64_t)next_offset();
+        if (going)
+            need(syscall(SYS_io_submit, aio, (long)going, batch + to_go - going) == (long)going, "io_submit");
+        to_go -= going;
+        now_ns = clock_ns(CLOCK_MONOTONIC);
+        uint64_t wait_ns = due_ns > now_ns && to_go ? due_ns - now_ns : 0;
+        struct timespec wait = {.tv_sec = (time_t)(wait_ns / 1000000000), .tv_nsec = (long)(wait_ns % 1000000000)};
+        long found = syscall(SYS_io_getevents, aio, 1L, (long)depth, events, to_go ? &wait : NULL);
+        for (long n = 0; n < found; n++, done++)
+            batch[to_go++] = &iocbs[events[n].data];
+    }
+    return (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns) / 1e3 / (double)done;
+}
+
 int main(int count, char **words)
 {
     cpu_set_t cores;
 
-    if (count != 6)
+    if (count != 6 && count != 7)
         return 2;
     bool uring = strcmp(words[1], "io_uring") == 0;
     fd = open(words[2], O_RDONLY | O_DIRECT | O_CLOEXEC);
@@ -179,6 +229,10 @@ int main(int count, char **words)
     else
         libaio_open();
 
+    if (count == 7) {
+        printf("%.3f\n", paced(atof(words[6]), atof(words[4])));
+        return 0;
+    }
     uint64_t done = 0, end_ns = clock_ns(CLOCK_MONOTONIC) + (uint64_t)(atof(words[4]) * 1e9);
     uint64_t cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     while (clock_ns(CLOCK_MONOTONIC) < end_ns)

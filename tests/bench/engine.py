@@ -1,7 +1,7 @@
 """The engine beside fio, on one pinned core: `python -m tests.bench.engine [--seconds S] [--repeat N] [--core C]`.
 
 What is measured and how stands in parts/: closed_loop.py, paced.py, written_data.py, instructions.py. `--only TEXT`:
-the rows whose name holds it.
+the rows whose name holds it. On a machine with other load, `--fifo` keeps it from taking the core that is measured.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from ivypy.slave.engine._engine import backends
 from tests.support import devices
@@ -22,8 +23,14 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
-    parser.add_argument("--only", default="", help="rows whose name holds this: null, libaio, io_uring, alike, CPU ...")
+    parser.add_argument(
+        "--only", default="", help="rows whose name holds this: null, libaio, io_uring, alike, CPU, on time ..."
+    )
+    parser.add_argument("--before", type=Path, help="another checkout, to measure lateness of in turn with this one's")
+    parser.add_argument("--fifo", action="store_true", help="measure before all else that runs here (as root)")
     chosen = parser.parse_args(words)
+    if chosen.fifo:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))  # and of all that it starts
     for program in ("fio", "gcc"):
         if shutil.which(program) is None:
             print(f"this machine lacks {program}", file=sys.stderr)
@@ -34,13 +41,15 @@ def main(words: Sequence[str] | None = None) -> int:
     version = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{version}; core {chosen.core} of {os.cpu_count()}; load {os.getloadavg()[0]:.1f}; {chosen.repeat} turns")
     print(closed_loop.HEADER)
-    for name, measure in measurements(chosen.core, chosen.seconds, chosen.repeat):
+    for name, measure in measurements(chosen.core, chosen.seconds, chosen.repeat, chosen.before):
         if chosen.only in name:
             print(measure(), flush=True)
     return 0
 
 
-def measurements(core: int, seconds: float, repeat: int) -> Iterator[tuple[str, Callable[[], str]]]:
+def measurements(
+    core: int, seconds: float, repeat: int, before: Path | None
+) -> Iterator[tuple[str, Callable[[], str]]]:
     """(its name, what makes its lines), in order; what the machine cannot have is left out."""
     with closed_loop.paths() as found, devices.memory_folder() as folder:
         bare = closed_loop.build_bare(folder)
@@ -50,8 +59,14 @@ def measurements(core: int, seconds: float, repeat: int) -> Iterator[tuple[str, 
                 yield case.name, lambda case=case, path=path: closed_loop.row(bare, case, path, core, seconds, repeat)  # type: ignore[misc]
         for name in ("zram, alike", "zram, random"):
             if path := found.get(name):
-                yield f"CPU, {name}", lambda path=path: paced.cost(path, core, 2 * seconds, repeat)  # type: ignore[misc]
-                yield f"lateness, {name}", lambda path=path: paced.lateness(path, core, 5 * seconds)  # type: ignore[misc]
+                yield f"CPU, {name}", lambda path=path: paced.cost(bare, path, core, seconds, repeat)  # type: ignore[misc]
+                yield (
+                    f"lateness, {name}",
+                    lambda path=path: paced.lateness_beside(path, core, seconds, repeat),  # type: ignore[misc]
+                )
+        if path := found.get("loop"):
+            yield "on time", lambda: paced.on_time(path, core, seconds, repeat, before)
+            yield "low depth", lambda: paced.low_depth(path, core, seconds, repeat)
         yield "written data", lambda: written_data.rows(found["null"], core, seconds, repeat)
         yield "instructions", lambda: "\n".join(instructions.rows(folder, found["null"]))
 

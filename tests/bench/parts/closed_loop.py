@@ -29,6 +29,7 @@ from tests.support.engine import MS, Drive
 REGISTERED = ("--fixedbufs=1", "--registerfiles=1", "--nonvectored=1")
 BATCHED = ("--iodepth_batch_submit=8", "--iodepth_batch_complete_min=1", "--iodepth_batch_complete_max=32")
 SIZE = 160 << 20
+LEAST_OF_BARE = 0.9  # where bare itself does not reach a goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Case:
 
 CASES = [
     Case("null", "null", 1, 2.0),
-    Case("null", "null", 32, 5.0),
+    Case("null", "null", 32, 10.0),
     *(
         case
         for pages in ("alike", "random")
@@ -85,6 +86,8 @@ def paths() -> Iterator[dict[str, str]]:
     with contextlib.ExitStack() as undo:
         folder = undo.enter_context(devices.memory_folder())
         found = {"null": str(devices.image(folder, 1 << 30))}
+        with contextlib.suppress(devices.Missing):
+            found["loop"] = undo.enter_context(devices.loop())
         for pages, alike in (("alike", True), ("random", False)):
             with contextlib.suppress(devices.Missing):
                 found[f"zram, {pages}"] = undo.enter_context(devices.zram(SIZE, alike))
@@ -155,12 +158,15 @@ def row(program: Path, case: Case, path: str, core: int, seconds: float, repeat:
     best = max((us for us, _, _ in turns), key=lambda f: f.per_core)
     fio = max((fio for _, fio, _ in turns), key=lambda f: f.per_core)
     least = max(least for _, _, least in turns)
-    verdict = "reached" if middle(of_fio) >= case.goal else "MISSED"
+    verdict = "met" if middle(of_fio) >= case.goal else "NOT MET"
     of_bare = ""
     if least:
-        of_bare = f"{middle([us.per_core / least for us, _, least in turns]):.2f}"
-        if verdict == "MISSED":
-            verdict += f" (bare itself: {middle([least / fio.per_core for _, fio, least in turns]):.2f})"
+        part = middle([us.per_core / least for us, _, least in turns])
+        itself = middle([least / fio.per_core for _, fio, least in turns])
+        of_bare = f"{part:.2f}"
+        if verdict != "met":
+            may = itself < case.goal and part >= LEAST_OF_BARE
+            verdict = f"{'met' if may else 'NOT MET'} (bare itself: {itself:.2f})"
     return (
         f"{case.name:38} {best.per_core / 1000:9.0f} {best.mean_us:8.2f} {fio.per_core / 1000:8.0f} {fio.mean_us:8.2f}"
         f" {least / 1000:8.0f} {middle(of_fio):7.2f} {of_fio[0]:6.2f} .. {of_fio[-1]:<6.2f} {of_bare:>8}"

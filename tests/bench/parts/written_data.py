@@ -50,7 +50,7 @@ def row(path: str, core: int, seconds: float, repeat: int, blocksize: int) -> st
         ours.append((write - read) / pieces)
         read, write = (fio_ns(core, seconds, blocksize, how) for how in ("randread", "randwrite"))
         fio.append((write - read) / pieces)
-    verdict = "reached" if middle(ours) <= MOST_NS else "MISSED"
+    verdict = "met" if middle(ours) <= MOST_NS else "NOT MET"
     return (
         f"written data, {blocksize >> 10} KiB: {middle(ours):.0f} ns per 4 KiB ({min(ours):.0f} .. {max(ours):.0f}),"
         f" fio refill_buffers {middle(fio):.0f} ({min(fio):.0f} .. {max(fio):.0f}); goal at most {MOST_NS:.0f} "
