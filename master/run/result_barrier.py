@@ -148,6 +148,7 @@ class ResultBarrier:
                 hosts.has_stopped(driver, event, k, arrived)
             case DyingWords():
                 self._recorder.event(driver.name, "dying_words", f"thread {event.thread}: {event.words}")
+                hosts.died(driver, event.words)
             case Notice():
                 self._recorder.event(driver.name, event.kind, event.text)
             case Lost():

@@ -47,6 +47,7 @@ class StepHosts:
         self.newest: dict[Driver, Result] = {}  # the last result of each, merged or not
         self.names = frozenset(driver.name for driver in self.part)
         self._losses: dict[Driver, _Loss] = {}
+        self._words: dict[Driver, str] = {}  # of the first workload thread that died
 
     def in_order(self, drivers: Container[Driver]) -> list[Driver]:
         """These drivers in the plan's order, as a set has none: what follows is the same in every run."""
@@ -74,10 +75,14 @@ class StepHosts:
         self._report(driver.name, "ended", f"{ENDED_EARLY} in subinterval {subinterval}")
         self.set_aside(driver)
 
+    def died(self, driver: Driver, words: str) -> None:
+        """A workload thread of the host died, with these words."""
+        self._words.setdefault(driver, words)
+
     def has_stopped(self, driver: Driver, stopped: Stopped, k: int, arrived: Container[Driver]) -> None:
         """It sent `stopped` in subinterval `k`, of which the results of `arrived` are in."""
         if stopped.reason is not StopReason.COMMANDED:
-            self.lose(driver, self._why_stopped(stopped.reason), k, arrived, "ended")
+            self.lose(driver, self._why_stopped(driver, stopped.reason), k, arrived, "ended")
         elif driver not in arrived:
             self.leave(driver)
 
@@ -97,10 +102,10 @@ class StepHosts:
             loss = self._losses[driver]
             yield ScopedFinding(Finding(Reason.HOST_LOST, f"{driver.name}: {loss.why}"), driver.name, since=loss.since)
 
-    def _why_stopped(self, reason: StopReason) -> str:
+    def _why_stopped(self, driver: Driver, reason: StopReason) -> str:
         """A step that a host ended by itself, for whichever reason."""
         if reason is not StopReason.LEASE:
-            return "a workload thread died"
+            return ": ".join(filter(None, ("a workload thread died", self._words.get(driver))))
         stalled_ns = max(self._progress.longest_stall_ns, self._lag.stalled_ns())
         still = f" while the controller was stalled for {stalled_ns / 1e9:.1f} s" if stalled_ns >= LONG_STALL_NS else ""
         return f"its lease ran out{still}"

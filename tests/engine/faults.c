@@ -2,6 +2,8 @@
 #include "life.h"
 #include "thread/ready_queue.h"
 
+#include <sys/prctl.h>
+
 enum { DEPTH = 4096, MOST_BLOCKSIZE = 32768 };
 
 /* What the backend is told, and what it saw. One workload thread or two; guarded by nothing but atomics. */
@@ -19,6 +21,8 @@ static struct {
     _Atomic bool prompt;           /* wait looks all the time, and does not sleep */
     _Atomic uint32_t stuck_thread; /* context number whose submit hangs, + 1 */
     _Atomic uint64_t deaf_until_ns; /* wait does not return before */
+    _Atomic int64_t turn_ns;       /* the submit call turns the thread's clock by so much, once */
+    _Atomic uint64_t suspend_ns;   /* and seems to the thread to suspend the machine for so long, once */
     _Atomic bool renew;            /* the lease is renewed when the ring is polled after its end */
     _Atomic uint64_t submitted, most_in_flight, most_requests, calls;
     _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
@@ -34,20 +38,20 @@ struct kept {
 };
 
 struct context {
-    uint32_t number, count;
+    uint32_t number, count; /* the thread's number */
     struct kept kept[DEPTH];
 };
 
-static _Atomic uint32_t contexts;
 static struct engine *engine;
 
 static int open_context(void **context, uint32_t depth, uint32_t options)
 {
     struct context *c = calloc(1, sizeof *c);
+    char name[16];
 
     (void)options;
     CHECK(depth <= DEPTH);
-    c->number = atomic_fetch_add(&contexts, 1);
+    CHECK(prctl(PR_GET_NAME, name) == 0 && sscanf(name, "ivypy-%u", &c->number) == 1);
     *context = c;
     return 0;
 }
@@ -90,6 +94,14 @@ static void count_in_room(const struct tag *tag, int64_t requests)
         ;
 }
 
+/* On the workload thread itself, whose clock it is. */
+static void upset_clock(struct thread *t)
+{
+    if (t->boundary.clock.slope) /* else it is the kernel's so far */
+        t->boundary.clock.ns += (uint64_t)atomic_exchange(&told.turn_ns, 0);
+    t->clock_guard.asleep_ns -= atomic_exchange(&told.suspend_ns, 0);
+}
+
 static int submit(void *context, struct tag *const *tags, uint32_t count)
 {
     struct context *c = context;
@@ -105,6 +117,7 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
         count = take;
     block(tags, count);
     atomic_fetch_add(&told.before_ns, (uint64_t)count * (count - 1) / 2 * atomic_load(&told.each_ns));
+    upset_clock(&engine->threads[c->number]);
     for (uint32_t n = 0; n < count; n++) {
         for (uint64_t until_ns = clock_now() + atomic_load(&told.each_ns); clock_now() < until_ns;)
             ;
@@ -970,6 +983,49 @@ static void lease_renewed_in_submit(void)
     CHECK_EQUAL(end.sums.dropped, (uint64_t)s.backlog);
 }
 
+/* The thread dies of it, with these words; nothing is submitted any more, long before the lease or the step ends. */
+static void stopped_by_clock(const char *words, int64_t turn_ns, uint64_t suspend_ns)
+{
+    struct sums s;
+    uint32_t lun, thread;
+    char said[160];
+
+    open_lun(&lun);
+    create(0, lun, 0, -1.0, 4);
+    create(1, lun, 0, 2000.0, 4);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    engine_set_lease(engine, clock_now() + 600 * NS_PER_S);
+    go(engine, 2, 1, LENGTH_NS, &s);
+    while (atomic_load(&told.submitted) < 8)
+        wait_for_news(engine, 10);
+    atomic_store(&told.turn_ns, turn_ns);
+    atomic_store(&told.suspend_ns, suspend_ns);
+    struct end end = finish(engine, &s, 4);
+    CHECK_EQUAL(end.reason, END_DIED);
+    CHECK(s.last);
+    CHECK(end.sums.longest_caught_ns < 60 * NS_PER_S);
+    CHECK_EQUAL((uint64_t)s.submitted, atomic_load(&told.submitted));
+    CHECK(engine_dying_words(engine, &thread, said, sizeof said));
+    CHECK(strstr(said, words));
+}
+
+static void suspended(void)
+{
+    stopped_by_clock("the machine was suspended for 5", 0, 5 * NS_PER_S);
+}
+
+static void counter_back(void)
+{
+    if (engine->counted)
+        stopped_by_clock("the cycle counter is 5", -5 * (int64_t)NS_PER_S, 0);
+}
+
+static void counter_ahead(void)
+{
+    if (engine->counted)
+        stopped_by_clock("the cycle counter is 3600", 3600 * (int64_t)NS_PER_S, 0);
+}
+
 /* What fails after the last boundary is not among what came back well; what moved less than it should failed, too. */
 static void fails_after_the_end(int64_t result)
 {
@@ -1331,6 +1387,7 @@ static const struct scenario {
     {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},
+    {"suspended", suspended, 1}, {"counter_back", counter_back, 1}, {"counter_ahead", counter_ahead, 1},
     {"caught_up", caught_up, 1}, {"slowed_down", slowed_down, 1},
 };
 

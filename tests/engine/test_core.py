@@ -55,6 +55,9 @@ SCENARIOS = [
     "paused_in_turn",  # a paused instance does not keep the turn of its neighbour in a full queue
     "blocking_neighbour",  # what completes while another LUN's submit call blocks has a reap delay, and goes alone
     "batch_in_time",  # a batch adds no more than a tenth to the service time of its I/Os
+    "suspended",  # the machine was asleep while the step ran: no I/O after it, and the reason has a name;
+    "counter_back",  # so where the cycle counter begins anew,
+    "counter_ahead",  # or jumps ahead, as in a virtual machine that is restored
 ]
 
 # In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.

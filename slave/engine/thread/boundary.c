@@ -124,8 +124,10 @@ static bool cross(struct thread *t, uint64_t now_ns)
 
 bool boundary_go_on(struct thread *t, uint64_t now_ns)
 {
+    now_ns = clock_guard_check(t, now_ns);
     if (!cross(t, now_ns))
         return false;
+    t->boundary.notice_ns = earlier(t->boundary.horizon_ns, t->clock_guard.check_ns);
     cool_down_if_commanded(t);
     return true;
 }

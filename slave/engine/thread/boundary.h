@@ -25,6 +25,7 @@ struct passed {
 struct boundary {
     struct clock_map clock; /* the thread's own; slope 0: the kernel's */
     uint64_t horizon_ns;    /* the next boundary, or the lease */
+    uint64_t notice_ns;     /* that, or the next look at the clocks */
     struct buffer *running;
     struct row *rows;       /* the running buffer's, as are the next two */
     struct moments *moments;

@@ -23,7 +23,7 @@ static bool take_notice(struct thread *t, uint64_t now_ns)
 
 static bool needs_notice(const struct thread *t, uint64_t now_ns)
 {
-    return now_ns >= t->boundary.horizon_ns ||
+    return now_ns >= t->boundary.notice_ns ||
            t->loop.attention != atomic_load_explicit(&t->step->attention, memory_order_relaxed);
 }
 
@@ -54,6 +54,14 @@ static uint32_t polled(struct thread *t, int found, uint64_t now_ns, uint64_t ba
     return (uint32_t)found;
 }
 
+/* The time, which never goes backwards. */
+static inline uint64_t now_after(struct thread *t, uint64_t before_ns)
+{
+    uint64_t now_ns = thread_now(t);
+
+    return __builtin_expect(now_ns >= before_ns, true) ? now_ns : clock_guard_turned_back(t, before_ns);
+}
+
 uint32_t loop_run(struct thread *t, uint64_t *now)
 {
     uint64_t now_ns = thread_now(t), active_ns = now_ns;
@@ -76,7 +84,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
 
         if (t->submit.batch_size) {
             submit_prepare(t);
-            uint64_t stamp_ns = batch_ns = thread_now(t);
+            uint64_t stamp_ns = batch_ns = now_after(t, now_ns);
             if (needs_notice(t, stamp_ns)) {
                 /* Rarely: the boundary or the end came just now. What completed belongs before it, what is
                  * submitted behind it. An edit waits until this batch, which knows nothing of it, has gone. */
@@ -89,7 +97,7 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             }
             bool all = submit_batch(t, stamp_ns);
             result = reap_poll(t);
-            now_ns = active_ns = thread_now(t);
+            now_ns = active_ns = now_after(t, stamp_ns);
             /* Else the end is decided or about to be, or a lease was renewed in the last moment: take_notice knows. What
              * is left of the batch is given up with the step, or goes now. */
             if (all) {
@@ -100,15 +108,15 @@ uint32_t loop_run(struct thread *t, uint64_t *now)
             }
         } else if (t->reap.done_count == 0) {
             result = idle_until_needed(t, now_ns, active_ns, &how);
-            now_ns = thread_now(t);
+            now_ns = now_after(t, now_ns);
         } else {
             reap_record(t);
             result = reap_poll(t);
-            now_ns = active_ns = thread_now(t);
+            now_ns = active_ns = now_after(t, now_ns);
         }
         found = polled(t, result, now_ns, batch_ns, how);
         reap_record(t);
     }
-    *now = now_ns;
+    *now = t->dead ? thread_now(t) : now_ns; /* its clock may have been wrong */
     return found;
 }

@@ -14,6 +14,7 @@
 
 #include "backends/backend.h"
 #include "boundary.h"
+#include "clock_guard.h"
 #include "drain.h"
 #include "due_times.h"
 #include "idle.h"
@@ -56,6 +57,7 @@ struct thread {
     /* The parts, in the order in which the loop needs them. */
     struct loop loop;
     struct boundary boundary;
+    struct clock_guard clock_guard;
     struct due_times due_times;
     struct ready_queue ready_queue;
     struct submit submit;

@@ -27,6 +27,7 @@ static uint32_t orphan_requests(const struct instance *i)
 static void prepare(struct thread *t)
 {
     boundary_start(t);
+    clock_guard_start(t);
     due_times_clear(t);
     ready_queue_reset(t);
     submit_start(t);
