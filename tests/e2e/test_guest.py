@@ -1,0 +1,52 @@
+"""The engine on devices that this machine's kernel lacks, in a virtual machine with Debian's."""
+
+import pytest
+
+from tests.support.devices import Missing
+from tests.support.engine import build
+from tests.support.guest import run_in_guest
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+
+TAGS = 256
+
+SCRIPT = """
+set -e
+blocks=$(blockdev --getsz /dev/nullb0)
+dmsetup create d1 --table "0 $blocks linear /dev/nullb0 0" >/dev/null
+dmsetup mknodes
+uname -r
+echo shown $(cat /sys/block/dm-0/queue/nr_requests) $(ls -d /sys/block/dm-0/mq 2>/dev/null)
+{driver} libaio /dev/mapper/d1 dm-0 {tags}
+{driver} libaio /dev/nvme0n1 nvme0n1 {tags}
+"""
+
+
+def said_by_guest(driver: str) -> list[str]:
+    try:
+        return run_in_guest(SCRIPT.format(driver=driver, tags=TAGS))
+    except Missing as missing:
+        pytest.skip(f"this machine lacks {missing}")
+
+
+def figures(line: str) -> dict[str, int]:
+    """Of "limit 0 most 256 ..."."""
+    words = line.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
+    """6.1 shows nr_requests 128 for a linear volume, which limits nothing: all 256 tags are in flight on it, by the
+    kernel's own count. An NVMe disk has hardware queues, and their length is its limit."""
+    release, shown, *lines = said_by_guest(build("on_device", "plain"))
+    volume, disk = map(figures, lines)
+    assert release.startswith("6.1.")
+    assert shown == "shown 128"  # and no folder mq
+    assert volume["limit"] == 0
+    assert volume["most"] == TAGS
+    assert disk["limit"] > 0
+    assert disk["most"] > 0
+    for found in (volume, disk):
+        assert found["completed"] > 0
+        assert found["errors"] == 0
+    assert volume["waits"] == 0
