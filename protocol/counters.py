@@ -49,16 +49,22 @@ class Moment(IntEnum):
 
 
 class Count(IntEnum):
-    """i64 columns of `counts`, shape (instances, len(Count)), one row per workload instance in `go`'s order."""
+    """i64 columns of `counts`, shape (instances, len(Count)), one row per workload instance in `go`'s order.
+
+    No count is ever negative, and over the subintervals from a step's start, whatever is edited and whatever fails:
+
+        DUE = COMPLETED + ERRORS + DROPPED + BACKLOG + IN_FLIGHT (the last two: at the end)
+        SUBMITTED = COMPLETED + ERRORS + WITHDRAWN + IN_FLIGHT
+    """
 
     EDIT = 0  # number of the edit in force at the end of the subinterval (0: as created)
     DUE = 1  # I/Os that fell due; equals SUBMITTED where iops is max
-    SUBMITTED = 2  # less those that the kernel gave back (EAGAIN) and a pause then discarded
+    SUBMITTED = 2  # each once, also where the kernel gave it back (EAGAIN)
     COMPLETED = 3  # without errors and short transfers
     BYTES = 4
     ERRORS = 5  # completions with an errno, short transfers included
     SHORT = 6  # completions of fewer bytes than requested
-    DROPPED = 7  # discarded: I/Os that were due and will never be submitted
+    DROPPED = 7  # discarded: I/Os that were due and will never be done
     BACKLOG = 8  # at the end: due, not submitted
     IN_FLIGHT = 9  # at the end: submitted, not completed
     OLDEST_IN_FLIGHT_NS = 10  # at the end: age since submission, 0 if none
@@ -70,6 +76,7 @@ class Count(IntEnum):
     READS_SAMPLED = 14  # reads of which the data was checked, about one of 64
     ZERO_READS = 15  # of these, those that read as zeros
     FOREIGN_BYTES = 16  # the instance's part of what others did on its disk; the slave's to fill in, not the engine's
+    WITHDRAWN = 17  # of DROPPED: in SUBMITTED too, since the kernel gave them back before a pause discarded them
 
 
 class ThreadCount(IntEnum):

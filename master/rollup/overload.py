@@ -48,7 +48,7 @@ class Outstanding:
         return cls(
             due=counts[:, Count.DUE],
             growth=left - counts[:, Count.COMPLETED] - counts[:, Count.ERRORS],
-            backlog_growth=left - counts[:, Count.SUBMITTED],
+            backlog_growth=left + counts[:, Count.WITHDRAWN] - counts[:, Count.SUBMITTED],
             in_flight=counts[:, Count.IN_FLIGHT],
             backlog=counts[:, Count.BACKLOG],
         )

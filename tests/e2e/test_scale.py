@@ -34,8 +34,10 @@ def test_a_thousand_luns_with_three_workloads_each(tmp_path: Path) -> None:
     assert counts[:, :, Count.ERRORS].sum() == 0
     # nothing is lost: what fell due was submitted, or is owed; what was submitted was completed, or is in flight
     due, submitted, completed = (counts[:, :, c].sum(axis=0) for c in (Count.DUE, Count.SUBMITTED, Count.COMPLETED))
-    assert (due == submitted + counts[-1, :, Count.BACKLOG] + counts[:, :, Count.DROPPED].sum(axis=0)).all()
-    assert (submitted == completed + counts[-1, :, Count.IN_FLIGHT]).all()
+    withdrawn = counts[:, :, Count.WITHDRAWN].sum(axis=0)
+    dropped = counts[:, :, Count.DROPPED].sum(axis=0)
+    assert (due == submitted + counts[-1, :, Count.BACKLOG] + dropped - withdrawn).all()
+    assert (submitted == completed + counts[-1, :, Count.IN_FLIGHT] + withdrawn).all()
     # what falls due evenly falls due in every subinterval, however many others do
     seconds = sum(result.length_ns for result in results) / 1e9
     assert (abs(due[:LUNS] - 4 * seconds) <= 2).all()

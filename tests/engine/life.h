@@ -19,7 +19,7 @@ static struct extent whole = {.start = 0, .end = UINT64_MAX};
 static const struct extents everywhere = {.list = &whole, .count = 1};
 
 struct sums {
-    int64_t due, submitted, completed, errors, dropped, bytes;
+    int64_t due, submitted, completed, errors, dropped, withdrawn, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */
     uint32_t results, overruns;
     uint64_t end_ns;
@@ -71,8 +71,9 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
     s->backlog = s->in_flight = 0;
     for (uint32_t n = 0; n < r->rows; n++) {
         const int64_t *c = r->counts + (size_t)n * COUNTS;
-        CHECK(c[COUNT_BACKLOG] >= 0);
-        CHECK(c[COUNT_IN_FLIGHT] >= 0 && c[COUNT_IN_FLIGHT] <= maxtags);
+        for (uint32_t column = 0; column < COUNTS; column++)
+            CHECK(c[column] >= 0); /* else the controller takes the host for broken (decode_result.py) */
+        CHECK(c[COUNT_IN_FLIGHT] <= maxtags);
         /* At a halt's instant an I/O may have been submitted by a thread that did not know yet: its age is 0. */
         CHECK((c[COUNT_IN_FLIGHT] > 0) == (c[COUNT_OLDEST_IN_FLIGHT_NS] > 0) || r->last);
         CHECK(c[COUNT_OLDEST_OUTSTANDING_NS] >= c[COUNT_OLDEST_IN_FLIGHT_NS]);
@@ -80,6 +81,7 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->submitted += c[COUNT_SUBMITTED];
         s->errors += c[COUNT_ERRORS];
         s->dropped += c[COUNT_DROPPED];
+        s->withdrawn += c[COUNT_WITHDRAWN];
         completed += c[COUNT_COMPLETED];
         bytes += c[COUNT_BYTES];
         s->backlog += c[COUNT_BACKLOG];
@@ -92,8 +94,8 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
     CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE), completed);
     CHECK_EQUAL(in_series(r, MOMENT_BYTES, SERIES_SERVICE, SERIES_RESPONSE), bytes);
     CHECK_EQUAL(in_buckets(r), in_series(r, MOMENT_COUNT, 0, SERIES));
-    CHECK_EQUAL(s->due, s->submitted + s->dropped + s->backlog);
-    CHECK_EQUAL(s->submitted, s->completed + s->errors + s->in_flight);
+    CHECK_EQUAL(s->due, s->completed + s->errors + s->dropped + s->backlog + s->in_flight);
+    CHECK_EQUAL(s->submitted, s->completed + s->errors + s->withdrawn + s->in_flight);
 }
 
 static inline void wait_for_news(struct engine *e, int timeout_ms)

@@ -33,7 +33,7 @@ struct row {
     uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
     uint64_t reads_sampled, zero_reads; /* the second is of the first */
-    uint64_t unused[1];
+    uint64_t withdrawn;                 /* of `submitted`: the kernel gave them back, and they were dropped */
 };
 
 struct fault {

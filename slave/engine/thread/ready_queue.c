@@ -169,13 +169,19 @@ void ready_queue_reset(struct thread *t)
 }
 
 /* They go as soon as something of their queue completed. With nothing of it in flight waiting would not help: such an I/O
- * goes without RWF_NOWAIT. */
+ * goes without RWF_NOWAIT. One of a paused instance goes nowhere, at once. */
 static struct tag *take_again_of(struct share *s, uint64_t now_ns)
 {
     struct tag *tag = s->again_first;
     bool retry = now_ns >= s->retry_ns;
 
-    if (!tag || (s->in_flight > 0 && s->in_flight + tag->weight > s->kernel_cap && !retry))
+    if (!tag)
+        return NULL;
+    if (instance_is_paused(tag->instance)) {
+        s->again_first = tag->next_again;
+        return tag;
+    }
+    if (s->in_flight > 0 && s->in_flight + tag->weight > s->kernel_cap && !retry)
         return NULL;
     if (s->in_flight > 0 && !holding_take(&s->holding, s->in_flight, tag->weight))
         return NULL;

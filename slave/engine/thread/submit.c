@@ -144,9 +144,8 @@ static void discard_again(struct thread *t, struct tag *tag)
     in_flight_add(&t->in_flight, (uint32_t)-1);
     tag->next = i->free;
     i->free = tag;
-    row->submitted--;
     row->dropped++;
-    t->boundary.running->figures.submitted--;
+    row->withdrawn++; /* it was submitted, perhaps in an earlier subinterval */
 }
 
 /* I/Os that the kernel gave back go first. */
