@@ -650,6 +650,7 @@ static void lease_while_deaf(void)
     struct sums s;
     uint32_t lun;
 
+    CHECK_EQUAL(engine_spin(engine, SPIN_OFF), 0);
     open_lun(&lun);
     create(0, lun, 0, 10000.0, 4);
     create(1, lun, 0, -1.0, 4);
@@ -1108,6 +1109,7 @@ static struct moments_of series_of_one_step(double iops, uint64_t deaf_ns, uint6
     struct sums s;
     uint32_t lun;
 
+    CHECK_EQUAL(engine_spin(engine, SPIN_OFF), 0); /* deaf only while it sleeps */
     open_lun(&lun);
     create(0, lun, 0, iops, 2);
     start(1, &s);
