@@ -11,6 +11,7 @@ All paths are below `root`, so that tests can show trees of devices which their 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from . import udev
 from .kernel_files import cpu_list, first_line, number_in, ranges
 
 SECTOR: Final = 512  # sysfs counts sizes in these, whatever the device's own block size is
+_CONTROLLER: Final = re.compile(r"nvme\d+")  # nvme0n1 is a namespace
 ROOT: Final = Path("/")
 
 
@@ -219,8 +221,19 @@ def hw_queues(disk: Path) -> int | None:
 
 
 def numa_node(disk: Path) -> int | None:
-    """Of the nearest device above the disk that has one; -1, the kernel's value for none, is none."""
+    """Of the nearest device above the disk that has one; -1, the kernel's value for none, is none.
+
+    An NVMe multipath head is below no device, but a subsystem: its node is that of its paths, if these have one.
+    """
     place = (disk / "device").resolve() if (disk / "device").exists() else disk
+    controllers = [link for link in place.glob("nvme*") if _CONTROLLER.fullmatch(link.name)]
+    if controllers:
+        nodes = {_node_above(link.resolve()) for link in controllers}
+        return nodes.pop() if len(nodes) == 1 else None
+    return _node_above(place)
+
+
+def _node_above(place: Path) -> int | None:
     while place != place.parent:
         found = number_in(place / "numa_node")
         if found is not None:

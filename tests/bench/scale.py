@@ -5,6 +5,8 @@
 Start: from the slave's first word to `go`, without creating the files. Switchover: from noticing a boundary to running
 in the other buffer; nothing there may grow with instances. Its p99 is over all threads and boundaries.
 
+Preparing: what io_uring needs for large I/O buffers, on one thread and on four. `go` has 0.3 s.
+
 Then a slave whose results are as large as they come: a merge class for each LUN, each over many threads. A command is a
 clock probe; its wait, from sending it to its answer, is what a halt waits, too.
 """
@@ -13,6 +15,7 @@ import argparse
 import re
 import tempfile
 import time
+from array import array
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -23,8 +26,10 @@ import psutil
 from ivypy.protocol import messages as m
 from ivypy.protocol.parameters import Iosequencer, Parameters
 from ivypy.protocol.payload import WorkloadToCreate
-from ivypy.slave.engine._engine import now_ns
+from ivypy.protocol.quantities import exact_size
+from ivypy.slave.engine._engine import Engine, now_ns
 from ivypy.slave.huge_pages import smaps_sizes
+from tests.support.engine import MS, S, fields
 from tests.support.real_runs import Finished, start, written
 from tests.support.slave_client import Client, u32
 
@@ -33,6 +38,7 @@ IOPS = 6000  # of all together
 SUBINTERVAL_S = 0.25
 LONGEST_SWITCHOVER_US = 1000.0
 LONGEST_START_S = 10.0
+PREPARED = ((8, 1 << 20, 511), (1000, 1 << 16, 50))  # instances, blocksize, tags
 SPREAD = 16
 PROBED_IOPS = 200_000  # of all together, so that histograms are wide
 PROBES = 1000
@@ -131,6 +137,41 @@ def started_s(log: str) -> float:
     return (at('"type":"go"') - at('"type":"hello"')).total_seconds() - (float(creating[1]) if creating else 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    create_ms: float  # with allocating, touching and pinning
+    go_ms: float
+
+
+def prepared(instances: int, blocksize: int, tags: int, threads: int, base: Path) -> Prepared:
+    """Instances of one LUN on so many threads, up to `go`."""
+    with tempfile.NamedTemporaryFile(dir=base) as lun:
+        lun.truncate(2 * blocksize)
+        engine = Engine("io_uring", [-1] * threads)
+        shape = fields(blocksize=blocksize, maxtags=tags, iops=1.0)
+        handle = engine.open_lun(lun.name, False)
+        began_ns = now_ns()
+        for number in range(instances):
+            engine.create(number, handle, number % threads, tags, blocksize, shape)
+        engine.prepare()
+        created_ns = now_ns()
+        numbers = array("I", range(instances)).tobytes()
+        engine.set_lease(created_ns + 60 * S)
+        engine.go(created_ns + 60 * S, S, numbers, bytes(len(numbers)), numbers)
+        went_ns = now_ns()
+        engine.close(10.0)
+        return Prepared((created_ns - began_ns) / MS, (went_ns - created_ns) / MS)
+
+
+def show_prepared(base: Path) -> None:
+    print(f"{'I/O buffers':>32} {'threads':>8} {'create ms':>10} {'go ms':>7}")
+    for instances, blocksize, tags in PREPARED:
+        for threads in (1, 4):
+            one = prepared(instances, blocksize, tags, threads, base)
+            what = f"{instances:,} x {exact_size(blocksize)} x {tags} tags"
+            print(f"{what:>32} {threads:8} {one.create_ms:10.0f} {one.go_ms:7.1f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--luns", type=int, default=1000)
@@ -146,6 +187,7 @@ def main() -> None:
             f"{one.luns:6,} {one.start_s:8.2f} {one.switchover_us:18.1f} {one.dispatch_us:16.1f}"
             f" {one.collected_ms:13.2f} {one.slave_mib:6.1f}"
         )
+    show_prepared(options.folder)
     good = one.switchover_us < LONGEST_SWITCHOVER_US and one.start_s < LONGEST_START_S
     print(f"{'met' if good else 'MISSED'}: switchover p99 below 1 ms, a start within {LONGEST_START_S:g} s")
     print(f"\n{'LUNs':>6} a command's wait: {'median':>8} {'p99':>8} {'longest':>8} ms (spread {SPREAD}, a class each)")

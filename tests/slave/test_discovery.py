@@ -335,3 +335,24 @@ def test_a_file_name_that_is_not_printable_utf8_is_refused(tmp_path: Path) -> No
         "its name is no UTF-8, or has control characters in it: rename it"
     ] * 2
     assert decode_line(encode_line(Refused(1, tuple(refusals))))
+
+
+@pytest.mark.parametrize(("nodes", "node"), [((1, 1), 1), ((0,), 0), ((0, 1), None), ((-1, -1), None), ((1, -1), None)])
+def test_an_nvme_multipath_head_has_the_node_of_its_paths(
+    tmp_path: Path, nodes: tuple[int, ...], node: int | None
+) -> None:
+    """It is below the subsystem, not below a device; with paths on two nodes, every thread is near one."""
+    tree = SysfsTree(tmp_path)
+    subsystem = tree.root / "sys/devices/virtual/nvme-subsystem/nvme-subsys0"
+    head = subsystem / "nvme0n1"
+    tree.write(head, size="2048", dev="259:0", **QUEUE)
+    (head / "device").symlink_to("..")
+    (tree.root / "sys/block/nvme0n1").symlink_to(head)
+    (tree.root / "dev/nvme0n1").touch()
+    for n, one in enumerate(nodes):
+        device = tree.root / f"sys/devices/pci0000:{n}0/0000:{n}0:00.0"
+        tree.write(device, numa_node=str(one))
+        tree.write(device / f"nvme/nvme{n}", transport="pcie")
+        tree.write(device / f"nvme/nvme{n}/nvme0c{n}n1", size="2048")
+        (subsystem / f"nvme{n}").symlink_to(device / f"nvme/nvme{n}")
+    assert tree.attributes()["nvme0n1"].get("numa_node") == node
