@@ -45,8 +45,11 @@ def emulated() -> DebianHost:
     # What the slave's start executes is a script, since the kernel knows nothing of qemu.
     python = root / "usr/bin/emulated"
     words = [qemu, "-0", str(python), "-L", str(root), f"{root}/usr/bin/{PYTHON}"]
-    python.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    python.chmod(0o755)
+    if not python.exists():  # another test may be running it
+        fresh = python.with_suffix(f".{os.getpid()}")
+        fresh.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        fresh.chmod(0o755)
+        fresh.rename(python)
     return DebianHost("aarch64", "env", str(python))
 
 
@@ -76,8 +79,11 @@ def unpacked(architecture: str) -> Path:
     (fresh / "status").touch()
     try:
         fetch(fresh, architecture)
-        (fresh / "root").rename(place)
-    except (subprocess.SubprocessError, OSError) as error:
+        if not place.exists():  # another may have been quicker
+            (fresh / "root").rename(place)
+    except (subprocess.SubprocessError, IndexError, OSError) as error:
+        if place.exists():
+            return place
         pytest.skip(f"no packages of Debian's {SUITE} for {architecture}: {error}")
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -87,7 +93,7 @@ def unpacked(architecture: str) -> Path:
 def fetch(fresh: Path, architecture: str) -> None:
     """Download and unpack, from the mirror that this machine has its own packages from."""
     mirror = run(["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"])
-    (fresh / "sources").write_text(f"deb {mirror.splitlines()[0]} {SUITE} main\n" if mirror else "")
+    (fresh / "sources").write_text(f"deb {mirror.splitlines()[0]} {SUITE} main\n")
     options = {
         "APT::Architecture": architecture,
         "APT::Architectures": architecture,
