@@ -13,7 +13,14 @@ from typing import Final
 from ..protocol.counters import MOST_THREADS
 from ..protocol.messages import Prepare, Spin
 from .backend_choice import AUTO, IO_URING, LIBAIO, why_not
-from .cpu_placement import CpuPlacement, node_of_cores, place_threads, unusable_cores
+from .cpu_placement import (
+    CpuPlacement,
+    kernel_thread_cores,
+    node_of_cores,
+    place_threads,
+    siblings_of_cores,
+    unusable_cores,
+)
 from .engine._engine import Engine, backends
 from .kernel_files import cpu_list, first_line
 
@@ -32,6 +39,7 @@ class EngineSetup:
     polled: bool
     sqpoll: bool
     reserved_pages: bool
+    cores: tuple[int, ...]  # that this process may use
 
     @classmethod
     def of(cls, command: Prepare, cores: Sequence[int]) -> EngineSetup:
@@ -39,7 +47,16 @@ class EngineSetup:
         placement = place_threads(command.threads, command.cpus, cores, siblings)
         auto = command.backend == AUTO
         backend = LIBAIO if auto else command.backend
-        return cls(backend, auto, placement, command.spin, command.polled, command.sqpoll, command.reserved_pages)
+        return cls(
+            backend,
+            auto,
+            placement,
+            command.spin,
+            command.polled,
+            command.sqpoll,
+            command.reserved_pages,
+            tuple(cores),
+        )
 
     def opened(self, new_engine: Callable[[str, list[int]], Engine]) -> Engine:
         """Blocks while its threads start. Raises OSError."""
@@ -48,7 +65,15 @@ class EngineSetup:
         engine.reserved_pages(self.reserved_pages)
         if self.polled or self.sqpoll:
             engine.use(self.backend, self.polled, self.sqpoll)
+        if self.sqpoll:
+            self._place_kernel_threads(engine)
         return engine
+
+    def _place_kernel_threads(self, engine: Engine) -> None:
+        siblings = siblings_of_cores(self.cores)
+        placed = kernel_thread_cores(self.placement, self.cores, siblings, node_of_cores())
+        for thread, core in enumerate(placed):
+            engine.kernel_core(thread, core)
 
     def leave_cores(self) -> None:
         """Move the calling thread to the cores that are left to it. Only once the engine has its own threads."""

@@ -65,6 +65,9 @@ class Engine:
     def use(self, backend: str, polled: bool = False, sqpoll: bool = False) -> None:
         """Change the backend, as long as no step has run. io_uring only: completions are `polled` for, which every
         LUN's queue must allow; a thread of the kernel takes submissions (`sqpoll`)."""
+    def kernel_core(self, thread: int, core: int) -> None:
+        """The core of the kernel's thread that takes a workload thread's submissions (`sqpoll`), before anything is
+        prepared; -1: any. One that the kernel refuses counts as -1."""
     def spin(self, spin: str) -> None:
         """Whether threads busy-wait where they could sleep: "off", "auto" (within a budget; as opened), or "on" (while
         anything will fall due or is in flight). Between steps."""

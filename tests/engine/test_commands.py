@@ -265,6 +265,26 @@ def test_polled_completions_need_queues_that_have_them(image: Path) -> None:
         step.finish()
 
 
+@pytest.mark.parametrize("backend", SQPOLL)
+@pytest.mark.parametrize("core", [-1, max(os.sched_getaffinity(0)), 65_000])
+def test_the_kernels_thread_runs_on_the_core_that_was_chosen(backend: str, core: int, image: Path) -> None:
+    """One that is not there leaves the choice to the kernel."""
+    engine = started(backend, [-1])
+    engine.kernel_core(0, core)
+    step, others = Drive(engine), {*Path("/proc/self/task").iterdir()}  # of rings that have not ended yet, too
+    step.create(0, step.lun(image))
+    step.go([0], 20 * MS)
+    tasks = [task for task in Path("/proc/self/task").iterdir() if task not in others]
+    allowed = [
+        os.sched_getaffinity(int(task.name)) for task in tasks if (task / "comm").read_text().startswith("iou-sqp")
+    ]
+    engine.halt()
+    step.finish()
+    assert engine.close(15.0) == []
+    anywhere = set(range(os.cpu_count() or 1))
+    assert allowed == [{core} if core in os.sched_getaffinity(0) else anywhere]
+
+
 @pytest.mark.parametrize("backend", [*BACKENDS, *SQPOLL])
 def test_instances_and_luns_come_and_go(backend: str, image: Path) -> None:
     for step in drive(backend, threads=2):

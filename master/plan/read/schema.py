@@ -353,8 +353,9 @@ class PlanDoc(Section):
     )
     sqpoll: Annotated[bool, FLAG] = about(
         "With backend io_uring: a kernel thread per workload thread submits its I/Os, without system calls. It keeps "
-        "a core of its own busy, which the figures of CPU time do not include. I/Os that it received before the lease "
-        "ended may be submitted a moment after that.",
+        "a core busy, which the figures of CPU time do not include: a free one that shares the physical core or the "
+        "NUMA node, so choose `cpus` that leave one for each; else wherever the kernel runs it. I/Os that it received "
+        "before the lease ended may be submitted a moment after that.",
         False,
     )
     reserved_huge_pages: Annotated[bool, FLAG] = about(

@@ -61,8 +61,8 @@ static uint32_t mode_of(uint32_t options)
     return (options & BACKEND_POLLED ? IORING_SETUP_IOPOLL : 0) | (options & BACKEND_SQPOLL ? IORING_SETUP_SQPOLL : 0);
 }
 
-/* The best that this kernel takes: the ring's descriptor, or -errno. */
-static int set_up(uint32_t depth, uint32_t options, struct io_uring_params *p)
+/* The best that this kernel takes: the ring's descriptor, or -errno. `core`: of the kernel's thread; -1: any. */
+static int set_up_on(int core, uint32_t depth, uint32_t options, struct io_uring_params *p)
 {
     bool sqpoll = options & BACKEND_SQPOLL;
     const uint32_t *choices = sqpoll ? by_kernel_thread : by_asking;
@@ -71,11 +71,24 @@ static int set_up(uint32_t depth, uint32_t options, struct io_uring_params *p)
 
     for (size_t n = 0; fd == -EINVAL; n++) {
         *p = (struct io_uring_params){.flags = choices[n] | mode_of(options) | IORING_SETUP_CQSIZE, .cq_entries = room};
+        if (core >= 0) {
+            p->flags |= IORING_SETUP_SQ_AFF;
+            p->sq_thread_cpu = (uint32_t)core;
+        }
         fd = io_uring_setup(sqpoll ? room : LEAST_ENTRIES, p);
         if (choices[n] == 0)
             break;
     }
     return fd;
+}
+
+/* A core that is offline, or not for this process, is refused: then the kernel's thread runs wherever it may. */
+static int set_up(uint32_t depth, uint32_t options, struct io_uring_params *p)
+{
+    int core = options & BACKEND_SQPOLL ? backend_core(options) : -1;
+    int fd = set_up_on(core, depth, options, p);
+
+    return fd == -EINVAL && core >= 0 ? set_up_on(-1, depth, options, p) : fd;
 }
 
 static bool can_wait(const struct io_uring_params *p)

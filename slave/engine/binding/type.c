@@ -116,6 +116,20 @@ PyObject *method_reserved_pages(PyObject *self, PyObject *arguments, PyObject *k
     return none_or_raise(self, result, NULL);
 }
 
+PyObject *method_kernel_core(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"thread", "core", NULL};
+    unsigned thread;
+    int core, result;
+
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "Ii", names, &thread, &core))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    result = engine_kernel_core(engine_of(self), thread, core);
+    Py_END_ALLOW_THREADS
+    return none_or_raise(self, result, NULL);
+}
+
 PyObject *method_use(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"backend", "polled", "sqpoll", NULL};

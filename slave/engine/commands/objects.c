@@ -271,6 +271,17 @@ int engine_spin(struct engine *e, enum spin spin)
     return engine_leave(e, result);
 }
 
+int engine_kernel_core(struct engine *e, uint32_t thread, int core)
+{
+    engine_enter(e);
+    int result = engine_must_be_idle(e);
+    if (result == 0 && (thread >= e->thread_count || core < -1))
+        result = engine_refuse(e, EINVAL, "there is no workload thread %u, or no core %d", thread, core);
+    if (result == 0)
+        e->threads[thread].kernel_core = core;
+    return engine_leave(e, result);
+}
+
 int engine_reserved_pages(struct engine *e, bool may)
 {
     engine_enter(e);
