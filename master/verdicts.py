@@ -76,7 +76,9 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
-        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy.",
+        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy. Where "
+        "other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN among "
+        "more of them.",
     )
     CPU_CONTENTION = (
         NOTE,

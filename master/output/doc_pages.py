@@ -9,7 +9,8 @@ from typing import Final
 from ..exit_codes import OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode
 from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
-from ..rollup.validity import BUSY_CORE_PERCENT, LATENESS_INVALID, LATENESS_NOTE
+from ..rollup.thread_stats import BUSY_PERCENT
+from ..rollup.validity import LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES
@@ -86,7 +87,7 @@ def verdicts_page() -> str:
             "## Limits\n",
             f"Lateness and reap delay are compared mean with mean and p99 with p99: a note above {LATENESS_NOTE:.0%}\n"
             f"of the response or service time, `invalid` above {LATENESS_INVALID:.0%}. A core counts as busy from\n"
-            f"{BUSY_CORE_PERCENT:g} % on.\n",
+            f"{BUSY_PERCENT:g} % on.\n",
         ],
     )
 

@@ -13,6 +13,8 @@ from .arrays import Ints
 
 # Where others want its core, a thread busy-waits for a sixteenth of its time at most, unless with `spin: on`.
 SPINS_FROM: Final = 0.3
+BUSY_PERCENT: Final = 95.0  # a thread, or a core, that had no time left
+IDLE_PERCENT: Final = 50.0  # a thread that could drive as much again
 _SUMS: Final = (ThreadCount.CPU_TIME, ThreadCount.BUSY_WAIT)
 
 
@@ -21,6 +23,10 @@ class ThreadSummary:
     """One host's, over a window."""
 
     busy_percent: float  # of its busiest thread: time on a core, less what it was busy-waiting
+    busiest: int  # number of that thread
+    busy: int  # threads without time left
+    idle: int  # threads that could drive as much again
+    threads: int
     spins: bool  # a thread keeps its core busy by busy-waiting: the core's own figure says nothing
 
 
@@ -41,7 +47,12 @@ class ThreadTotals:
     def seen(self) -> ThreadSummary:
         cpu, spun = self._sums.T
         length_ns = max(self._length_ns, 1)
+        percent = (cpu - spun) / length_ns * 100
         return ThreadSummary(
-            busy_percent=float(np.max(cpu - spun, initial=0) / length_ns * 100),
+            busy_percent=float(np.max(percent, initial=0)),
+            busiest=int(np.argmax(percent)) if len(percent) else 0,
+            busy=int(np.count_nonzero(percent >= BUSY_PERCENT)),
+            idle=int(np.count_nonzero(percent < IDLE_PERCENT)),
+            threads=len(percent),
             spins=bool(np.any(spun > SPINS_FROM * length_ns)),
         )

@@ -39,7 +39,6 @@ ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FOREIGN_NOTE: Final = 0.01  # of our own bytes
-BUSY_CORE_PERCENT: Final = 95.0  # a core that had no time left
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
 
@@ -196,15 +195,28 @@ def _reap_delay(case: _Case) -> Rows:
 
 def _busy(case: _Case) -> Rows:
     """By the busy share of workload threads' cores, which includes other programs; where a thread busy-waits, by the
-    thread's own work."""
+    thread's own work. Where a host's other threads had time left, that is the remedy."""
     of_row = _busiest_cores(case)
-    for row, seen in _workers(case):
+    for row, of_host in _workers(case):
         core = of_row.get(row, 0.0)
-        thread = max(one.busy_percent for one in seen)
-        if core >= BUSY_CORE_PERCENT and not any(one.spins for one in seen):
+        thread = max(one.busy_percent for one in of_host.values())
+        if uneven := [host for host, one in of_host.items() if one.busy and one.idle]:
+            yield row, Finding(Reason.HOST_LIMIT, _idle_beside_busy(of_host, uneven))
+        elif core >= thread_stats.BUSY_PERCENT and not any(one.spins for one in of_host.values()):
             yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")
-        elif thread >= BUSY_CORE_PERCENT:
+        elif thread >= thread_stats.BUSY_PERCENT:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
+
+
+def _idle_beside_busy(of_host: Mapping[str, thread_stats.ThreadSummary], uneven: Sequence[str]) -> str:
+    """The host with the busiest thread stands for all that are `uneven`; the others are counted."""
+    host = max(uneven, key=lambda name: of_host[name].busy_percent)
+    one = of_host[host]
+    threads = "one thread" if one.busy == 1 else f"{one.busy} threads"
+    said = f"{threads} of {one.threads} {'was' if one.busy == 1 else 'were'} busy, {one.idle} had time left"
+    others = len(uneven) - 1
+    more = f", and {others} more host{'s' * (others > 1)}" if others else ""
+    return f"{said} ({host}, thread {one.busiest} {one.busy_percent:.0f} %{more}): use more of them with `spread`"
 
 
 def _contention(case: _Case) -> Rows:
@@ -238,13 +250,14 @@ def _busiest_cores(case: _Case) -> dict[int, float]:
     return of_row
 
 
-def _workers(case: _Case) -> Iterator[tuple[int, list[thread_stats.ThreadSummary]]]:
+def _workers(case: _Case) -> Iterator[tuple[int, dict[str, thread_stats.ThreadSummary]]]:
     """Each row, with the workload threads of its hosts that are in."""
     layout, found = case.measurement.layout, case.measurement.workers
-    of_row: dict[int, list[thread_stats.ThreadSummary]] = {}
+    of_row: dict[int, dict[str, thread_stats.ThreadSummary]] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
-        if (seen := found.get(layout.hosts[host])) is not None:
-            of_row.setdefault(row, []).append(seen)
+        name = layout.hosts[host]
+        if (seen := found.get(name)) is not None:
+            of_row.setdefault(row, {})[name] = seen
     yield from of_row.items()
 
 

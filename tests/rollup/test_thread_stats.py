@@ -1,6 +1,6 @@
 """What workload threads say of themselves: how busy they were."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -52,8 +52,8 @@ def test_how_busy_threads_are(threads: tuple[Thread, ...], busy: float, spins: b
     assert (seen.busy_percent, seen.spins) == (busy, spins)
 
 
-def findings(thread: Thread, iops: Iops = 400.0, cpu: tuple[float, float] = (20, 10)) -> str:
-    """The findings of a host with one workload thread."""
+def findings(threads: Sequence[Thread], iops: Iops = 400.0, cpu: tuple[float, float] = (20, 10)) -> str:
+    """The findings of a host with these workload threads."""
     rollups = Rollups.build([instance(0, "h1")], [])
     merger = merger_of(rollups)
     window = Window(merger.layout)
@@ -61,11 +61,11 @@ def findings(thread: Thread, iops: Iops = 400.0, cpu: tuple[float, float] = (20,
     if iops != "max":
         samples |= {(0, RESPONSE): [1000 * US] * DONE, (0, LATENESS): [0] * DONE}
     data = HostData(1, 1, samples, {(0, Count.DUE): DONE, (0, Count.SUBMITTED): DONE, (0, Count.COMPLETED): DONE})
-    figures = {ThreadCount.SWAPPED: 1, ThreadCount.COMPLETED: DONE} | dict(thread)
-    threads = packed(table(figures)[0], ArrayType.I64)
+    figures = [{ThreadCount.SWAPPED: 1, ThreadCount.COMPLETED: DONE} | dict(thread) for thread in threads]
+    columns = packed([value for row in table(*figures) for value in row], ArrayType.I64)
     for k in range(SUBINTERVALS):
         merger.open(k)
-        merger.add("h1", result(data, k, LENGTH, threads=threads, cpu=cpu))
+        merger.add("h1", result(data, k, LENGTH, threads=columns, cpu=cpu))
         window.add(merger.close())
     settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
     return "; ".join(str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0])
@@ -73,15 +73,38 @@ def findings(thread: Thread, iops: Iops = 400.0, cpu: tuple[float, float] = (20,
 
 @pytest.mark.parametrize("iops", ["max", 400.0])
 @pytest.mark.parametrize(
-    ("thread", "cpu", "says"),
+    ("threads", "cpu", "says"),
     [
-        ({CPU: LENGTH}, (20.0, 94.0), "host_limit[note] (busiest workload thread 100 %)"),
-        ({CPU: LENGTH // 2}, (20.0, 94.0), ""),
-        ({CPU: LENGTH // 2}, (20.0, 96.0), "host_limit[note] (busiest core 96 %)"),
+        ([{CPU: LENGTH}], (20.0, 94.0), "host_limit[note] (busiest workload thread 100 %)"),
+        ([{CPU: LENGTH // 2}], (20.0, 94.0), ""),
+        ([{CPU: LENGTH // 2}], (20.0, 96.0), "host_limit[note] (busiest core 96 %)"),
         # what spins keeps its core busy, and its own work is what counts
-        ({CPU: LENGTH, BUSY_WAIT: LENGTH // 2}, (20.0, 100.0), ""),
-        ({CPU: LENGTH, BUSY_WAIT: LENGTH // 32}, (20.0, 100.0), "host_limit[note] (busiest core 100 %)"),
+        ([{CPU: LENGTH, BUSY_WAIT: LENGTH // 2}], (20.0, 100.0), ""),
+        ([{CPU: LENGTH, BUSY_WAIT: LENGTH // 32}], (20.0, 100.0), "host_limit[note] (busiest core 100 %)"),
+        # others of the host could have helped
+        (
+            [{}, {CPU: LENGTH}, *[{}] * 14],
+            (20.0, 100.0),
+            "host_limit[note] (one thread of 16 was busy, 15 had time left (h1, thread 1 100 %): use more of them with "
+            "`spread`)",
+        ),
+        (
+            [{CPU: 96 * LENGTH // 100}, {CPU: 98 * LENGTH // 100}, {CPU: LENGTH // 4}, {CPU: LENGTH // 2}],
+            (20.0, 100.0),
+            "host_limit[note] (2 threads of 4 were busy, 1 had time left (h1, thread 1 98 %): use more of them with "
+            "`spread`)",
+        ),
+        ([{CPU: LENGTH}, {CPU: LENGTH}], (20.0, 94.0), "host_limit[note] (busiest workload thread 100 %)"),
+        ([{CPU: LENGTH}, {CPU: LENGTH // 2}], (20.0, 94.0), "host_limit[note] (busiest workload thread 100 %)"),
+        # the neighbour busy-waits: it has time left
+        (
+            [{CPU: LENGTH}, {CPU: LENGTH, BUSY_WAIT: LENGTH}],
+            (20.0, 100.0),
+            "host_limit[note] (one thread of 2 was busy, 1 had time left (h1, thread 0 100 %): use more of them with "
+            "`spread`)",
+        ),
+        ([{}, {}], (20.0, 94.0), ""),
     ],
 )
-def test_a_busy_generator_is_noted(thread: Thread, iops: Iops, cpu: tuple[float, float], says: str) -> None:
-    assert findings(thread, iops, cpu=cpu) == says
+def test_a_busy_generator_is_noted(threads: Sequence[Thread], iops: Iops, cpu: tuple[float, float], says: str) -> None:
+    assert findings(threads, iops, cpu=cpu) == says
