@@ -55,7 +55,8 @@ class Reason(Enum):
         INVALID,
         ALL,
         "More I/O fell due than was completed, for one workload instance of the row or for all of them together: the "
-        "outstanding I/O (backlog and in flight) grew beyond the tolerance and chance. Response times have no meaning.",
+        "outstanding I/O (backlog and in flight, and what drop_after discarded) grew beyond the tolerance and chance. "
+        "Response times have no meaning.",
     )
     GENERATOR_LATE = (
         (Severity.NOTE, Severity.INVALID),
@@ -225,6 +226,12 @@ class Reason(Enum):
         (Scope.RATE, Scope.RESPONSE),
         "Overdue I/Os were discarded in the measurement, because control changed the rate: the response times do not "
         "include them. Note: up to 1 % of the I/Os that fell due. Invalid: more.",
+    )
+    EXPIRED_DUE = (
+        (Severity.NOTE, Severity.INVALID),
+        (Scope.RATE, Scope.RESPONSE),
+        "I/Os that waited for longer than drop_after were discarded: the response times do not include them. "
+        "Note: up to 1 % of the I/Os that fell due. Invalid: more.",
     )
     TOO_FEW_SUBINTERVALS = (
         NOTE,

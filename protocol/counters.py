@@ -53,7 +53,7 @@ class Count(IntEnum):
 
     No count is ever negative, and over the subintervals from a step's start, whatever is edited and whatever fails:
 
-        DUE = COMPLETED + ERRORS + DROPPED + BACKLOG + IN_FLIGHT (the last two: at the end)
+        DUE = COMPLETED + ERRORS + DROPPED + EXPIRED + BACKLOG + IN_FLIGHT (the last two: at the end)
         SUBMITTED = COMPLETED + ERRORS + WITHDRAWN + IN_FLIGHT
     """
 
@@ -77,6 +77,7 @@ class Count(IntEnum):
     ZERO_READS = 15  # of these, those that read as zeros
     FOREIGN_BYTES = 16  # the instance's part of what others did on its disk; the slave's to fill in, not the engine's
     WITHDRAWN = 17  # of DROPPED: in SUBMITTED too, since the kernel gave them back before a pause discarded them
+    EXPIRED = 18  # discarded since they waited for longer than `drop_after`; not in DROPPED
 
 
 class ThreadCount(IntEnum):

@@ -12,6 +12,8 @@ from .older_python import StrEnum
 
 MAX: Final = "max"  # as an IOPS setting: as fast as the tags allow
 Iops = Union[float, Literal["max"]]
+NEVER: Final = "never"  # as drop_after: what is due stays due
+DropAfter = Union[float, Literal["never"]]  # seconds
 
 
 class Iosequencer(StrEnum):
@@ -26,6 +28,7 @@ class Unit(StrEnum):
     BYTES = "bytes"  # "8KiB" -> 8192
     FRACTION = "fraction"  # "70%" or 0.7 -> 0.7
     COUNT = "count"  # a whole number
+    TIMEOUT = "timeout"  # "1s" or never -> seconds or "never"
     IOPS = "iops"  # a number, "max", or "50% of step NAME" -> float or "max"
     RANGE = "range"  # ["0%", "50%"] or ["1GiB", "2GiB"] -> (start, end) in bytes
     CHOICE = "choice"  # a word of an enum
@@ -120,6 +123,16 @@ class Parameters:
             "addresses and gaps; without it, each run has a seed of its own (`seed` in run.json).",
             low=0,
             high=(1 << 63) - 1,
+        ),
+    )
+    drop_after: DropAfter = field(
+        default=NEVER,
+        metadata=about(
+            Unit.TIMEOUT,
+            "How long an I/O may wait for its submission after it fell due (open loop); one that has waited for longer "
+            "is discarded (column expired). never: what is due stays due.",
+            low=0.001,
+            high=86400,
         ),
     )
 

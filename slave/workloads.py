@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..protocol.messages import EditWorkloads, Go
 from ..protocol.older_python import zip_strict
-from ..protocol.parameters import MAX, Parameters
+from ..protocol.parameters import MAX, NEVER, Parameters
 from ..protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from . import validation
 from .block_devices import ROOT
@@ -336,6 +336,7 @@ def engine_fields(parameters: Parameters) -> Fields:
         "iops": -1.0 if parameters.iops == MAX else float(parameters.iops),
         "range": parameters.range,
         "seed": parameters.seed,
+        "drop_after": 0.0 if parameters.drop_after == NEVER else float(parameters.drop_after),
     }
 
 

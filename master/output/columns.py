@@ -23,7 +23,7 @@ class Column:
     meaning: str
 
 
-_PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
+_PARAMETER_UNITS: Final = {Unit.BYTES: "bytes", Unit.TIMEOUT: "s", Unit.IOPS: "1/s", Unit.RANGE: "bytes"}
 
 INSTANCE: Final = (
     Column("rollup_type", "", "by which attributes the workload instances are grouped"),

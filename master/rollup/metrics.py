@@ -125,6 +125,7 @@ LOAD: Final = (
     _counted("errors", "I/Os that ended with an error or a short transfer; no latency includes them", Count.ERRORS),
     _counted("short_transfers", "errors that were short transfers: fewer bytes than requested", Count.SHORT),
     _counted("dropped", "I/Os that fell due and were dropped", Count.DROPPED),
+    _counted("expired", "I/Os that waited for longer than drop_after and were discarded", Count.EXPIRED),
     _counted(
         "queue_limited",
         "how often a workload instance waited because a hardware queue of the device (nr_requests) was full",

@@ -2,7 +2,8 @@
 
 Rule: outstanding I/O is everything that was due and is not done, whether it waits in the backlog or is in flight. Its
 growth is due minus done (completed, failed, dropped), over exactly the subintervals that are checked. It is not the
-difference of two queue lengths, so I/O that was outstanding before them does not count.
+difference of two queue lengths, so I/O that was outstanding before them does not count. What waited for longer than
+`drop_after` and was discarded (expired) is not done either: else no load would ever be too much.
 
 Each workload instance is checked alone, because the growth of one is hidden in a sum. Sums of instances are also
 checked, because a small growth of each of many shows only there. An instance with `iops: max` is never checked: nothing
@@ -40,6 +41,7 @@ class Outstanding:
     backlog_growth: Ints  # of that: due minus submitted
     in_flight: Ints  # at the end
     backlog: Ints  # at the end: due, not submitted
+    expired: Ints  # of the growth: no longer outstanding, since discarded
 
     @classmethod
     def of(cls, counts: Ints) -> "Outstanding":
@@ -51,6 +53,7 @@ class Outstanding:
             backlog_growth=left + counts[:, Count.WITHDRAWN] - counts[:, Count.SUBMITTED],
             in_flight=counts[:, Count.IN_FLIGHT],
             backlog=counts[:, Count.BACKLOG],
+            expired=counts[:, Count.EXPIRED],
         )
 
     @classmethod
@@ -59,13 +62,13 @@ class Outstanding:
 
     def of_paced(self, paced: NDArray[np.bool_]) -> "Outstanding":
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
-        parts = self.due, self.growth, self.backlog_growth, self.in_flight, self.backlog
+        parts = self.due, self.growth, self.backlog_growth, self.in_flight, self.backlog, self.expired
         return self if paced.all() else Outstanding(*(part * paced for part in parts))
 
     def surged(self) -> NDArray[np.bool_]:
         """(I,) instances whose growth in this subinterval alone is more than a change of the load explains."""
         bound = allowed(self.due, SUDDEN, self.in_flight + 1, 0, len(self.due))
-        before = self.in_flight + self.backlog - self.growth
+        before = self.in_flight + self.backlog - (self.growth - self.expired)
         found: NDArray[np.bool_] = (self.backlog_growth > bound) | (self.growth > np.maximum(bound, SURGE * before))
         return found
 
@@ -121,6 +124,7 @@ class Account:
     due: Ints
     growth: Ints
     in_flight: Ints  # summed over the subintervals' ends
+    expired: Ints
     ends: EndSums
     first: EndSums  # of the first subintervals: a power of two of them, between a quarter and half of all
     doubled: EndSums  # likewise, of twice as many
@@ -128,7 +132,7 @@ class Account:
     @classmethod
     def none(cls, instances: int) -> "Account":
         zero, ends = np.zeros(instances, np.int64), EndSums.none(instances)
-        return cls(0, zero, zero, zero, ends, ends, ends)
+        return cls(0, zero, zero, zero, zero, ends, ends, ends)
 
     def plus(self, one: Outstanding) -> "Account":
         """With one more subinterval."""
@@ -139,6 +143,7 @@ class Account:
             due=self.due + one.due,
             growth=self.growth + one.growth,
             in_flight=self.in_flight + one.in_flight,
+            expired=self.expired + one.expired,
             ends=ends,
             first=self.doubled if doubles else self.first,
             doubled=ends if doubles else self.doubled,
@@ -148,9 +153,11 @@ class Account:
         """0 where iops is max: nothing falls due there. `paced`: (I,)"""
         if paced.all():
             return self
-        due, growth, in_flight = (part * paced for part in (self.due, self.growth, self.in_flight))
+        due, growth, in_flight, expired = (
+            part * paced for part in (self.due, self.growth, self.in_flight, self.expired)
+        )
         ends, first, doubled = (part.of_paced(paced) for part in (self.ends, self.first, self.doubled))
-        return Account(self.subintervals, due, growth, in_flight, ends, first, doubled)
+        return Account(self.subintervals, due, growth, in_flight, expired, ends, first, doubled)
 
     def variance(self) -> Floats:
         """(I,) variance of the outstanding I/O, bounded by the calmer of the window's two parts.
@@ -218,10 +225,15 @@ def check_together(account: Account, tolerance: float, rows: Ints, size: int, in
 
 
 def why_not_sustained(account: Account, tolerance: float) -> str:
-    """Why the load of these instances was not sustained, together or one of them alone; "" if it was."""
+    """Why the load of these instances was not sustained, together or one of them alone; "" if it was.
+
+    For control, whatever the tolerance: a load that discards I/Os, since they waited for too long, is not sustained.
+    """
     count = len(account.due)
     if not count:
         return ""
+    if expired := int(account.expired.sum()):
+        return f"{expired:,} of {account.due.sum():,} due I/Os waited for longer than drop_after, and were discarded"
     each = check_each(account, tolerance)
     (behind,) = np.nonzero(each.behind)
     if len(behind):

@@ -30,7 +30,7 @@ from .overload import FALSE_ALARM, rows_ahead, rows_behind
 from .parameters_in_force import NOTHING, Settings
 from .window import Measurement
 
-MOST_DROPPED: Final = 0.01  # of the I/Os that fell due
+MOST_DISCARDED: Final = 0.01  # of the I/Os that fell due
 LATENESS_NOTE: Final = 0.10  # of the response time
 LATENESS_INVALID: Final = 0.25
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
@@ -340,11 +340,14 @@ def _counters(case: _Case) -> Rows:
         yield from _each(counts > 0, reason, lambda row, counts=counts: f"{counts[row]:,}")  # type: ignore[misc]
 
 
-def _dropped(case: _Case) -> Rows:
-    dropped, due = case.count(Count.DROPPED), case.count(Count.DUE)
-    many = dropped > MOST_DROPPED * due
-    for rows, severity in ((many, Severity.INVALID), (~many & (dropped > 0), Severity.NOTE)):
-        yield from _each(rows, Reason.DROPPED_DUE, lambda row: f"{dropped[row]:,} of {due[row]:,} due", severity)
+def _discarded(case: _Case) -> Rows:
+    due = case.count(Count.DUE)
+    for reason, which in ((Reason.DROPPED_DUE, Count.DROPPED), (Reason.EXPIRED_DUE, Count.EXPIRED)):
+        counts = case.count(which)
+        many = counts > MOST_DISCARDED * due
+        for rows, severity in ((many, Severity.INVALID), (~many & (counts > 0), Severity.NOTE)):
+            for row in np.flatnonzero(rows).tolist():
+                yield row, Finding(reason, f"{counts[row]:,} of {due[row]:,} due", severity)
 
 
 def _unwritten(case: _Case) -> Rows:
@@ -373,7 +376,7 @@ def _few(case: _Case) -> Rows:
 
 
 _CHECKS: Final[Sequence[Callable[[_Case], Rows]]] = (
-    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _dropped, _unwritten, _lateness, _reap_delay,
+    _samples, _target, _before, _stall, _errors, _uncovered, _counters, _discarded, _unwritten, _lateness, _reap_delay,
     _types, _busy, _contention, _foreign, _few,
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.parameters import Iops, Iosequencer, Parameters
+from ...protocol.parameters import DropAfter, Iops, Iosequencer, Parameters
 
 _DEFAULT: Final = Parameters()
 
@@ -63,6 +63,7 @@ class PlanParameters:
     range: Span = WHOLE
     spread: int = _DEFAULT.spread
     seed: int | None = None  # None: the run's
+    drop_after: DropAfter = _DEFAULT.drop_after
 
     def edited(self, changes: Mapping[str, Value]) -> "PlanParameters":
         """These parameters after an edit; `total_iops` is the session's to share out, and is not taken here."""
@@ -82,4 +83,5 @@ class PlanParameters:
             range=in_bytes(self.range, lun_size, self.blocksize),
             spread=self.spread,
             seed=_DEFAULT.seed if self.seed is None else self.seed,
+            drop_after=self.drop_after,
         )

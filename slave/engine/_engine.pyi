@@ -25,6 +25,7 @@ class Fields(TypedDict):
     iops: float  # -1.0: max
     range: tuple[int, int]
     seed: int
+    drop_after: float  # seconds; 0.0: never
 
 class Collected(NamedTuple):
     """One finished subinterval, all threads merged. Layouts: protocol/counters.py.
@@ -102,8 +103,9 @@ class Engine:
     def delete(self, number: int) -> None:
         """Only between steps."""
     def edit(self, edit: int, settings: list[tuple[int, Fields]]) -> None:
-        """Post new live settings (all but iosequencer and seed; maxtags and blocksize up to their ceilings) to the
-        threads, which take them between two I/Os, within 10 ms. What is in flight keeps its size. Also between steps.
+        """Post new live settings (all but iosequencer, seed and drop_after; maxtags and blocksize up to their
+        ceilings) to the threads, which take them between two I/Os, within 10 ms. What is in flight keeps its size.
+        Also between steps.
 
         Raises BlockingIOError while an earlier edit has not been taken by every thread.
         """

@@ -28,6 +28,8 @@ static struct {
     _Atomic uint64_t waited_ns; /* by how much polls found completions of other LUNs than that after their time */
     _Atomic uint64_t before_ns; /* of a submit call, before each of its I/Os was taken, by each_ns */
     _Atomic uint64_t beside;    /* I/Os that were submitted in one call with one that blocks */
+    _Atomic uint64_t looked_ns; /* when the ring was last looked at, */
+    _Atomic uint64_t oldest_ns; /* and how long the I/Os of the next submit call had then been due at most */
     _Atomic uint64_t in_room[64], most_in_one_room; /* by the room of an I/O: requests in flight */
 } told;
 
@@ -119,6 +121,9 @@ static int submit(void *context, struct tag *const *tags, uint32_t count)
     atomic_fetch_add(&told.before_ns, (uint64_t)count * (count - 1) / 2 * atomic_load(&told.each_ns));
     upset_clock(&engine->threads[c->number]);
     for (uint32_t n = 0; n < count; n++) {
+        uint64_t due_ns = tags[n]->due_ns, looked_ns = atomic_load(&told.looked_ns);
+        if (due_ns && looked_ns > due_ns + atomic_load(&told.oldest_ns))
+            atomic_store(&told.oldest_ns, looked_ns - due_ns);
         for (uint64_t until_ns = clock_now() + atomic_load(&told.each_ns); clock_now() < until_ns;)
             ;
         int64_t result = atomic_load(&told.result);
@@ -167,6 +172,7 @@ static int take(void *context, struct completion *completions, uint32_t room, _A
             atomic_fetch_add(waited_ns, now_ns - k->at_ns);
     }
     c->count = left;
+    atomic_store(&told.looked_ns, clock_now());
     return (int)found;
 }
 
@@ -888,6 +894,7 @@ static void paused(void)
     CHECK_EQUAL(s.backlog, 0);
     CHECK_EQUAL(s.errors, 0);
     CHECK(discarded > 40000);
+    CHECK_EQUAL(s.expired, 0);
     CHECK_EQUAL(s.dropped, (int64_t)discarded + s.withdrawn);
     CHECK_EQUAL(set_rate(2, p, 100.0, &s), 0);
     sleep_until(clock_now() + 2 * LENGTH_NS);
@@ -898,18 +905,23 @@ static void paused(void)
 
 /* due = completed + failed + discarded + backlog + in flight, whatever is edited and whatever fails: at the end what the
  * thread itself finds waiting and in flight must be what the results say. */
-static void conserved(void)
+static void conserve(uint64_t drop_after_ns, double highest_iops)
 {
-    static const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, 1e9};
+    const double rates[] = {-1.0, 0.0, 50.0, 5000.0, 1e6, highest_iops};
+    int64_t expired = 0;
     static const int64_t results[] = {0, 0, 0, -EIO, 512};
     static const int refusals[] = {0, 0, 0, -EAGAIN, -EINVAL};
     uint64_t random = 4711;
     uint32_t lun, number = 0;
 
     open_lun(&lun)->nowait = true;
-    create(0, lun, 0, 1e6, 32);
+    struct parameters p = {
+        .drop_after_ns = drop_after_ns,
+        .iosequencer = drop_after_ns % 2 ? RANDOM_INDEPENDENT : RANDOM_STEADY,
+        .setting = {.iops = 1e6, .fraction_read = 0.5, .maxtags = 32, .blocksize = 4096},
+    };
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){32, MOST_BLOCKSIZE}, &everywhere, &p), 0);
     create(1, lun, 0, 1e5, 4);
-    struct parameters p = engine->by_number[0]->parameters;
     for (uint32_t step = 0; step < 12; step++) {
         struct sums s;
         int64_t discarded = 0;
@@ -937,7 +949,48 @@ static void conserved(void)
         CHECK(s.dropped >= discarded);
         CHECK_EQUAL(end.sums.uncaught, 0);
         CHECK_EQUAL(end.sums.caught + end.sums.failed + end.sums.dropped, (uint64_t)(s.in_flight + s.backlog));
+        expired += s.expired;
     }
+    CHECK((expired > 0) == (drop_after_ns > 0));
+}
+
+static void conserved(void)
+{
+    conserve(0, 1e9);
+}
+
+static void conserved_expiring(void)
+{
+    conserve(2 * NS_PER_MS, 1e9);
+}
+
+static void conserved_expiring_at_random(void)
+{
+    conserve(2 * NS_PER_MS + 1, 1e6);
+}
+
+/* No I/O is submitted that had waited for longer than drop_after when the thread last looked at the ring and its clock,
+ * however long it was held up since then. */
+static void expired(void)
+{
+    enum { CLOCKS_APART_NS = 100000 }; /* the thread's from the kernel's */
+    struct parameters p = {
+        .drop_after_ns = 10 * NS_PER_MS,
+        .setting = {.iops = 1e5, .fraction_read = 0.5, .maxtags = 4, .blocksize = 4096},
+    };
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){4, 4096}, &everywhere, &p), 0);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 19);
+    finish(engine, &s, 4);
+    CHECK(s.expired > s.due / 2); /* 4 at 1 ms are 4,000 a second */
+    CHECK(s.completed > 0);
+    CHECK(atomic_load(&told.oldest_ns) > p.drop_after_ns / 2); /* else nothing waited */
+    CHECK(atomic_load(&told.oldest_ns) < p.drop_after_ns + CLOCKS_APART_NS);
 }
 
 /* The lease ends while a call is under way that takes a part of the batch: no further call is made. */
@@ -1396,6 +1449,8 @@ static const struct scenario {
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
     {"paused_in_turn", paused_in_turn, 1}, {"paused", paused, 1}, {"conserved", conserved, 1},
+    {"conserved_expiring", conserved_expiring, 1},
+    {"conserved_expiring_at_random", conserved_expiring_at_random, 1}, {"expired", expired, 1},
     {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},

@@ -19,7 +19,7 @@ static struct extent whole = {.start = 0, .end = UINT64_MAX};
 static const struct extents everywhere = {.list = &whole, .count = 1};
 
 struct sums {
-    int64_t due, submitted, completed, errors, dropped, withdrawn, bytes;
+    int64_t due, submitted, completed, errors, dropped, withdrawn, expired, bytes;
     int64_t backlog, in_flight; /* at the end of the last result */
     uint32_t results, overruns;
     uint64_t end_ns;
@@ -82,6 +82,7 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
         s->errors += c[COUNT_ERRORS];
         s->dropped += c[COUNT_DROPPED];
         s->withdrawn += c[COUNT_WITHDRAWN];
+        s->expired += c[COUNT_EXPIRED];
         completed += c[COUNT_COMPLETED];
         bytes += c[COUNT_BYTES];
         s->backlog += c[COUNT_BACKLOG];
@@ -94,7 +95,7 @@ static inline void add_result(struct sums *s, const struct result *r, uint32_t m
     CHECK_EQUAL(in_series(r, MOMENT_COUNT, SERIES_SERVICE, SERIES_RESPONSE), completed);
     CHECK_EQUAL(in_series(r, MOMENT_BYTES, SERIES_SERVICE, SERIES_RESPONSE), bytes);
     CHECK_EQUAL(in_buckets(r), in_series(r, MOMENT_COUNT, 0, SERIES));
-    CHECK_EQUAL(s->due, s->completed + s->errors + s->dropped + s->backlog + s->in_flight);
+    CHECK_EQUAL(s->due, s->completed + s->errors + s->dropped + s->expired + s->backlog + s->in_flight);
     CHECK_EQUAL(s->submitted, s->completed + s->errors + s->withdrawn + s->in_flight);
 }
 

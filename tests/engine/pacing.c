@@ -2,6 +2,7 @@
  *
  *   start SEED IOPS AT     a fresh start: nothing
  *   due UNTIL              counts what falls due before: how many, the backlog, when the oldest of it fell due
+ *   expire NOW             how many waited too long, the backlog, when the oldest of it fell due
  *   take COUNT             the due times of the next to submit
  *   retime IOPS AT         a new rate: how many were discarded
  *   next                   when the next one falls due: nanoseconds, and their fraction in 2**-64
@@ -17,8 +18,9 @@ int main(int count, char **words)
     struct pacer p;
     char command[16];
 
-    CHECK(count == 2); /* even, or exponential */
-    pacer_init(&p, strcmp(words[1], "exponential") == 0);
+    CHECK(count == 2 || count == 3); /* even, or exponential; how long they may wait, ns */
+    uint64_t drop_after_ns = count == 3 ? strtoull(words[2], NULL, 10) : 0;
+    pacer_init(&p, strcmp(words[1], "exponential") == 0, drop_after_ns);
     while (scanf("%15s", command) == 1) {
         unsigned long long a = 0;
         double iops = 0;
@@ -30,6 +32,11 @@ int main(int count, char **words)
             CHECK(scanf("%llu", &a) == 1);
             unsigned long long fallen = pacer_fall_due(&p, a, UINT64_MAX);
             printf("%llu %llu %llu", fallen, (unsigned long long)p.backlog,
+                   (unsigned long long)pacer_backlog_since(&p));
+        } else if (strcmp(command, "expire") == 0) {
+            CHECK(scanf("%llu", &a) == 1);
+            unsigned long long expired = pacer_expire(&p, a);
+            printf("%llu %llu %llu", expired, (unsigned long long)p.backlog,
                    (unsigned long long)pacer_backlog_since(&p));
         } else if (strcmp(command, "take") == 0) {
             CHECK(scanf("%llu", &a) == 1);

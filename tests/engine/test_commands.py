@@ -109,7 +109,7 @@ REFUSED: list[tuple[Callable[[Engine], object], int, str]] = [
     (lambda engine: engine.close_lun(9), errno.EBADF, "no LUN"),
     (lambda engine: engine.close_lun(0), errno.EBUSY, "1 workload instances use"),
     (lambda engine: engine.edit(1, [(5, fields())]), errno.ENOENT, "no workload instance 5"),
-    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "iosequencer and seed cannot be edited"),
+    (lambda engine: engine.edit(1, [(0, fields(seed=2))]), errno.EINVAL, "seed and drop_after cannot be edited"),
     (lambda engine: engine.edit(1, [(0, fields(blocksize=8192))]), errno.EINVAL, "blocksize is above the ceiling"),
     (lambda engine: engine.edit(1, [(0, fields(blocksize=100))]), errno.EINVAL, "logical block size"),
     (lambda engine: engine.edit(1, [(0, fields(range=(4096, 1 << 21)))]), errno.EINVAL, "does not lie in the LUN"),

@@ -47,7 +47,10 @@ SCENARIOS = [
     "caught_up",  # what waits for a tag while a late thread makes up for that is late as well
     "slowed_down",  # what waits for storage is not
     "paused",  # neither what is overdue nor what the kernel gave back goes to a paused LUN
-    "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails
+    "conserved",  # due = completed + failed + discarded + backlog + in flight, whatever is edited and fails,
+    "conserved_expiring",  # also with drop_after,
+    "conserved_expiring_at_random",  # and exponential gaps
+    "expired",  # nothing is submitted that waited for longer than drop_after
     "full_device",  # waiting for room in a full device is not the generator's lateness;
     "full_share",  # waiting for a share of one that is not full is
     "idle_neighbour",  # an idle neighbour with 2000 tags leaves a busy instance its tags,

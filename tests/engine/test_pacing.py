@@ -17,9 +17,9 @@ pytestmark = pytest.mark.slow
 HOUR = 3600 * S
 
 
-def talk(gaps: str, *commands: str) -> list[list[int]]:
+def talk(gaps: str, *commands: str, drop_after_ns: int = 0) -> list[list[int]]:
     """What a pacer answers to each command."""
-    lines = run("pacing", gaps, stdin="\n".join(commands) + "\n").splitlines()
+    lines = run("pacing", gaps, drop_after_ns, stdin="\n".join(commands) + "\n").splitlines()
     assert len(lines) == len(commands)
     return [list(map(int, line.split())) for line in lines]
 
@@ -191,3 +191,53 @@ def test_the_share_of_reads_is_kept(fraction: float) -> None:
     count = 20_000
     reads = sum(not writes for _, writes in ios("random", 4096, 0, 0, 1 << 30, 0, fraction, count))
     assert abs(reads - fraction * count) <= 4 * (count * fraction * (1 - fraction)) ** 0.5
+
+
+ASKED = st.tuples(st.sampled_from(["due", "expire", "take"]), st.integers(0, 4_000_000))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["even", "exponential"]),
+    st.sampled_from([300.0, 7e3, 1e6, 9e8]),
+    st.sampled_from([1, 1_000_000, 5_000_000]),
+    st.lists(ASKED, min_size=1, max_size=12),
+)
+def test_exactly_what_waited_longer_is_discarded(
+    gaps: str, iops: float, drop_after_ns: int, asked: list[tuple[str, int]]
+) -> None:
+    """Whatever is counted, taken and discarded in turn: the next to be taken is the first that is young enough."""
+    now = S
+    horizon = S + sum(amount for _, amount in asked)
+    if horizon > S:  # all due times are listed below
+        iops = min(iops, 20_000 * S / (horizon - S))
+    start = f"start 3 {iops} {S}"
+    due = talk(gaps, start, f"due {horizon}")[1][0]
+    times = talk(gaps, start, f"due {horizon}", f"take {due}")[2]
+    fallen = gone = 0
+    commands = [start]
+    expected: list[list[int]] = [[]]
+    for what, amount in asked:
+        if what == "take":
+            count = min(amount % 50, fallen - gone)
+            commands.append(f"take {count}")
+            expected.append(times[gone : gone + count])
+            gone += count
+            continue
+        now += amount
+        commands.append(f"{what} {now}")
+        before = fallen if what == "due" else gone
+        if what == "due":
+            fallen = sum(one < now for one in times)
+        else:
+            gone = max(gone, min(fallen, sum(one + drop_after_ns < now for one in times)))
+        since = times[gone] if fallen > gone else 0
+        expected.append([(fallen if what == "due" else gone) - before, fallen - gone, since])
+    assert talk(gaps, *commands, drop_after_ns=drop_after_ns) == expected
+
+
+@pytest.mark.parametrize("gaps", ["even", "exponential"])
+def test_nothing_is_discarded_without_a_bound(gaps: str) -> None:
+    *_, (expired, backlog, _) = talk(gaps, f"start 3 1000 {S}", f"due {11 * S}", f"expire {100 * S}")
+    assert expired == 0
+    assert backlog > 9000

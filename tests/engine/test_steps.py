@@ -54,6 +54,7 @@ def check_sums(step: Drive) -> None:
         assert (result.counts >= 0).all()
         withdrawn = result.total(Count.WITHDRAWN)
         backlog += result.total(Count.DUE) - result.total(Count.SUBMITTED) - result.total(Count.DROPPED) + withdrawn
+        backlog -= result.total(Count.EXPIRED)
         done = result.total(Count.COMPLETED) + result.total(Count.ERRORS)
         in_flight += result.total(Count.SUBMITTED) - done - withdrawn
         assert result.total(Count.BACKLOG) == backlog

@@ -168,3 +168,23 @@ def test_deep_and_wide_texts_end_in_a_fault_and_not_in_a_crash() -> None:
 def test_a_number_beyond_reason_is_refused_before_it_is_worked_out() -> None:
     with pytest.raises(PlanFaults, match="beyond all sizes that ivypy can handle"):
         read(completed("threads: 1e999999999"), "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("-1s", "'-1s' is not a duration"),
+        ("0", "'0' is too little; the least is 1ms"),
+        ("0s", "'0s' is too little; the least is 1ms"),
+        ("1", "'1' has no unit; write 1s for seconds"),
+        ("2d", "'2d' is too much; the most is 24h"),
+        ("max", "'max' is not a duration"),
+        ("[1s]", "drop_after is a list; it needs a time like 1s, or never"),
+    ],
+)
+def test_how_long_an_io_may_wait_is_a_time_with_a_unit(value: str, says: str) -> None:
+    text = f"luns: {{}}\nworkloads: {{ w: {{ iops: 5, drop_after: {value} }} }}\nsteps: [ go: one ]\n"
+    with pytest.raises(PlanFaults) as caught:
+        read(text, "p.yaml")
+    (line,) = [one for one in str(caught.value).splitlines() if one.startswith("p.yaml:2:")]
+    assert says in line

@@ -18,6 +18,7 @@ from ivypy.master.rollup.overload import (
     rows_surged,
     why_not_sustained,
 )
+from ivypy.protocol.counters import Count
 from tests.support.rollup import instance, rollups_by
 
 Ints = NDArray[np.int64]
@@ -32,7 +33,7 @@ def load(due: Ints, ends: Ints, in_flight: Ints | None = None) -> list[Outstandi
     flying = ends if in_flight is None else in_flight
     backlog = ends - flying
     return [
-        Outstanding(due, ends[k] - ends[k - 1], backlog[k] - backlog[k - 1], flying[k], backlog[k])
+        Outstanding(due, ends[k] - ends[k - 1], backlog[k] - backlog[k - 1], flying[k], backlog[k], 0 * due)
         for k in range(1, len(ends))
     ]
 
@@ -201,7 +202,9 @@ def test_a_queue_near_saturation_is_sustained(share: float, a_second: int) -> No
         came, went = np.searchsorted(arrives, at), np.searchsorted(leaves, at)
         waits = (came - went)[:, None]
         parts = [
-            Outstanding(np.array([due]), waits[k + 1] - waits[k], np.array([0]), waits[k + 1], np.array([0]))
+            Outstanding(
+                np.array([due]), waits[k + 1] - waits[k], np.array([0]), waits[k + 1], np.array([0]), np.array([0])
+            )
             for k, due in enumerate(np.diff(came))
         ]
         behind += why_not_sustained(account(parts), TOLERANCE) != ""
@@ -237,3 +240,23 @@ def test_a_sudden_backlog_of_one_instance_is_detected() -> None:
     (one,) = load(due, ends)
     place = [(host, number) for host in layout.hosts for number in layout.numbers[host]][60]
     assert set(np.flatnonzero(rows_surged(layout, one)).tolist()) == set(layout.rollups.rows_of(*place))
+
+
+def test_control_takes_no_load_that_discards_for_sustained() -> None:
+    """Whatever the tolerance: one I/O of ten thousand that waited too long."""
+    counts = np.zeros((1, len(Count)), np.int64)
+    counts[0, [Count.DUE, Count.SUBMITTED, Count.COMPLETED]] = 1000
+    good = Outstanding.of(counts.copy())
+    counts[0, [Count.SUBMITTED, Count.COMPLETED, Count.EXPIRED]] = 999, 999, 1
+    window = [good] * 9 + [Outstanding.of(counts)]
+    assert why_not_sustained(account([good] * 10), TOLERANCE) == ""
+    said = "1 of 10,000 due I/Os waited for longer than drop_after, and were discarded"
+    assert why_not_sustained(account(window), TOLERANCE) == said
+    assert why_not_sustained(account(window), 0.5) == said
+
+
+def test_a_backlog_that_is_discarded_is_a_surge() -> None:
+    """At every level: the backlog at the ends stays the same."""
+    counts = np.zeros((1, len(Count)), np.int64)
+    counts[0, [Count.DUE, Count.SUBMITTED, Count.COMPLETED, Count.EXPIRED, Count.BACKLOG]] = 1000, 700, 700, 300, 200
+    assert Outstanding.of(counts).surged().all()

@@ -110,6 +110,15 @@ def test_a_good_measurement_has_no_reason() -> None:
     assert validity.reached.all()
 
 
+def test_a_load_of_which_much_expires_is_not_sustained() -> None:
+    """Its backlog does not grow, being discarded: that is no sign of a load that storage can do."""
+    plant = Plant(counts={Count.EXPIRED: 300, Count.SUBMITTED: 700, Count.COMPLETED: 700})
+    found = check(plant)
+    for row in ("host=h1", "all=all"):
+        assert [text.split(" ")[0] for text in found[row]] == ["load_not_sustained[invalid]", "expired_due[invalid]"]
+    assert found["host=h2"] == []
+
+
 MAX = Plant(iops="max", response_ns=None, due=50)
 
 
@@ -188,6 +197,11 @@ MAX = Plant(iops="max", response_ns=None, due=50)
         (
             Plant(counts={Count.DROPPED: 11, Count.SUBMITTED: 989, Count.COMPLETED: 989}),
             "dropped_due[invalid] (55 of 5,000 due)",
+        ),
+        # what drop_after discarded is not done: the load is not sustained where it is more than the tolerance
+        (
+            Plant(counts={Count.EXPIRED: 2, Count.SUBMITTED: 998, Count.COMPLETED: 998}),
+            "expired_due[note] (10 of 5,000 due)",
         ),
         (Plant(counts={Count.QUEUE_LIMITED: 400}), "queue_depth_limited[note] (2,000)"),
         (Plant(counts={Count.EAGAIN: 1}), "eagain[note] (5)"),

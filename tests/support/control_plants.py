@@ -62,7 +62,7 @@ def load_for(curve: Curve, target: float, high: float) -> float:
 
 def outstanding(load: InstanceLoad) -> Outstanding:
     """Of the one workload instance that has all of a load."""
-    columns = load.due, load.growth, 0, load.in_flight, load.backlog
+    columns = load.due, load.growth, 0, load.in_flight, load.backlog, 0
     return Outstanding(*(np.array([column]) for column in columns))
 
 

@@ -123,6 +123,7 @@ def fields(**changes: object) -> Fields:
         "iops": 1000.0,
         "range": (0, 0),
         "seed": 1,
+        "drop_after": 0.0,
     }
     return plain | changes  # type: ignore[return-value]
 

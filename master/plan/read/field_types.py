@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ....protocol.messages import Spin
-from ....protocol.parameters import PARAMETERS, About, Parameters, Unit
+from ....protocol.parameters import NEVER, PARAMETERS, About, DropAfter, Parameters, Unit
 from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
@@ -97,6 +97,7 @@ _NUMBER: Final = r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?"
 _NUMERIC: Final = [{"type": "number"}]
 SIZE_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*([KMGTP]i?B|kB|B)?")]}
 DURATION_SCHEMA: Final = {"anyOf": [{"const": 0}, _text(r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+", "0")]}
+TIMEOUT_SCHEMA: Final = {"anyOf": [_text("never", r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+")]}
 FRACTION_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*%?")]}
 COUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(_NUMBER)]}
 IOPS_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text("max", rf"{_NUMBER}\s*[kKM]?", rf"{_NUMBER}\s*%\s+of\s+step\s+\S.*")]}
@@ -277,6 +278,14 @@ def _parse_blocks(text: str) -> int:
     return size
 
 
+def _parse_timeout(text: str) -> DropAfter:
+    return NEVER if text.strip() == NEVER else parse_duration(text)
+
+
+def _format_timeout(value: DropAfter) -> str:
+    return NEVER if value == NEVER else format_duration(float(value))
+
+
 def _parameter(name: str) -> Reads:
     """The reader of a workload parameter, or of total_iops, made from its row of the table."""
     about = CHANGES[name]
@@ -289,6 +298,9 @@ def _parameter(name: str) -> Reads:
             return fraction_field(low or 0.0, 1.0 if high is None else high)
         case Unit.COUNT:
             return count_field(int(low or 0), None if high is None else int(high))
+        case Unit.TIMEOUT:
+            parse_timeout = bounded(_parse_timeout, format_duration, low, high)
+            return scalar(parse_timeout, "a time like 1s, or never", TIMEOUT_SCHEMA, _format_timeout)
         case Unit.IOPS:
             parse = bounded(parse_iops, format_number, low, high)
             return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)

@@ -93,9 +93,10 @@ static PyObject *fields_type(PyObject *module)
     PyObject *range = pair ? PyObject_GetItem((PyObject *)&PyTuple_Type, pair) : NULL;
 
     if (typing && range)
-        type = PyObject_CallMethod(typing, "TypedDict", "s{sOsOsOsOsOsOsO}", "Fields", "iosequencer", &PyUnicode_Type,
+        type = PyObject_CallMethod(typing, "TypedDict", "s{sOsOsOsOsOsOsOsO}", "Fields", "iosequencer", &PyUnicode_Type,
                                    "blocksize", &PyLong_Type, "fraction_read", &PyFloat_Type, "maxtags", &PyLong_Type,
-                                   "iops", &PyFloat_Type, "range", range, "seed", &PyLong_Type);
+                                   "iops", &PyFloat_Type, "range", range, "seed", &PyLong_Type, "drop_after",
+                                   &PyFloat_Type);
     own = type ? PyModule_GetNameObject(module) : NULL;
     if (own && PyObject_SetAttrString(type, "__module__", own) < 0)
         Py_CLEAR(type);

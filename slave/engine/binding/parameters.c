@@ -1,6 +1,10 @@
 /* A workload instance's parameters, from the dict that the stub calls Fields. */
 #include "binding.h"
 
+#include "time/clock.h"
+
+#define LONGEST_DROP_AFTER 86400.0 /* seconds */
+
 static PyObject *field(PyObject *fields, const char *name)
 {
     PyObject *key = PyUnicode_FromString(name), *value;
@@ -76,8 +80,9 @@ static bool range_field(PyObject *fields, uint64_t *start, uint64_t *end)
 
 bool parse_parameters(PyObject *fields, struct parameters *p)
 {
-    enum { FIELDS = 7 };
+    enum { FIELDS = 8 };
     uint64_t blocksize, maxtags;
+    double drop_after;
 
     if (!PyDict_Check(fields)) {
         PyErr_SetString(PyExc_TypeError, "parameters are not a dict");
@@ -86,12 +91,18 @@ bool parse_parameters(PyObject *fields, struct parameters *p)
     if (!iosequencer_field(fields, &p->iosequencer) || !unsigned_field(fields, "blocksize", MOST_BLOCKSIZE, &blocksize) ||
         !real_field(fields, "fraction_read", &p->setting.fraction_read) ||
         !unsigned_field(fields, "maxtags", 8192, &maxtags) || !real_field(fields, "iops", &p->setting.iops) ||
-        !range_field(fields, &p->setting.range_start, &p->setting.range_end) || !unsigned_field(fields, "seed", UINT64_MAX, &p->seed))
+        !range_field(fields, &p->setting.range_start, &p->setting.range_end) || !unsigned_field(fields, "seed", UINT64_MAX, &p->seed) ||
+        !real_field(fields, "drop_after", &drop_after))
         return false;
     if (PyDict_Size(fields) != FIELDS) {
         PyErr_SetString(PyExc_TypeError, "parameters hold a field that the engine does not know");
         return false;
     }
+    if (!(drop_after >= 0.0 && drop_after <= LONGEST_DROP_AFTER)) { /* nor is NaN */
+        PyErr_SetString(PyExc_ValueError, "drop_after is out of range");
+        return false;
+    }
+    p->drop_after_ns = (uint64_t)(drop_after * (double)NS_PER_S);
     p->setting.blocksize = (uint32_t)blocksize;
     p->setting.maxtags = (uint32_t)maxtags;
     return true;

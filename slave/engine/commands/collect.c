@@ -17,7 +17,7 @@ struct part {
 
 static void tally(struct tally *sums, const struct row *row)
 {
-    sums->backlog += (int64_t)(row->due - row->submitted - (row->dropped - row->withdrawn));
+    sums->backlog += (int64_t)(row->due - row->submitted - (row->dropped - row->withdrawn) - row->expired);
     sums->in_flight += (int64_t)(row->submitted - row->completed - row->errors - row->withdrawn);
     if (row->oldest_submit_ns != UNCHANGED)
         sums->oldest_submit_ns = row->oldest_submit_ns;
@@ -43,6 +43,7 @@ static void add_row(int64_t *counts, const struct row *row)
     counts[COUNT_ZERO_READS] += (int64_t)row->zero_reads;
     counts[COUNT_EAGAIN] += (int64_t)row->again;
     counts[COUNT_WITHDRAWN] += (int64_t)row->withdrawn;
+    counts[COUNT_EXPIRED] += (int64_t)row->expired;
 }
 
 static void add_rows(struct collector *c, struct result *r, const struct thread *t, const struct buffer *b)

@@ -15,8 +15,9 @@ static bool all_taken(const struct engine *e)
 /* Only what is live may differ from what was created. The instance's setting is its thread's, and not looked at. */
 static int check_edit(const struct instance *i, const struct parameters *p, const char **why)
 {
-    if (p->iosequencer != i->parameters.iosequencer || p->seed != i->parameters.seed) {
-        *why = "iosequencer and seed cannot be edited";
+    if (p->iosequencer != i->parameters.iosequencer || p->seed != i->parameters.seed ||
+        p->drop_after_ns != i->parameters.drop_after_ns) {
+        *why = "iosequencer, seed and drop_after cannot be edited";
         return -EINVAL;
     }
     return instance_check(i->lun, i->ceiling, &i->agreed, p, why);

@@ -1,8 +1,8 @@
 #include "pacer.h"
 
-void pacer_init(struct pacer *p, bool exponential)
+void pacer_init(struct pacer *p, bool exponential, uint64_t drop_after_ns)
 {
-    *p = (struct pacer){.exponential = exponential};
+    *p = (struct pacer){.exponential = exponential, .drop_after_ns = drop_after_ns};
 }
 
 static uint64_t discard(struct pacer *p)
@@ -50,6 +50,20 @@ uint64_t pacer_fall_due(struct pacer *p, uint64_t until_ns, uint64_t most)
 
     p->backlog += fallen;
     return fallen;
+}
+
+uint64_t pacer_expire(struct pacer *p, uint64_t now_ns)
+{
+    uint64_t before_ns, expired;
+
+    if (!pacer_has_expired(p, now_ns))
+        return 0;
+    before_ns = now_ns - p->drop_after_ns;
+    if (before_ns > p->head.due_ns) /* from there on nothing has been counted as due */
+        before_ns = p->head.due_ns;
+    expired = schedule_pass(&p->tail, p->exponential, before_ns, p->backlog);
+    p->backlog -= expired;
+    return expired;
 }
 
 uint64_t pacer_take(struct pacer *p)

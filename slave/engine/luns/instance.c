@@ -160,7 +160,7 @@ static void free_memory(struct instance *i)
 
 int instance_populate(struct instance *i, _Atomic uint64_t *progress)
 {
-    pacer_init(&i->pacer, i->parameters.iosequencer == RANDOM_INDEPENDENT);
+    pacer_init(&i->pacer, i->parameters.iosequencer == RANDOM_INDEPENDENT, i->parameters.drop_after_ns);
     int result = make_tags(i);
 
     if (result == 0)

@@ -63,6 +63,7 @@ enum iosequencer { RANDOM_STEADY, RANDOM_INDEPENDENT, SEQUENTIAL };
 struct parameters {
     enum iosequencer iosequencer;
     uint64_t seed;
+    uint64_t drop_after_ns; /* how long an I/O that is due may wait for its submission; 0: for as long as it takes */
     struct setting setting;
 };
 

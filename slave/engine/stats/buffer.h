@@ -32,7 +32,8 @@ struct row {
     uint64_t queue_limited; /* waits for room, not I/Os */
     uint64_t again, errors, short_transfers, dropped;
     uint64_t edit;
-    uint64_t reads_sampled, zero_reads; /* the second is of the first */
+    uint64_t expired;
+    uint32_t reads_sampled, zero_reads; /* the second is of the first, and that about one of 64 reads */
     uint64_t withdrawn;                 /* of `submitted`: the kernel gave them back, and they were dropped */
 };
 

@@ -21,6 +21,14 @@ void due_times_set_alarm(struct thread *t, struct instance *i)
         heap_set(&t->due_times.heap, i->slot, at_ns);
 }
 
+void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
+{
+    struct row *row = row_of(t, i);
+
+    row->expired += pacer_expire(&i->pacer, now_ns);
+    row->backlog_since_ns = pacer_backlog_since(&i->pacer);
+}
+
 void due_times_count(struct thread *t, uint64_t until_ns)
 {
     uint64_t most = MOST_FALLEN;
@@ -34,6 +42,8 @@ void due_times_count(struct thread *t, uint64_t until_ns)
             uint64_t fallen = pacer_fall_due(&i->pacer, until_ns, most);
             row->due += fallen;
             row->backlog_since_ns = pacer_backlog_since(&i->pacer);
+            if (pacer_has_expired(&i->pacer, until_ns))
+                due_times_expire(t, i, until_ns);
             if (i->pacer.exponential)
                 most -= fallen;
         }

@@ -118,6 +118,8 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
     while (t->submit.batch_size < limit && list->first && fits(&t->submit, list->first)) {
         i = list_take(list);
         i->waiting = NOT_WAITING;
+        if (pacer_has_expired(&i->pacer, now_ns))
+            due_times_expire(t, i, now_ns);
         for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
             if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
                 ready_queue_wait_for_room(t, i);
