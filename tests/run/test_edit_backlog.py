@@ -4,6 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
@@ -105,6 +106,19 @@ def test_a_backlog_that_never_shrinks_is_reported(tmp_path: Path) -> None:
     assert staged.code is ExitCode.INVALID
 
 
+def check_nothing_is_lost(staged: SimulatedRun) -> None:
+    """Each row: due = completed + failed + discarded + outstanding, from the step's start; those of hosts add up."""
+    sums = {}
+    for name in ("all/all", "host/a", "host/b"):
+        rows, owed = staged.rows(f"step0000.one/{name}.csv"), 0
+        for row in rows:
+            done = sum(int(row[one]) for one in ("overall_service_count", "errors", "dropped", "expired"))
+            owed += int(row["due"]) - done
+            assert owed == int(row["outstanding"]), (name, row["subinterval"])
+        sums[name] = np.array([[int(row[one]) for one in ("due", "dropped", "outstanding")] for row in rows])
+    assert (sums["all/all"] == sums["host/a"] + sums["host/b"]).all()
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_valid_row_had_its_load_whatever_was_edited(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
@@ -122,6 +136,7 @@ def test_a_valid_row_had_its_load_whatever_was_edited(tmp_path: Path, seed: int)
                 await run.api.edit([rng.choice(where), f"iops={iops}"], False, ME)
 
     staged = stage(tmp_path, visit, PLAN, hosts())
+    check_nothing_is_lost(staged)
     for kind in ("all", "host", "workload", "lun"):
         for row in staged.rows(f"summary.{kind}.csv"):
             asked, done = float(row["iops_setting"]), float(row["overall_iops"])
