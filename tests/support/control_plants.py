@@ -105,7 +105,11 @@ class Plant:
 
     def interval(self, number: int, decision: Decision) -> Observation:
         """Subinterval `number`, with the edits that were decided while it began."""
+        discarded = 0.0
         for edit in decision.edits:
+            if edit.total_iops != self.iops:  # what is not yet in flight is of a load that nobody asks for any more
+                discarded += max(self.backlog - self.tags, 0.0)
+                self.backlog = min(self.backlog, self.tags)
             self.iops = edit.total_iops
         if self.capacity_at is not None:
             self.capacity = self.capacity_at(number)
@@ -123,19 +127,20 @@ class Plant:
             LATENCY: {"all": MetricSample(shown * ios, ios)},
             IOPS: {"all": MetricSample(served * LENGTH_S, LENGTH_S)},
         }
-        load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0)
+        load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0, int(discarded))
         return Observation(
             number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, {"all": {"all": load}},
             outstanding(load),
         )  # fmt: skip
 
-    def _load(self, offered: float, steady: float) -> InstanceLoad:
+    def _load(self, offered: float, steady: float, discarded: int) -> InstanceLoad:
         """With what a steady load has in flight, by Little's law and as a Poisson number."""
         waiting = min(self.backlog, self.tags)
         backlog, in_flight = int(self.backlog - waiting), int(waiting) + int(self._chance.poisson(steady))
         due, before = int(offered * LENGTH_S), self._outstanding
         self._outstanding = backlog + in_flight
-        return load_of(due, due + before - self._outstanding, backlog, in_flight, LENGTH_S)
+        completed = due + before - self._outstanding - discarded
+        return replace(load_of(due, completed, backlog, in_flight, LENGTH_S), failed=discarded)
 
 
 @dataclass(slots=True)
