@@ -18,7 +18,6 @@ enum {
     HISTOGRAM_GROUPS = 40,
     HISTOGRAM_BUCKETS = HISTOGRAM_GROUPS * HISTOGRAM_PER_GROUP,
 };
-#define HISTOGRAM_LIMIT_NS (UINT64_C(1) << (HISTOGRAM_GROUPS + HISTOGRAM_BITS - 1))
 
 /* Empty: min UINT64_MAX, all else 0. */
 struct moments {
@@ -27,12 +26,11 @@ struct moments {
 
 static inline uint32_t bucket_of(uint64_t ns)
 {
-    if (ns < 2 * HISTOGRAM_PER_GROUP)
-        return (uint32_t)ns;
-    if (ns >= HISTOGRAM_LIMIT_NS)
+    uint32_t shift = 63 - HISTOGRAM_BITS - (uint32_t)__builtin_clzll(ns | HISTOGRAM_PER_GROUP); /* 0 below the first group */
+
+    if (shift >= HISTOGRAM_GROUPS - 1)
         return HISTOGRAM_BUCKETS - 1;
-    uint32_t shift = 63 - (uint32_t)__builtin_clzll(ns) - HISTOGRAM_BITS;
-    return ((shift + 1) << HISTOGRAM_BITS) + ((uint32_t)(ns >> shift) & (HISTOGRAM_PER_GROUP - 1));
+    return (shift << HISTOGRAM_BITS) + (uint32_t)(ns >> shift);
 }
 
 static inline void moments_add_squares(struct moments *m, u128 squares)

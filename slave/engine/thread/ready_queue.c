@@ -141,7 +141,7 @@ static __attribute__((noinline, cold)) bool device_is_full(const struct share *s
     return holding_device_is_full(&s->holding, s->in_flight, weight);
 }
 
-void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
+void ready_queue_release_limited(struct thread *t, const struct tag *tag, uint64_t now_ns)
 {
     struct share *s = tag->instance->share;
 

@@ -74,12 +74,23 @@ void ready_queue_put_again(struct thread *t, struct tag *tag);
 /* The kernel gave it back: it keeps its times, and its place among those in flight. */
 void ready_queue_again(struct thread *t, struct tag *tag, uint64_t now_ns);
 
-/* One I/O less in the queue below its instance. */
-void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_ns);
+/* One I/O less in the queue below its instance, which is limited, or for which somebody waits. */
+void ready_queue_release_limited(struct thread *t, const struct tag *tag, uint64_t now_ns);
 
 static inline bool share_has_room(const struct share *s, uint32_t weight)
 {
     return s->in_flight == 0 || (s->in_flight + weight <= s->cap && !s->again_first);
+}
+
+/* One I/O less in the queue below its instance. */
+static inline void ready_queue_release(struct thread *t, const struct tag *tag, uint64_t now_ns)
+{
+    struct share *s = tag->instance->share;
+
+    if (s->cap == NO_CAP && !s->waiting.first && !s->again_first)
+        s->in_flight -= tag->weight;
+    else
+        ready_queue_release_limited(t, tag, now_ns);
 }
 
 static inline struct instance *list_take(struct instance_list *list)

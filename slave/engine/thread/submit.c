@@ -97,7 +97,6 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
-    in_flight_add(&t->in_flight, 1);
     if (was_empty)
         publish_oldest(row_of(t, i), i);
     put_in_batch(t, tag, since_ns);
@@ -113,6 +112,7 @@ static bool fits(const struct submit *s, const struct instance *i)
 
 static void gather_from(struct thread *t, struct instance_list *list, uint32_t limit, uint64_t now_ns)
 {
+    uint32_t before = t->submit.batch_size;
     struct instance *i;
 
     while (t->submit.batch_size < limit && list->first && fits(&t->submit, list->first)) {
@@ -132,6 +132,7 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
             (share_has_room(i->share, 1) || ready_queue_find_room(i->share, 1)))
             ready_queue_wake(t, i->share); /* woken for room that it does not take: it was paused, or has no more */
     }
+    in_flight_add(&t->in_flight, t->submit.batch_size - before);
 }
 
 /* One that the kernel gave back and that is not submitted again, since its instance was paused. */
@@ -215,8 +216,9 @@ void submit_adapt(struct thread *t, uint64_t call_ns)
     s->was_long = too_long;
 }
 
-/* After the call: the exact instant of submission, and what the taken I/Os count for. */
-static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
+/* After the call: the exact instant of submission, and what the taken I/Os count for. Whether it is one that had not been
+ * submitted before. */
+static bool account(struct thread *t, uint32_t n, uint64_t stamp_ns)
 {
     struct tag *tag = t->submit.batch[n];
     struct instance *i = tag->instance;
@@ -225,18 +227,18 @@ static void account(struct thread *t, uint32_t n, uint64_t stamp_ns)
     if (i->long_calls)
         i->long_calls--;
     if (tag->again)
-        return;
+        return false;
     tag->submit_ns = stamp_ns;
     if (i->flying.first == tag)
-        publish_oldest(row_of(t, i), i);
+        publish_oldest(row, i);
     row->submitted++;
-    t->boundary.running->figures.submitted++;
     if (t->submit.late_from[n]) {
         tag->late_ns = stamp_ns > t->submit.late_from[n] ? stamp_ns - t->submit.late_from[n] : 0;
         record(t, i, SERIES_LATENESS, tag->late_ns, tag_bytes(tag));
     } else {
         row->due++;
     }
+    return true;
 }
 
 /* An answer to a submit call that is a fault of ours or of the kernel, not of a LUN. */
@@ -246,7 +248,7 @@ static bool is_fatal(int error)
 }
 
 /* What the kernel did not take. */
-static void account_refused(struct thread *t, uint64_t stamp_ns)
+static __attribute__((noinline, cold)) void account_refused(struct thread *t, uint64_t stamp_ns)
 {
     int fatal = 0;
 
@@ -267,10 +269,13 @@ static void account_refused(struct thread *t, uint64_t stamp_ns)
         thread_die(t, "the kernel refused a submission: %s", strerror(fatal));
 }
 
-static void account_batch(struct thread *t, uint64_t stamp_ns)
+static inline void account_batch(struct thread *t, uint64_t stamp_ns)
 {
+    uint64_t submitted = 0;
+
     for (uint32_t n = 0; n < t->submit.batch_size; n++)
-        account(t, n, stamp_ns);
+        submitted += account(t, n, stamp_ns);
+    t->boundary.running->figures.submitted += submitted;
     if (t->submit.any_refused)
         account_refused(t, stamp_ns);
 }
