@@ -60,6 +60,11 @@ class Backlogs:
         return sum(backlog.total for backlog in self._open.values())
 
     @property
+    def waiting(self) -> int:
+        """The same, with those that stopped shrinking, as they were when they did."""
+        return self.total + sum(one.waiting for one in self._remaining.values())
+
+    @property
     def left(self) -> list[EarlierBacklog]:
         return [*self._over, *self._remaining.values()]
 

@@ -135,8 +135,8 @@ class LiveChanges:
 
     @property
     def catching_up(self) -> int:
-        """I/Os of loads before changes that are still waited for."""
-        return self._backlogs.total
+        """I/Os that wait since loads before changes, whether or not the step still waits for them."""
+        return self._backlogs.waiting
 
     def begin(self, start_ns: int) -> None:
         self._start_ns = start_ns

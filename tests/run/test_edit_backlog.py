@@ -103,6 +103,7 @@ def test_a_backlog_that_never_shrinks_is_reported(tmp_path: Path) -> None:
     verdicts = {row["host"]: (row["verdict"], row["reasons"]) for row in staged.rows("summary.host.csv")}
     assert verdicts["a"][0] == "invalid" and verdicts["b"][0] == "valid"
     assert "earlier I/Os are still outstanding and stopped shrinking)" in verdicts["a"][1]
+    assert not [text for text in staged.eyes.messages() if text.startswith("0 I/Os of the earlier load")]
     assert staged.code is ExitCode.INVALID
 
 
