@@ -77,9 +77,10 @@ class Reason(Enum):
         NOTE,
         (Scope.RATE, Scope.RESPONSE),
         "A core of a workload thread was busy for the whole measurement. With iops: max the result is the host's "
-        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy. Where "
-        "other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN among "
-        "more of them.",
+        "limit, not the storage's; paced I/Os are submitted late. Busy-waiting (`spin`) does not count as busy; nor "
+        "does a core that other programs keep busy, while workload threads want it for less than 1 % of the time. "
+        "Where other threads of the host had time left, the detail counts them: `spread` divides the load of a LUN "
+        "among more of them.",
     )
     CPU_CONTENTION = (
         NOTE,
@@ -117,8 +118,9 @@ class Reason(Enum):
         ALL,
         "Sampled reads returned zeros: the blocks were never written (a thin LUN, a trimmed SSD, a sparse file below a "
         "loop device), so that no medium is touched; or somebody wrote zeros, which many arrays do not store either. "
-        "Note: more than 1 % of them. Invalid: more than 10 %. Fill the LUN first, with a step that writes all of it: "
-        "`iosequencer: sequential`, `fraction_read: 0%`, for at least its size / its write rate.",
+        "Note: more than 1 % of them. Invalid: more than 10 %, and at least three. Fill the LUN first, with a step "
+        "that writes all of it: `iosequencer: sequential`, `fraction_read: 0%`, for at least its size / its write "
+        "rate.",
     )
     HOST_LOST = PARTIAL, ALL, "A host was lost: the rows after that are without it."
     HOST_LATE = (

@@ -38,7 +38,9 @@ MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a ho
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
+FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
 FOREIGN_NOTE: Final = 0.01  # of our own bytes
+WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
 
@@ -195,14 +197,18 @@ def _reap_delay(case: _Case) -> Rows:
 
 def _busy(case: _Case) -> Rows:
     """By the busy share of workload threads' cores, which includes other programs; where a thread busy-waits, by the
-    thread's own work. Where a host's other threads had time left, that is the remedy."""
+    thread's own work. Where a host's other threads had time left, that is the remedy. A core that is busy with others
+    alone does not limit threads that hardly want it."""
     of_row = _busiest_cores(case)
+    waits = _longest_waits(case)
     for row, of_host in _workers(case):
         core = of_row.get(row, 0.0)
         thread = max(one.busy_percent for one in of_host.values())
+        wanted = thread + waits.get(row, 0.0) >= WANTED_CORE_PERCENT
+        spins = any(one.spins for one in of_host.values())
         if uneven := [host for host, one in of_host.items() if one.busy and one.idle]:
             yield row, Finding(Reason.HOST_LIMIT, _idle_beside_busy(of_host, uneven))
-        elif core >= thread_stats.BUSY_PERCENT and not any(one.spins for one in of_host.values()):
+        elif core >= thread_stats.BUSY_PERCENT and wanted and not spins:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")
         elif thread >= thread_stats.BUSY_PERCENT:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest workload thread {thread:.0f} %")
@@ -238,12 +244,21 @@ def _contention(case: _Case) -> Rows:
 
 def _busiest_cores(case: _Case) -> dict[int, float]:
     """Busy percent of the busiest core of each row's hosts, of those that workload threads may run on."""
-    measurement, layout = case.measurement, case.measurement.layout
-    of_host = {
-        host: min(max(cores), measurement.taken[host].busiest_beside)
-        for host, cores in measurement.cores.items()
-        if cores
-    }
+    taken = case.measurement.taken
+    return _highest(
+        case,
+        {host: min(max(cores), taken[host].busiest_beside) for host, cores in case.measurement.cores.items() if cores},
+    )
+
+
+def _longest_waits(case: _Case) -> dict[int, float]:
+    """Percent of the time that a workload thread of each row's hosts waited for its core."""
+    return _highest(case, {host: taken.wait for host, taken in case.measurement.taken.items()})
+
+
+def _highest(case: _Case, of_host: Mapping[str, float]) -> dict[int, float]:
+    """Of each row's hosts."""
+    layout = case.measurement.layout
     of_row: dict[int, float] = {}
     for row, host in zip(*(part.tolist() for part in layout.pairs), strict=True):
         of_row[row] = max(of_row.get(row, 0.0), of_host.get(layout.hosts[host], 0.0))
@@ -354,7 +369,8 @@ def _unwritten(case: _Case) -> Rows:
     zeros, sampled = case.count(Count.ZERO_READS), case.count(Count.READS_SAMPLED)
     for row in np.flatnonzero(zeros > ZERO_READS_NOTE * sampled).tolist():
         share = zeros[row] / sampled[row]
-        severity = Severity.INVALID if share > ZERO_READS_INVALID else Severity.NOTE
+        certain = share > ZERO_READS_INVALID and zeros[row] >= FEWEST_ZERO_READS
+        severity = Severity.INVALID if certain else Severity.NOTE
         detail = f"{share:.0%} of {sampled[row]:,} sampled reads: never written, or zeros, fill the LUN first"
         yield row, Finding(Reason.UNWRITTEN_BLOCKS, detail, severity)
 
@@ -364,7 +380,8 @@ def _foreign(case: _Case) -> Rows:
     foreign, ours = case.count(Count.FOREIGN_BYTES), case.count(Count.BYTES)
 
     def detail(row: int) -> str:
-        return f"others {foreign[row] / 2**20:,.0f} MiB, ivypy {ours[row] / 2**20:,.0f} MiB"
+        unit, size = ("MiB", 2**20) if foreign[row] >= 2**20 else ("KiB", 2**10)
+        return f"others {foreign[row] / size:,.0f} {unit}, ivypy {ours[row] / size:,.0f} {unit}"
 
     yield from _each(foreign > FOREIGN_NOTE * ours, Reason.FOREIGN_IO, detail)
 

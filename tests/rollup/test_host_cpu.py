@@ -129,6 +129,6 @@ def test_columns_are_means_over_hosts_or_the_worst() -> None:
 
 @pytest.mark.parametrize(("beside", "limited"), [(100.0, True), (96.0, True), (20.0, False)])
 def test_a_busy_core_that_no_workload_thread_runs_on_is_no_limit_of_the_host(beside: float, limited: bool) -> None:
-    taken = CpuTaken(others=50, others_user=50, busiest_beside=beside)
+    taken = CpuTaken(others=50, others_user=50, busiest_beside=beside, wait=2)
     said, _ = measured(rollups_by([instance(0, "h1")], "host"), {"h1": taken}, cpu=(5.0, 100.0))
     assert ("host_limit" in said["all=all"]) is limited

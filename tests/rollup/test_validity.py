@@ -15,7 +15,7 @@ from ivypy.master.rollup.window import Window
 from ivypy.master.verdicts import Finding, Reason, Verdict
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
-from ivypy.protocol.payload import ArrayType
+from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of, rollup_spec
 from tests.support.rollup_results import HostData, fault, packed, result
 
@@ -226,6 +226,10 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             Plant(counts={Count.BYTES: 4 << 20, Count.FOREIGN_BYTES: 20 << 20}),
             "foreign_io[note] (others 100 MiB, ivypy 20 MiB)",
         ),
+        (
+            Plant(counts={Count.BYTES: 40 << 10, Count.FOREIGN_BYTES: 2 << 10}),
+            "foreign_io[note] (others 10 KiB, ivypy 200 KiB)",
+        ),
         # buffers
         (Plant(changes={"missing": (0, 1)}), "overrun[invalid] (h1: 2 times)"),
         (
@@ -243,8 +247,15 @@ def test_findings_of_a_host_are_on_its_row_alone(h1: Plant, says: str | None) ->
     assert check(h1)["host=h2"] == []
 
 
+@pytest.mark.parametrize(("subintervals", "severity"), [(2, "note"), (3, "note"), (4, "invalid")])
+def test_one_or_two_zero_reads_are_too_few_to_judge_a_lun_by(subintervals: int, severity: str) -> None:
+    plant = Plant(counts={Count.READS_SAMPLED: 1, Count.ZERO_READS: 1})
+    (said,) = [one for one in check(plant, subintervals=subintervals)["host=h1"] if "few" not in one]
+    assert said.startswith(f"unwritten_blocks[{severity}] (100% of {subintervals - 1} sampled reads")
+
+
 def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
-    def busy(iops: Iops, response_ns: int | None) -> dict[str, list[str]]:
+    def busy(iops: Iops, response_ns: int | None, wait: float = 1.5) -> dict[str, list[str]]:
         rollups = Rollups.build([instance(0, "h1")], [])
         merger = merger_of(rollups)
         window = Window(merger.layout)
@@ -256,6 +267,7 @@ def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
                     _data(Plant(response_ns=response_ns, backlog=(0,) * 20, in_flight=(0,) * 20), k),
                     k,
                     cpu=(99.5, 10.0),
+                    taken=CpuTaken(wait=wait),
                 ),
             )
             window.add(merger.close())
@@ -264,6 +276,7 @@ def test_a_core_that_is_busy_throughout_is_the_hosts_limit() -> None:
 
     assert busy("max", None) == {"all": ["host_limit[note] (busiest core 100 %)"]}
     assert busy(100.0, MS) == {"all": ["host_limit[note] (busiest core 100 %)"]}
+    assert busy(100.0, MS, wait=0.2) == {"all": []}  # with others alone: the thread had it whenever it wanted it
 
 
 def test_a_host_without_samples_is_invalid() -> None:
