@@ -14,6 +14,8 @@ MAX: Final = "max"  # as an IOPS setting: as fast as the tags allow
 Iops = Union[float, Literal["max"]]
 NEVER: Final = "never"  # as drop_after: what is due stays due
 DropAfter = Union[float, Literal["never"]]  # seconds
+AUTO: Final = "auto"  # as a spread: the host decides
+Spread = Union[int, Literal["auto"]]
 
 
 class Iosequencer(StrEnum):
@@ -29,6 +31,7 @@ class Unit(StrEnum):
     FRACTION = "fraction"  # "70%" or 0.7 -> 0.7
     COUNT = "count"  # a whole number
     TIMEOUT = "timeout"  # "1s" or never -> seconds or "never"
+    COUNT_OR_AUTO = "count_or_auto"  # a whole number, or "auto"
     IOPS = "iops"  # a number, "max", or "50% of step NAME" -> float or "max"
     RANGE = "range"  # ["0%", "50%"] or ["1GiB", "2GiB"] -> (start, end) in bytes
     CHOICE = "choice"  # a word of an enum
@@ -104,13 +107,14 @@ class Parameters:
             live=True,
         ),
     )
-    spread: int = field(
-        default=1,
+    spread: Spread = field(
+        default=AUTO,
         metadata=about(
-            Unit.COUNT,
+            Unit.COUNT_OR_AUTO,
             "Number of workload threads that share its tags and its rate on each LUN: for a LUN that is faster than "
             "one core. No more than the host's threads, nor than maxtags, are used. Each thread paces its own part. A "
-            "sequential workload stays on one thread.",
+            "sequential workload stays on one thread. auto: where the host has fewer workload instances than threads, "
+            "those with iops max or above 100,000 use the idle threads too, each with 8 tags or more.",
             low=1,
             high=256,
         ),

@@ -108,6 +108,7 @@ class NoticeKind(StrEnum):
     """What a notice is about. Code that acts on a notice reads its kind, never its text."""
 
     BACKEND_CHOSEN = "backend_chosen"  # what backend `auto` is, and why
+    SPREAD_CHOSEN = "spread_chosen"  # how many threads `spread: auto` is
     CPU_DMA_LATENCY = "cpu_dma_latency"  # cores are not kept out of deep idle states
     KERNEL_THREADS = "kernel_threads"  # io_uring hands the I/Os on some LUNs to kernel threads
     BUFFER_PAGES = "buffer_pages"  # in which pages the large I/O buffers lie

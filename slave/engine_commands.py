@@ -171,6 +171,8 @@ class EngineCommands:
         if not refusals and command.workloads:
             refusals = await self._work(lambda: self._workloads.prepare(command.workloads))
         if not refusals and command.workloads:
+            if text := self._workloads.describe_spread(command.workloads):
+                self._link.send(Notice(NoticeKind.SPREAD_CHOSEN, text))
             self._notify_buffer_pages()
         if not refusals and self._workloads.backend == IO_URING:
             luns = [workload.lun for workload in command.workloads]

@@ -3,6 +3,9 @@
 Rule: pure. The engine knows parts, each an instance of its own on one thread; everybody else knows the whole. A part
 has its share of the tags, and of the rate in proportion. The first has the instance's own number, so that an instance
 on one thread is what it would be without any of this; further ones are numbered from FIRST_FURTHER on.
+
+With `auto` the first part can take all tags, and does while one thread is enough: while the rate is one that a thread
+sustains, or the tags are too few to share. So edits of a step, and its control, move it between one thread and many.
 """
 
 from array import array
@@ -10,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ..protocol.parameters import MAX, Iosequencer, Parameters
-from .thread_assignment import even_shares
+from ..protocol.parameters import AUTO, MAX, Iosequencer, Parameters
+from .thread_assignment import LEAST_TAGS, even_shares
 
 FIRST_FURTHER: Final = 1 << 17  # numbers of instances end here
+ONE_THREAD_IOPS: Final = 100_000  # that any core sustains: below a third of what a slow one does
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,21 @@ class InstancePart:
     ceiling: int  # tags
 
 
-def threads_wanted(parameters: Parameters) -> int:
-    """A sequential stream is one order of addresses, so one thread drives it."""
-    return 1 if parameters.iosequencer is Iosequencer.SEQUENTIAL else parameters.spread
+def threads_wanted(parameters: Parameters, ceiling: int, fair: int) -> int:
+    """How many threads an instance is to be dealt over, of which `fair` are its fair part of the host's threads, if it
+    may have up to `ceiling` tags. A sequential stream is one order of addresses, so one thread drives it."""
+    if parameters.iosequencer is Iosequencer.SEQUENTIAL:
+        return 1
+    return max(1, min(fair, ceiling // LEAST_TAGS)) if parameters.spread == AUTO else parameters.spread
+
+
+def busy_parts(parameters: Parameters, parts: int) -> int:
+    """How many of an instance's parts drive it with these parameters; the others are paused."""
+    if parameters.spread != AUTO:
+        return parts
+    if parameters.iops != MAX and float(parameters.iops) <= ONE_THREAD_IOPS:
+        return 1
+    return max(1, min(parts, parameters.maxtags // LEAST_TAGS))
 
 
 def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
@@ -33,8 +49,9 @@ def split_parameters(parameters: Parameters, parts: int) -> list[Parameters]:
     if parts == 1:
         return [parameters]
     made = []
-    for tags in even_shares(parameters.maxtags, parts):
-        iops = parameters.iops if parameters.iops == MAX else float(parameters.iops) * tags / parameters.maxtags
+    busy = busy_parts(parameters, parts)
+    for tags in [*even_shares(parameters.maxtags, busy), *[0] * (parts - busy)]:
+        iops = parameters.iops if parameters.iops == MAX else float(parameters.iops) * (tags / parameters.maxtags)
         made.append(replace(parameters, maxtags=max(tags, 1), iops=iops if tags else 0.0))
     return made
 

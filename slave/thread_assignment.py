@@ -10,8 +10,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ..protocol.older_python import zip_strict
+
+LEAST_TAGS: Final = 8  # of each part under `spread: auto`; with few tags, a thread's calls carry few I/Os each
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,11 @@ class InstanceToAssign:
     tags: int
     node: int | None = None  # its LUN's
     spread: int = 1  # over so many threads, at most one for each tag
+    first_whole: bool = False  # its first part can take all its tags
+
+    def shares(self, parts: int) -> list[int]:
+        """The most tags of each of its parts."""
+        return whole_and_shares(self.tags, parts) if self.first_whole else even_shares(self.tags, parts)
 
 
 def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssign]) -> list[tuple[int, ...]]:
@@ -45,7 +53,7 @@ def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssig
         keys = [(not near[t], load.tags, load.instances, t) for t, load in enumerate(now)]
         count = max(1, min(one.spread, one.tags, len(now)))
         chosen[i] = tuple(key[-1] for key in heapq.nsmallest(count, keys))
-        for thread, tags in zip_strict(chosen[i], even_shares(one.tags, count)):
+        for thread, tags in zip_strict(chosen[i], one.shares(count)):
             now[thread] = now[thread].plus(tags)
     return chosen
 
@@ -53,3 +61,10 @@ def assign_threads(loads: Sequence[ThreadLoad], wanted: Sequence[InstanceToAssig
 def even_shares(total: int, parts: int) -> list[int]:
     """A whole number in even parts, larger ones first."""
     return [total // parts + (k < total % parts) for k in range(parts)]
+
+
+def whole_and_shares(total: int, parts: int) -> list[int]:
+    """The most tags of parts of which the first drives alone below 2 x LEAST_TAGS, and as many as have LEAST_TAGS each
+    share the tags above."""
+    most = max(-(-total // parts), LEAST_TAGS + LEAST_TAGS // 2)  # 23 tags are of 2 parts: 12 and 11
+    return [total, *[min(total, most)] * (parts - 1)]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..protocol.messages import EditWorkloads, Go
 from ..protocol.older_python import zip_strict
-from ..protocol.parameters import MAX, NEVER, Parameters
+from ..protocol.parameters import AUTO, MAX, NEVER, Parameters
 from ..protocol.payload import ArrayType, Notice, Refusal, WorkloadToCreate
 from . import validation
 from .block_devices import ROOT
@@ -27,9 +27,9 @@ from .kernel_files import aio_left
 from .lun_target import LunTarget
 from .memory_limits import BESIDE_INSTANCE, TAG, why_too_much
 from .open_luns import Key, OpenLuns, key_of
-from .spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
+from .spread import FIRST_FURTHER, ONE_THREAD_IOPS, EngineOrder, InstancePart, split_parameters, threads_wanted
 from .storage_exports import LunKey
-from .thread_assignment import InstanceToAssign, ThreadLoad, assign_threads, even_shares
+from .thread_assignment import LEAST_TAGS, InstanceToAssign, ThreadLoad, assign_threads
 from .worker_progress import WORK
 from .write_counters import WriteCounters
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .engine._engine import Fields  # a shape, not a class: only its stub knows it
 
 PAGE: Final = 4096
+PartsToPlace = Sequence[tuple[int, int]]  # of one instance: the thread and the most tags of each part
 
 
 @dataclass(frozen=True)
@@ -88,20 +89,30 @@ class Workloads:
         """Create all of these, or none, and return why not. Reads from the LUNs, so it may block as long as they do."""
         targets, refusals = self._check(workloads)
         nodes = [lun.node for lun in targets] if not refusals else [None] * len(workloads)
-        wanted = [
-            InstanceToAssign(workload.ceiling, node, threads_wanted(workload.parameters))
-            for workload, node in zip_strict(workloads, nodes)
-        ]
-        threads = assign_threads(self._loads(), wanted)
-        refusals += self._check_tags(workloads, threads)
-        refusals += self._check_memory(workloads, threads)
+        parts, without_room = self._dealt(workloads, nodes, may_spread=True)
+        if without_room and any(w.parameters.spread == AUTO for w in workloads):
+            parts, without_room = self._dealt(workloads, nodes, may_spread=False)
+        refusals += without_room
         if not refusals:
             refusals += self._luns.open({key_of(w, t): (t, w) for w, t in zip_strict(workloads, targets)})
         if not refusals:
-            refusals += self._place(workloads, targets, threads)
+            refusals += self._place(workloads, targets, parts)
         if refusals:
             self._luns.close_unused()
         return refusals
+
+    def describe_spread(self, workloads: Sequence[WorkloadToCreate]) -> str:
+        """What `spread: auto` is for these instances; "" where all of them are on one thread."""
+        spread = [(w.instance, len(self._instances[w.number].parts)) for w in workloads if w.parameters.spread == AUTO]
+        most = max((parts for _, parts in spread), default=1)
+        if most == 1:
+            return ""
+        names = [name for name, parts in spread if parts > 1]
+        who = names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+        return (
+            f"spread auto is up to {most} of {len(self._nodes)} threads for {who}: while its iops is max or above "
+            f"{ONE_THREAD_IOPS:,}, with {LEAST_TAGS} tags or more for each thread"
+        )
 
     def prepare(self, workloads: Sequence[WorkloadToCreate]) -> list[Refusal]:
         """Allocate and pin what these instances need, which were just created; else delete them, and return why.
@@ -119,7 +130,7 @@ class Workloads:
     @property
     def large_buffers(self) -> int:
         """Bytes of I/O buffers that are in areas as large as a huge page."""
-        areas = [buffer_bytes(one.workload, part) for one in self._instances.values() for part in one.parts]
+        areas = [buffer_bytes(one.workload, part.ceiling) for one in self._instances.values() for part in one.parts]
         return sum(area for area in areas if area >= HUGE)
 
     def delete(self, numbers: Sequence[int]) -> list[Refusal]:
@@ -228,24 +239,35 @@ class Workloads:
             refusals += [Refusal(name, reason) for reason in reasons]
         return targets, refusals
 
-    def _check_tags(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
+    def _dealt(
+        self, workloads: Sequence[WorkloadToCreate], nodes: Sequence[int | None], may_spread: bool
+    ) -> tuple[list[PartsToPlace], list[Refusal]]:
+        """(the (thread, tags) of each instance's parts, why there is no room for them). `may_spread`: `auto` may."""
+        fair = -(-len(self._nodes) // max(1, len(self._instances) + len(workloads))) if may_spread else 1
+        wanted = [
+            InstanceToAssign(
+                w.ceiling, node, threads_wanted(w.parameters, w.ceiling, fair), w.parameters.spread == AUTO
+            )
+            for w, node in zip_strict(workloads, nodes)
+        ]
+        threads = assign_threads(self._loads(), wanted)
+        parts: list[PartsToPlace] = [
+            list(zip_strict(chosen, one.shares(len(chosen)))) for one, chosen in zip_strict(wanted, threads)
+        ]
+        return parts, self._check_tags(workloads, parts) + self._check_memory(workloads, parts)
+
+    def _check_tags(self, workloads: Sequence[WorkloadToCreate], parts: Sequence[PartsToPlace]) -> list[Refusal]:
         """Whether the kernel has room for so many I/Os prepared at once, beside those that it holds room for."""
         rooms = [1 + load.tags for load in self._loads()]
-        for workload, chosen in zip_strict(workloads, threads):
-            for thread, tags in zip_strict(chosen, even_shares(workload.ceiling, len(chosen))):
-                rooms[thread] += tags
+        for thread, tags in itertools.chain.from_iterable(parts):
+            rooms[thread] += tags
         needed = sum(max(room - held, 0) for room, held in zip_strict(rooms, self._contexts))
         return self._against_tags(f"{len(workloads)} workload instances", needed)
 
-    def _check_memory(self, workloads: Sequence[WorkloadToCreate], threads: Sequence[tuple[int, ...]]) -> list[Refusal]:
+    def _check_memory(self, workloads: Sequence[WorkloadToCreate], parts: Sequence[PartsToPlace]) -> list[Refusal]:
         """Whether this host has memory for them: otherwise the kernel would end this process, or another."""
-        parts = [
-            (workload, InstancePart(workload.number, thread, tags))
-            for workload, chosen in zip_strict(workloads, threads)
-            for thread, tags in zip_strict(chosen, even_shares(workload.ceiling, len(chosen)))
-        ]
-        areas = [buffer_bytes(workload, part) for workload, part in parts]
-        beside = sum(BESIDE_INSTANCE + TAG * part.ceiling for _, part in parts)
+        areas = [buffer_bytes(workload, tags) for workload, of_it in zip_strict(workloads, parts) for _, tags in of_it]
+        beside = sum(BESIDE_INSTANCE + TAG * tags for of_it in parts for _, tags in of_it)
         reason = why_too_much(areas, beside, self._root, self._reserved_pages)
         return [Refusal(_all_of(workloads), reason)] if reason else []
 
@@ -266,26 +288,25 @@ class Workloads:
         ]
 
     def _place(
-        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[LunTarget], threads: Sequence[tuple[int, ...]]
+        self, workloads: Sequence[WorkloadToCreate], targets: Sequence[LunTarget], parts: Sequence[PartsToPlace]
     ) -> list[Refusal]:
         """Create the instances on their threads; on a refusal none of them is left."""
-        for place, (workload, lun, chosen) in enumerate(zip_strict(workloads, targets, threads)):
+        for place, (workload, lun, of_it) in enumerate(zip_strict(workloads, targets, parts)):
             instance = HostInstance(workload, lun, (), workload.parameters)
             self._luns.add_user(instance.lun)
             self._instances[workload.number] = instance
             try:
-                self._create_parts(workload, instance.lun, chosen)
+                self._create_parts(workload, instance.lun, of_it)
             except OSError as error:
                 for created in workloads[: place + 1]:
                     self._forget(created.number)
                 return [Refusal(workload.instance, f"the engine cannot drive it: {error.strerror}")]
         return []
 
-    def _create_parts(self, workload: WorkloadToCreate, key: Key, threads: Sequence[int]) -> None:
+    def _create_parts(self, workload: WorkloadToCreate, key: Key, parts: PartsToPlace) -> None:
         """Raises OSError; the parts that were created are remembered."""
-        split = split_parameters(workload.parameters, len(threads))
-        ceilings = even_shares(workload.ceiling, len(threads))
-        for k, (thread, ceiling, parameters) in enumerate(zip_strict(threads, ceilings, split)):
+        split = split_parameters(workload.parameters, len(parts))
+        for k, ((thread, ceiling), parameters) in enumerate(zip_strict(parts, split)):
             number = workload.number if k == 0 else self._freed.pop() if self._freed else next(self._numbers)
             part = InstancePart(number, thread, ceiling)
             WORK.step()
@@ -344,8 +365,8 @@ def _all_of(workloads: Sequence[WorkloadToCreate]) -> str:
     return workloads[0].instance if len(workloads) == 1 else f"{len(workloads):,} workload instances"
 
 
-def buffer_bytes(workload: WorkloadToCreate, part: InstancePart) -> int:
+def buffer_bytes(workload: WorkloadToCreate, tags: int) -> int:
     """The size of a part's I/O buffers, in bytes: one for each tag to read to, and to write from if it may."""
     stride = -(-workload.blocksize_ceiling // PAGE) * PAGE
-    size = stride * part.ceiling * (2 if workload.consent is not None else 1)
+    size = stride * tags * (2 if workload.consent is not None else 1)
     return -(-size // HUGE) * HUGE if size >= HUGE else size

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from ...protocol.parameters import DropAfter, Iops, Iosequencer, Parameters
+from ...protocol.parameters import DropAfter, Iops, Iosequencer, Parameters, Spread
 
 _DEFAULT: Final = Parameters()
 
@@ -61,7 +61,7 @@ class PlanParameters:
     maxtags: int = _DEFAULT.maxtags
     iops: Iops | OfStep = _DEFAULT.iops
     range: Span = WHOLE
-    spread: int = _DEFAULT.spread
+    spread: Spread = _DEFAULT.spread
     seed: int | None = None  # None: the run's
     drop_after: DropAfter = _DEFAULT.drop_after
 

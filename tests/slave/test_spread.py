@@ -13,10 +13,18 @@ from hypothesis import strategies as st
 
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count, ThreadCount
-from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
+from ivypy.protocol.parameters import AUTO, MAX, Iops, Iosequencer, Parameters, Spread
 from ivypy.protocol.payload import Refusal, Setting, WorkloadToCreate
-from ivypy.slave.spread import FIRST_FURTHER, EngineOrder, InstancePart, split_parameters, threads_wanted
-from ivypy.slave.thread_assignment import even_shares
+from ivypy.slave.spread import (
+    FIRST_FURTHER,
+    ONE_THREAD_IOPS,
+    EngineOrder,
+    InstancePart,
+    busy_parts,
+    split_parameters,
+    threads_wanted,
+)
+from ivypy.slave.thread_assignment import LEAST_TAGS, InstanceToAssign, even_shares
 from ivypy.slave.workloads import Workloads
 from tests.support.fake_engine import FakeEngine
 from tests.support.slave_client import Client, u32
@@ -37,14 +45,14 @@ pytestmark = pytest.mark.slow
     ],
 )
 def test_tags_and_rate_are_shared(iops: float, maxtags: int, parts: int, told: list[tuple[int, float]]) -> None:
-    made = split_parameters(Parameters(iops=iops, maxtags=maxtags, blocksize=8192), parts)
+    made = split_parameters(Parameters(iops=iops, maxtags=maxtags, blocksize=8192, spread=parts), parts)
     assert [(one.maxtags, one.iops) for one in made] == told
     assert all(one.blocksize == 8192 for one in made)
 
 
-@given(st.floats(0, 1e9), st.integers(1, 8192), st.integers(1, 256))
-def test_shares_of_a_rate_are_all_of_it(iops: float, maxtags: int, parts: int) -> None:
-    made = split_parameters(Parameters(iops=iops, maxtags=maxtags), parts)
+@given(st.floats(0, 1e9), st.integers(1, 8192), st.integers(1, 256), st.sampled_from([AUTO, 1]))
+def test_shares_of_a_rate_are_all_of_it(iops: float, maxtags: int, parts: int, spread: Spread) -> None:
+    made = split_parameters(Parameters(iops=iops, maxtags=maxtags, spread=spread), parts)
     assert sum(float(one.iops) for one in made) == pytest.approx(iops)
     assert sum(one.maxtags for one in made if one.iops) == maxtags or iops < 1e-300
 
@@ -54,13 +62,55 @@ def test_tags_that_fit_an_instances_buffers_fit_those_of_each_part(one: int, oth
     """So that an edit of a running instance, up to its ceiling, is never refused by the engine."""
     maxtags, ceiling = sorted((one, other))
     parts = min(parts, ceiling)  # as instances are dealt
-    told = split_parameters(Parameters(maxtags=maxtags), parts)
+    told = split_parameters(Parameters(maxtags=maxtags, spread=parts), parts)
     assert all(part.maxtags <= room for part, room in zip(told, even_shares(ceiling, parts), strict=True))
 
 
-def test_a_sequential_stream_stays_on_one_thread() -> None:
-    assert threads_wanted(Parameters(spread=4)) == 4
-    assert threads_wanted(Parameters(spread=4, iosequencer=Iosequencer.SEQUENTIAL)) == 1
+@given(st.integers(1, 8192), st.integers(1, 8192), st.integers(1, 256), st.sampled_from([MAX, 100.0, 1e6]))
+def test_the_same_holds_where_the_host_decides(one: int, other: int, fair: int, iops: Iops) -> None:
+    """And of its parts, those that drive it have so many tags that a thread's calls carry several I/Os."""
+    maxtags, ceiling = sorted((one, other))
+    parameters = Parameters(maxtags=maxtags, iops=iops)
+    parts = threads_wanted(parameters, ceiling, fair)
+    told = split_parameters(parameters, parts)
+    shares = InstanceToAssign(ceiling, first_whole=True).shares(parts)
+    assert all(part.maxtags <= room for part, room in zip(told, shares, strict=True))
+    busy = [part.maxtags for part in told if part.iops]
+    assert sum(busy) == maxtags
+    assert len(busy) == 1 or min(busy) >= LEAST_TAGS
+
+
+@pytest.mark.parametrize(
+    ("parameters", "ceiling", "fair", "threads", "busy"),
+    [
+        (Parameters(spread=4), 64, 1, 4, 4),  # what a plan says
+        (Parameters(maxtags=64), 64, 8, 8, 8),
+        (Parameters(maxtags=64), 64, 1, 1, 1),  # there is an instance for each thread
+        (Parameters(maxtags=64), 64, 3, 3, 3),
+        (Parameters(maxtags=32), 32, 8, 4, 4),  # 8 tags each
+        (Parameters(maxtags=15), 15, 8, 1, 1),
+        (Parameters(maxtags=1), 64, 8, 8, 1),  # another step has a deeper queue
+        (Parameters(maxtags=16), 64, 8, 8, 2),
+        (Parameters(maxtags=64, iops=100_000.0), 64, 8, 8, 1),  # an edit may raise it
+        (Parameters(maxtags=64, iops=100_001.0), 64, 8, 8, 8),
+        (Parameters(maxtags=64, iops=0.0), 64, 8, 8, 1),
+        # a sequential stream is one order of addresses
+        (Parameters(maxtags=64, iosequencer=Iosequencer.SEQUENTIAL), 64, 8, 1, 1),
+        (Parameters(spread=4, iosequencer=Iosequencer.SEQUENTIAL), 64, 8, 1, 1),
+    ],
+)
+def test_threads_of_an_instance(parameters: Parameters, ceiling: int, fair: int, threads: int, busy: int) -> None:
+    assert threads_wanted(parameters, ceiling, fair) == threads
+    assert busy_parts(parameters, threads) == busy
+
+
+@given(st.integers(1, 8192), st.integers(1, 256), st.floats(0, ONE_THREAD_IOPS))
+def test_a_rate_that_one_thread_sustains_is_paced_by_it_alone(maxtags: int, parts: int, iops: float) -> None:
+    """As without any spread: the same even gaps, the same addresses."""
+    parameters = Parameters(iops=iops, maxtags=maxtags)
+    first, *others = split_parameters(parameters, parts)
+    assert first == parameters
+    assert {part.iops for part in others} <= {0.0}
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=8))
@@ -112,6 +162,41 @@ def test_an_instance_is_created_edited_and_deleted_on_all_its_threads(file: str)
     assert engine.did[-1].startswith(f"create {FIRST_FURTHER} ")  # the number is used again
 
 
+def test_idle_threads_are_used_at_most_as_fairly_as_instances_are_there(file: str) -> None:
+    workloads = Workloads(FakeEngine(), "null", [None] * 4)  # type: ignore[arg-type]
+    deep = Parameters(maxtags=64)
+    assert workloads.create([on(file, 0, deep, 64), on(file, 1, deep, 64), on(file, 2, deep, 64)]) == []
+    threads = [len(parts) for parts in (workloads._instances[n].parts for n in range(3))]
+    assert threads == [2, 2, 2]
+    assert workloads.create([on(file, 3, deep, 64)]) == []
+    assert len(workloads._instances[3].parts) == 1
+
+
+def test_what_was_decided_is_said(file: str) -> None:
+    workloads = Workloads(FakeEngine(), "null", [None] * 4)  # type: ignore[arg-type]
+    one, other, shallow = (
+        on(file, 0, Parameters(maxtags=64), 64),
+        on(file, 1, Parameters(spread=2)),
+        on(file, 2, Parameters()),
+    )
+    assert workloads.create([one, other, shallow]) == []
+    assert workloads.describe_spread([other, shallow]) == ""
+    assert workloads.describe_spread([one, other, shallow]) == (
+        f"spread auto is up to 2 of 4 threads for h+{file}+w0: while its iops is max or above 100,000, with 8 tags "
+        "or more for each thread"
+    )
+
+
+def test_where_there_is_no_room_for_more_threads_one_has_all(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan that had room before is not refused for what only the host chose."""
+    monkeypatch.setattr("ivypy.slave.workloads.aio_left", lambda: 70)
+    workloads = Workloads(FakeEngine(), "libaio", [None] * 4)  # type: ignore[arg-type]
+    assert workloads.create([on(file, 0, Parameters(maxtags=64), 64)]) == []
+    assert len(workloads._instances[0].parts) == 1
+    ((refusal),) = workloads.create([on(file, 1, Parameters(maxtags=64, spread=2), 64)])
+    assert "fs.aio-max-nr leaves 70" in refusal.reason
+
+
 def test_where_a_part_cannot_be_created_none_is_left(file: str) -> None:
     engine = FakeEngine(faults={f"create {FIRST_FURTHER}": OSError(errno.ENOMEM, "no memory")})
     workloads = Workloads(engine, "null", [None, None])  # type: ignore[arg-type]
@@ -155,3 +240,25 @@ def counts(result: m.Result) -> list[list[int]]:
     rows = np.frombuffer(result.counts.data, "<i8").reshape(-1, len(Count))
     found: list[list[int]] = rows.tolist()
     return found
+
+
+@pytest.mark.parametrize(
+    ("parameters", "threads"),
+    [
+        (Parameters(maxtags=32), 2),
+        (Parameters(maxtags=32, spread=1), 1),
+        (Parameters(maxtags=8), 1),
+        (Parameters(maxtags=32, iops=1000.0), 1),
+    ],
+)
+def test_a_real_host_uses_its_idle_threads(tmp_path: Path, parameters: Parameters, threads: int) -> None:
+    with Client() as slave:
+        slave.prepare("null", threads=2)
+        slave.make_file(tmp_path / "lun")
+        slave.create(tmp_path / "lun", parameters)
+        slave.go(0)
+        submitted = np.zeros(2, np.int64)
+        while np.count_nonzero(submitted) < threads:
+            rows = np.frombuffer(slave.until(m.Result).threads.data, "<i8").reshape(2, len(ThreadCount))
+            submitted += rows[:, ThreadCount.SUBMITTED]
+    assert np.count_nonzero(submitted) == threads

@@ -16,7 +16,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from ....protocol.messages import Spin
-from ....protocol.parameters import NEVER, PARAMETERS, About, DropAfter, Parameters, Unit
+from ....protocol.parameters import AUTO, NEVER, PARAMETERS, About, DropAfter, Parameters, Unit
 from ...text.plan_parameters import Span
 from ...text.suggestions import suggestion
 from ...text.units import (  # fmt: skip
@@ -100,6 +100,7 @@ DURATION_SCHEMA: Final = {"anyOf": [{"const": 0}, _text(r"([0-9.]+\s*(d|h|min|m|
 TIMEOUT_SCHEMA: Final = {"anyOf": [_text("never", r"([0-9.]+\s*(d|h|min|m|s|ms|us|ns)\s*)+")]}
 FRACTION_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(rf"{_NUMBER}\s*%?")]}
 COUNT_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(_NUMBER)]}
+COUNT_OR_AUTO_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text(AUTO, _NUMBER)]}
 IOPS_SCHEMA: Final = {"anyOf": [*_NUMERIC, _text("max", rf"{_NUMBER}\s*[kKM]?", rf"{_NUMBER}\s*%\s+of\s+step\s+\S.*")]}
 FLAG_SCHEMA: Final = {"anyOf": [{"type": "boolean"}, _text("true", "false")]}
 TEXT_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
@@ -157,6 +158,15 @@ def fraction_field(low: float = 0.0, high: float = 1.0) -> Reads:
 
 def count_field(low: int = 0, high: int | None = None) -> Reads:
     return scalar(bounded(parse_count, str, low, high), "a whole number", COUNT_SCHEMA)
+
+
+def count_or_auto_field(low: int = 0, high: int | None = None) -> Reads:
+    count = bounded(parse_count, str, low, high)
+
+    def parse(text: str) -> int | str:
+        return AUTO if text == AUTO else count(text)
+
+    return scalar(parse, "a whole number, or auto", COUNT_OR_AUTO_SCHEMA)
 
 
 def size_field(low: int = 0, high: int | None = None) -> Reads:
@@ -301,6 +311,8 @@ def _parameter(name: str) -> Reads:
         case Unit.TIMEOUT:
             parse_timeout = bounded(_parse_timeout, format_duration, low, high)
             return scalar(parse_timeout, "a time like 1s, or never", TIMEOUT_SCHEMA, _format_timeout)
+        case Unit.COUNT_OR_AUTO:
+            return count_or_auto_field(int(low or 0), None if high is None else int(high))
         case Unit.IOPS:
             parse = bounded(parse_iops, format_number, low, high)
             return scalar(parse, "a number, max, or 50% of step NAME", IOPS_SCHEMA, format_iops)
