@@ -15,6 +15,7 @@ import base64
 import binascii
 import json
 import sys
+import types
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -30,6 +31,7 @@ from .text import sendable, why_unsendable
 
 Decoded = TypeVar("Decoded")
 
+UNIONS: Final = (Union, getattr(types, "UnionType", Union))  # `Union[X, Y]` and, from Python 3.10 on, `X | Y`
 LONGEST_LINE: Final = 16 << 20  # bytes, newline included
 LARGEST_ARRAY: Final = 256 << 20  # bytes when inflated, of all arrays of a message together
 LONGEST_LIST: Final = 100_000
@@ -199,7 +201,7 @@ def _reader(kind: Any) -> Reader:
         return _dict_reader(_reader(arguments[1]))
     if origin is Literal:
         return _choice_reader(arguments)
-    if origin is Union:
+    if origin in UNIONS:
         return _union_reader([_reader(a) for a in arguments])
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _enum_reader(kind)

@@ -88,7 +88,7 @@ def test_with_off_a_thread_busy_waits_only_where_a_sleep_is_not_worth_its_call()
     assert seen.busy_wait == seen.brief
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)  # each is a program of its own
 @given(
     st.sampled_from(["auto", "off", "on"]),
     st.floats(100, 80_000),

@@ -38,7 +38,8 @@ def test_every_column_of_an_old_run_is_known() -> None:
     for kind in ("threads", "interlock", "clock", "cpu"):
         (found,) = (header(path) for path in [OLD / "step0001.half" / f"{kind}.csv"])
         known = names(*(group for group in FILES[f"step*/{kind}.csv"] if not isinstance(group, str)))
-        assert [name for name in found if not name.startswith("core_")] == known
+        had = [name for name in found if not name.startswith("core_")]
+        assert had == known[: len(had)]  # others came after them
     assert {"outstanding", "oldest_outstanding_ms", "eagain"} <= {*header(OLD / "summary.all.csv")}
 
 

@@ -167,12 +167,12 @@ async def test_edits_wait_for_each_other_and_answer_in_order(talk: Conversation,
     while "edit 1" not in talk.engine.did:
         await talk.ask(m.ClockProbe)
     assert "edit 2" not in talk.engine.did
-    talk.engine.taken.append((1, 111))
+    talk.engine.taken.append((1, 111, 0))
     talk.engine.spoke()
     assert await talk.hear() == m.Ok(ids[0], 111)
     while "edit 2" not in talk.engine.did:
         await talk.ask(m.ClockProbe)
-    talk.engine.taken.append((2, 222))
+    talk.engine.taken.append((2, 222, 0))
     talk.engine.spoke()
     assert await talk.hear() == m.Ok(ids[1], 222)
 
@@ -194,7 +194,7 @@ async def test_results_wait_in_the_engine_while_two_wait_in_the_pipe(talk: Conve
     await talk.run(file)
     loop = asyncio.get_running_loop()
     loop.remove_reader(talk._from_slave)  # the controller does not read
-    talk.engine.finished += [collected(k, counts=os.urandom(8 << 16)) for k in range(6)]
+    talk.engine.finished += [collected(k, buckets=os.urandom(8 << 16)) for k in range(6)]
     talk.engine.ends.append(ended("commanded"))
     talk.engine.spoke()
     await wait_until_async(lambda: len(talk.engine.finished) <= 4, "the pipe is full")

@@ -8,13 +8,14 @@ import os
 import threading
 from dataclasses import dataclass, field
 
+from ivypy.protocol.counters import Count
 from ivypy.slave.engine._engine import Collected, Ended
 
 
 def collected(subinterval: int, start_ns: int = 0, length_ns: int = 1, last: bool = False, **more: object) -> Collected:
-    """A result of no instances and no classes."""
+    """A result of one instance that did nothing, and of no classes."""
     fields: dict[str, object] = {
-        "counts": b"",
+        "counts": bytes(8 * len(Count)),
         "moments": b"",
         "spans": b"",
         "buckets": b"",
@@ -31,7 +32,7 @@ class FakeEngine:
     did: list[str] = field(default_factory=list)  # commands, as words
     finished: list[Collected] = field(default_factory=list)  # that all threads handed over
     unfinished: list[Collected] = field(default_factory=list)  # that some did: only by force
-    taken: list[tuple[int, int]] = field(default_factory=list)
+    taken: list[tuple[int, int, int]] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     words: list[tuple[int, str]] = field(default_factory=list)
     held: list[int] = field(default_factory=list)  # threads that close cannot end
@@ -101,7 +102,7 @@ class FakeEngine:
     def edit(self, edit: int, settings: object) -> None:
         self._do("edit", edit)
 
-    def edited(self) -> tuple[int, int] | None:
+    def edited(self) -> tuple[int, int, int] | None:
         return self.taken.pop(0) if self.taken else None
 
     def go(self, start_ns: int, length_ns: int, order: bytes, classes: bytes, rows: bytes) -> None:
