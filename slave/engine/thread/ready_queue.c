@@ -134,7 +134,7 @@ static __attribute__((noinline, cold)) void raise_kernel_cap(struct share *s, ui
 }
 
 /* Without room: whether it is the device that has none, rather than this thread's share of it. */
-static __attribute__((noinline, cold)) bool device_is_full(const struct share *s, uint32_t weight)
+static bool device_is_full(const struct share *s, uint32_t weight)
 {
     if (s->again_first || s->in_flight + weight > s->kernel_cap)
         return s->kernel_full;
@@ -145,12 +145,12 @@ void ready_queue_release_limited(struct thread *t, const struct tag *tag, uint64
 {
     struct share *s = tag->instance->share;
 
-    if (__builtin_expect(!share_has_room(s, tag->weight), false) && device_is_full(s, tag->weight))
+    if (!share_has_room(s, tag->weight) && device_is_full(s, tag->weight))
         s->room_since_ns = tag_free_since(tag, now_ns);
     if (__builtin_expect(s->kernel_cap != NO_CAP, false) && now_ns >= s->raise_ns)
         raise_kernel_cap(s, s->in_flight, now_ns);
     s->in_flight -= tag->weight;
-    if (s->holding.room) {
+    if (s->holding.held > s->holding.reserve && s->holding.room) {
         holding_release(&s->holding, s->in_flight);
         set_cap(s);
     }
