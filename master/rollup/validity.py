@@ -36,6 +36,7 @@ LATENESS_INVALID: Final = 0.25
 LEAST_REAP_DELAY_US: Final = 10.0  # a thread's own pass, or a submit call, may take so long; less is not checked
 MOST_MOVED: Final = 0.002  # of a subinterval: no clock is followed faster; a host whose lengths differ by more was cut
 ABSENCES: Final = frozenset({Reason.HOST_LOST, Reason.HOST_LATE})
+MOST_WAIT_PERCENT: Final = 5.0  # for a core: a thread that waits for more may look idle, and has no time left
 ZERO_READS_NOTE: Final = 0.01  # of the reads that were sampled
 ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
@@ -201,12 +202,13 @@ def _busy(case: _Case) -> Rows:
     alone does not limit threads that hardly want it."""
     of_row = _busiest_cores(case)
     waits = _longest_waits(case)
+    calm = {host for host, taken in case.measurement.taken.items() if taken.wait <= MOST_WAIT_PERCENT}
     for row, of_host in _workers(case):
         core = of_row.get(row, 0.0)
         thread = max(one.busy_percent for one in of_host.values())
         wanted = thread + waits.get(row, 0.0) >= WANTED_CORE_PERCENT
         spins = any(one.spins for one in of_host.values())
-        if uneven := [host for host, one in of_host.items() if one.busy and one.idle]:
+        if uneven := [host for host, one in of_host.items() if one.busy and one.idle and host in calm]:
             yield row, Finding(Reason.HOST_LIMIT, _idle_beside_busy(of_host, uneven))
         elif core >= thread_stats.BUSY_PERCENT and wanted and not spins:
             yield row, Finding(Reason.HOST_LIMIT, f"busiest core {core:.0f} %")

@@ -12,7 +12,7 @@ from ivypy.master.rollup.validity import check_validity
 from ivypy.master.rollup.window import Window
 from ivypy.protocol.counters import LATENESS, RESPONSE, SERVICE, Count, ThreadCount
 from ivypy.protocol.parameters import Iops, Parameters
-from ivypy.protocol.payload import ArrayType
+from ivypy.protocol.payload import ArrayType, CpuTaken
 from tests.support.rollup import instance, merger_of
 from tests.support.rollup_results import HostData, packed, result
 
@@ -52,7 +52,9 @@ def test_how_busy_threads_are(threads: tuple[Thread, ...], busy: float, spins: b
     assert (seen.busy_percent, seen.spins) == (busy, spins)
 
 
-def findings(threads: Sequence[Thread], iops: Iops = 400.0, cpu: tuple[float, float] = (20, 10)) -> str:
+def findings(
+    threads: Sequence[Thread], iops: Iops = 400.0, cpu: tuple[float, float] = (20, 10), wait: float = 0.0
+) -> str:
     """The findings of a host with these workload threads."""
     rollups = Rollups.build([instance(0, "h1")], [])
     merger = merger_of(rollups)
@@ -65,7 +67,7 @@ def findings(threads: Sequence[Thread], iops: Iops = 400.0, cpu: tuple[float, fl
     columns = packed([value for row in table(*figures) for value in row], ArrayType.I64)
     for k in range(SUBINTERVALS):
         merger.open(k)
-        merger.add("h1", result(data, k, LENGTH, threads=columns, cpu=cpu))
+        merger.add("h1", result(data, k, LENGTH, threads=columns, cpu=cpu, taken=CpuTaken(wait=wait)))
         window.add(merger.close())
     settings = Settings.of(rollups, {("h1", 0): Parameters(iops=iops)})
     return "; ".join(str(one) for one in check_validity(window.measurement(), settings, 0.0025, 5.0).findings[0])
@@ -108,3 +110,8 @@ def findings(threads: Sequence[Thread], iops: Iops = 400.0, cpu: tuple[float, fl
 )
 def test_a_busy_generator_is_noted(threads: Sequence[Thread], iops: Iops, cpu: tuple[float, float], says: str) -> None:
     assert findings(threads, iops, cpu=cpu) == says
+
+
+@pytest.mark.parametrize(("wait", "says"), [(5.0, "one thread of 2 was busy"), (54.0, "busiest workload thread 100 %")])
+def test_a_thread_that_waits_for_its_core_has_no_time_left(wait: float, says: str) -> None:
+    assert says in findings([{CPU: LENGTH}, {CPU: LENGTH // 3}], "max", cpu=(20.0, 94.0), wait=wait)
