@@ -32,8 +32,7 @@ class Allocation:
 def allocation_of(environment: Mapping[str, str]) -> Allocation | None:
     """The allocation that these variables describe; None outside of one. Raises ValueError for a list of nodes that
     cannot be read."""
-    job = environment.get("SLURM_JOB_ID", "")
-    nodes = environment.get("SLURM_JOB_NODELIST", "")
+    job, nodes = (environment.get(name, "").strip() for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST"))
     return Allocation(job, tuple(expand_list(nodes))) if job and nodes else None
 
 

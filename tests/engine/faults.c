@@ -1451,7 +1451,7 @@ static const struct scenario {
     {"lease_in_submit", lease_in_submit, 1},
     {"lease_renewed_in_submit", lease_renewed_in_submit, 1}, {"failed_after_the_end", failed_after_the_end, 1},
     {"short_after_the_end", short_after_the_end, 1}, {"edited_and_deleted", edited_and_deleted, 2},
-    {"paused_in_turn", paused_in_turn, 1}, {"paused", paused, 1}, {"conserved", conserved, 1},
+    {"paused", paused, 1}, {"conserved", conserved, 1},
     {"conserved_expiring", conserved_expiring, 1},
     {"conserved_expiring_at_random", conserved_expiring_at_random, 1}, {"expired", expired, 1},
     {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},

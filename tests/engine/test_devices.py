@@ -114,7 +114,8 @@ def test_of_two_luns_on_a_thread_one_hangs_and_the_other_keeps_its_rate(
     hung = aio.results[3:8]
     assert hung[-1].counts[0, Count.OLDEST_IN_FLIGHT_NS] > 2 * S
     assert all(result.counts[0, Count.COMPLETED] == 0 for result in hung)
-    assert all(result.counts[0, Count.IN_FLIGHT] <= 128 for result in hung)  # nr_requests of a loop device
+    # nr_requests of a loop device, and a batch that the kernel gave back
+    assert all(result.counts[0, Count.IN_FLIGHT] <= 128 + 32 for result in hung)
     assert all(result.counts[0, Count.OLDEST_OUTSTANDING_NS] > S // 2 for result in hung)
     assert sum(int(result.counts[1, Count.DUE]) for result in hung) == 5000
     # On a busy machine it may begin or end with some that are owed.
