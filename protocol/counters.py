@@ -13,6 +13,7 @@ from typing import Final
 from .histogram import BUCKETS
 
 MOST_THREADS: Final = 256  # workload threads of a host
+NVME_STATUS: Final = 0x8000  # an I/O fault that is no errno: this plus the status of NVMe (type and code, 11 bits)
 
 
 class Kind(IntEnum):

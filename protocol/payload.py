@@ -28,7 +28,7 @@ Natural = Annotated[int, Within(0, (1 << 63) - 1)]
 Amount = Annotated[int, Within(0, 1 << 48)]  # of what can be counted one by one
 Subinterval = Annotated[int, Within(0, (1 << 32) - 1)]
 CoreNumber = Annotated[int, Within(0, 65_535)]
-Errno = Annotated[int, Within(0, 65_535)]
+Errno = Annotated[int, Within(0, 65_535)]  # or NVME_STATUS (counters.py) plus a status
 Percent = Annotated[float, Within(0, 100)]
 
 

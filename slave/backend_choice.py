@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 AUTO: Final = "auto"
 LIBAIO: Final = "libaio"
 IO_URING: Final = "io_uring"
+NVME: Final = "nvme"
 
 MOST_LUNS: Final = 4  # that are tried
 MOST_TAGS: Final = 64
@@ -50,6 +51,12 @@ _WHY: Final = {
     (IO_URING, errno.EACCES): _FILTER,
     (IO_URING, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
     (IO_URING, errno.ENOSYS): _NO_RING,
+    (NVME, errno.EPERM): _FILTER,
+    (NVME, errno.EACCES): _FILTER,
+    (NVME, errno.ENOMEM): "the limit of locked memory is too low: raise it (ulimit -l, LimitMEMLOCK)",
+    (NVME, errno.ENOSYS): _NO_RING,
+    (NVME, errno.EINVAL): "this kernel's io_uring has no commands for drivers (Linux 5.19 has): use backend: io_uring",
+    (NVME, errno.ENODEV): "no NVMe namespace here has a generic device (/dev/ng0n1): use backend: io_uring",
     (LIBAIO, errno.ENOSYS): _NO_AIO,
     (LIBAIO, errno.EAGAIN): "fs.aio-max-nr is used up: raise it (sysctl -w fs.aio-max-nr=1048576)",
 }
@@ -67,7 +74,7 @@ def why_not(backend: str, polled: bool = False, sqpoll: bool = False) -> str:
         return f"this kernel's io_uring does not know {' with '.join(asked)}: leave it out"
     if backend == IO_URING and number == errno.EPERM and sqpoll and probe(backend) == 0:
         return "before Linux 5.13 sqpoll is for root only: run the slave as root, or leave it out"
-    if backend == IO_URING and number == errno.EPERM and disabled:
+    if backend in (IO_URING, NVME) and number == errno.EPERM and disabled:
         others = ", or run the slave as root or in the group kernel.io_uring_group" if disabled == 1 else ""
         return f"kernel.io_uring_disabled is {disabled}: set it to 0 (sysctl -w kernel.io_uring_disabled=0){others}"
     return _WHY.get((backend, number)) or os.strerror(number)

@@ -60,8 +60,15 @@ class _Disk:
 class ForeignIo:
     """State: the accounts of a step's disks."""
 
-    def __init__(self, disks: Sequence[int], blocksizes: Sequence[int], root: Path = ROOT) -> None:
-        """Of each instance, in `go`'s order: the st_rdev of its disk (0: none is known), the largest size of an I/O."""
+    def __init__(
+        self, disks: Sequence[int], blocksizes: Sequence[int], root: Path = ROOT, ours_counted: bool = True
+    ) -> None:
+        """Of each instance, in `go`'s order: the st_rdev of its disk (0: none is known), the largest size of an I/O.
+
+        `ours_counted`: whether the kernel counts this slave's I/Os; NVMe commands it does not, so there all that a
+        disk's counters show is others'.
+        """
+        self._ours_counted = ours_counted
         places: dict[int, list[int]] = {}
         for place, disk in enumerate(disks):
             if disk:
@@ -91,8 +98,10 @@ class ForeignIo:
         for number, disk in self._disks.items():
             if (counter := counters.get(number)) is None:
                 continue
-            ours = sum(done[place] for place in disk.places)
-            in_flight = sum(flying[place] * self._blocksizes[place] for place in disk.places)
+            ours, in_flight = 0, 0
+            if self._ours_counted:
+                ours = sum(done[place] for place in disk.places)
+                in_flight = sum(flying[place] * self._blocksizes[place] for place in disk.places)
             uncertain = in_flight + _RATE_MARGIN * ours * max(lag_ns, 0) // max(length_ns, 1)
             if found := disk.certain(counter, ours, uncertain, complete):
                 for place, part in zip_strict(disk.places, _shared(found, [done[p] for p in disk.places])):

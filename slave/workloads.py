@@ -200,7 +200,8 @@ class Workloads:
         """The accounts of the disks below the instances of a `go` that was checked."""
         instances = [self._instances[number] for number in array("I", go.order.data)]
         disks = [instance.target.disk for instance in instances]
-        return ForeignIo(disks, [instance.workload.blocksize_ceiling for instance in instances], self._root)
+        sizes = [instance.workload.blocksize_ceiling for instance in instances]
+        return ForeignIo(disks, sizes, self._root, ours_counted=self.backend != "nvme")
 
     def check_go(self, go: Go) -> str | None:
         """Why a `go` cannot name these instances and classes; None if it can."""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...protocol.counters import Count
+from ...protocol.counters import NVME_STATUS, Count
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
@@ -42,6 +42,14 @@ ZERO_READS_INVALID: Final = 0.10
 FEWEST_ZERO_READS: Final = 3  # one of two reads says little about all of them
 FOREIGN_NOTE: Final = 0.01  # of our own bytes
 WANTED_CORE_PERCENT: Final = 1.0  # of the time: a thread ran, or waited to run
+# By type and code (NVMe Base Specification, Status Code).
+NVME_STATUS_NAMES: Final[Mapping[int, str]] = {
+    0x001: "invalid opcode", 0x002: "invalid field", 0x004: "data transfer error", 0x006: "internal error",
+    0x007: "aborted", 0x00B: "invalid namespace or format", 0x020: "namespace is write protected",
+    0x080: "LBA out of range", 0x081: "capacity exceeded", 0x082: "namespace not ready", 0x083: "reservation conflict",
+    0x182: "attempted write to read-only range", 0x280: "write fault", 0x281: "unrecovered read error",
+    0x286: "access denied", 0x370: "path error: host aborted command", 0x371: "path error: command aborted",
+}  # fmt: skip
 
 Rows = Iterator[tuple[int, Finding]]  # (row, what was found)
 
@@ -313,10 +321,19 @@ def _samples(case: _Case) -> Rows:
     yield from _each(present & asked & (case.figures.service("overall").count == 0), Reason.NO_SAMPLES, lambda row: "")
 
 
+def _fault_name(code: int) -> str:
+    """Of an errno, 0 (a short transfer), or 0x8000 + an NVMe status, as the engine counts those."""
+    if code >= NVME_STATUS:
+        status = code - NVME_STATUS
+        named = f" {NVME_STATUS_NAMES[status]}" if status in NVME_STATUS_NAMES else ""
+        return f"NVMe status {status:#05x}{named}"
+    return errno.errorcode.get(code, str(code)) if code else "short"
+
+
 def _errors(case: _Case) -> Rows:
     kinds: dict[int, Counter[str]] = {}
     for (host, number, code), count in case.measurement.faults.items():
-        word = errno.errorcode.get(code, str(code)) if code else "short"
+        word = _fault_name(code)
         for row in case.measurement.merged.rollups.rows_of(host, number):
             kinds.setdefault(row, Counter())[word] += count
 

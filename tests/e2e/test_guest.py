@@ -21,10 +21,15 @@ echo shown $(cat /sys/block/dm-0/queue/nr_requests) $(ls -d /sys/block/dm-0/mq 2
 {driver} libaio /dev/nvme0n1 nvme0n1 {tags}
 """
 
+NVME_SCRIPT = """
+set -e
+{driver} namespace /dev/nvme0n1
+"""
 
-def said_by_guest(driver: str) -> list[str]:
+
+def said_by_guest(script: str) -> list[str]:
     try:
-        return run_in_guest(SCRIPT.format(driver=driver, tags=TAGS))
+        return run_in_guest(script)
     except Missing as missing:
         pytest.skip(f"this machine lacks {missing}")
 
@@ -38,7 +43,7 @@ def figures(line: str) -> dict[str, int]:
 def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
     """6.1 shows nr_requests 128 for a linear volume, which limits nothing: all 256 tags are in flight on it, by the
     kernel's own count. An NVMe disk has hardware queues, and their length is its limit."""
-    release, shown, *lines = said_by_guest(build("on_device", "plain"))
+    release, shown, *lines = said_by_guest(SCRIPT.format(driver=build("on_device", "plain"), tags=TAGS))
     volume, disk = map(figures, lines)
     assert release.startswith("6.1.")
     assert shown == "shown 128"  # and no folder mq
@@ -50,3 +55,12 @@ def test_device_mapper_on_an_older_kernel_is_not_capped_at_128() -> None:
         assert found["completed"] > 0
         assert found["errors"] == 0
     assert volume["waits"] == 0
+
+
+def test_nvme_commands_do_what_the_block_device_shows() -> None:
+    """On QEMU's emulated disk; the driver checks the data, and an error's number."""
+    lines = said_by_guest(NVME_SCRIPT.format(driver=build("nvme", "plain")))
+    said = [line.split(" completed")[0] for line in lines]
+    once = [f"{what} depth {depth}" for depth in (1, 32) for what in ("writes", "reads")]
+    assert [line for line in said if "depth" in line] == once
+    assert len([line for line in said if line.startswith("behind_the_end errors ")]) == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.counters import Count
-from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns
-from tests.support.engine import BACKENDS, MS, SQPOLL, Drive, S, drive, fields, started
+from ivypy.slave.engine._engine import Engine, Fields, backends, now_ns, probe
+from tests.support.engine import BACKENDS, MS, SQPOLL, Drive, S, drive, fields, run, started
 from tests.support.waits import wait_until
 
 
@@ -264,6 +264,24 @@ def test_polled_completions_need_queues_that_have_them(image: Path) -> None:
         step.go([0], 20 * MS)  # and nothing is the worse for it
         step.engine.stop(0)
         step.finish()
+
+
+def test_nvme_drives_nothing_but_whole_namespaces(image: Path) -> None:
+    """An instance is refused in words, in either order: the backend first, or the LUN."""
+    for step in drive("nvme"):
+        with pytest.raises(OSError, match=f"cannot drive {image}: it drives whole NVMe namespaces .*io_uring") as error:
+            step.create(0, step.lun(image))
+        assert error.value.errno == errno.ENOTTY
+    for step in drive("null"):
+        step.create(0, step.lun(image))
+        with pytest.raises(OSError, match="whole NVMe namespaces"):
+            step.engine.use("nvme")
+
+
+@pytest.mark.skipif(probe("nvme") not in {0, errno.ENODEV}, reason="this kernel's io_uring has no commands for drivers")
+def test_the_kernel_refuses_an_nvme_command_to_a_file(image: Path) -> None:
+    os.truncate(image, 16 << 20)
+    run("nvme", "refused", image)
 
 
 @pytest.mark.parametrize("backend", SQPOLL)

@@ -210,6 +210,10 @@ MAX = Plant(iops="max", response_ns=None, due=50)
             Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, errno.EIO, 3), fault(0, 0, 2))}),
             "io_errors[invalid] (5: EIO 3, short 2)",
         ),
+        (
+            Plant(counts={Count.ERRORS: 1}, changes={"faults": (fault(0, 0x8080, 3), fault(0, 0x87FF, 2))}),
+            "io_errors[invalid] (5: NVMe status 0x080 LBA out of range 3, NVMe status 0x7ff 2)",
+        ),
         # reads of blocks that were never written
         (Plant(counts={Count.READS_SAMPLED: 100, Count.ZERO_READS: 1}), None),
         (

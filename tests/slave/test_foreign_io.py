@@ -84,6 +84,14 @@ def test_instances_on_one_disk_share_it_by_what_they_did(tmp_path: Path) -> None
     assert foreign(account.add(counts(*rows), S, 0, True)) == [90 * BLOCK, 210 * BLOCK, 0, 0]
 
 
+def test_where_the_kernel_does_not_count_ours_all_is_others(tmp_path: Path) -> None:
+    diskstats(tmp_path, n0=(0, 0))
+    account = ForeignIo([DISK], [BLOCK], tmp_path, ours_counted=False)
+    account.begin()
+    diskstats(tmp_path, n0=(30 * 8, 0))
+    assert foreign(account.add(counts({Count.BYTES: 500 * BLOCK, Count.IN_FLIGHT: 64}), S, 0, True)) == [30 * BLOCK]
+
+
 def test_what_ours_may_have_done_since_the_boundary_is_not_foreign(tmp_path: Path) -> None:
     diskstats(tmp_path, n0=(0, 0))
     account = ForeignIo([DISK], [BLOCK], tmp_path)

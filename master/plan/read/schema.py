@@ -40,7 +40,7 @@ from .section import Section, about, not_empty, one_or_many, short
 from .substitute import Unreadable
 from .yaml_positions import Predicate
 
-BACKENDS: Final = ("auto", "libaio", "io_uring", "null")
+BACKENDS: Final = ("auto", "libaio", "io_uring", "nvme", "null")
 SHORTEST_SUBINTERVAL_S: Final = 0.25
 LONGEST_SUBINTERVAL_S: Final = 3600.0
 LARGEST_FILE: Final = 8191 << 50  # in whole PiB: Linux counts bytes of a file in 63 bits
@@ -323,8 +323,9 @@ class PlanDoc(Section):
         "Limits for `ivypy edit` on a running step."
     )
     backend: Annotated[str, choice_field(BACKENDS)] = about(
-        "I/O backend: libaio, io_uring, auto (the faster of these, tried on the LUNs of each host), or null to measure "
-        "ivypy itself.",
+        "I/O backend: libaio, io_uring, auto (the faster of these, tried on the LUNs of each host), nvme (NVMe "
+        "commands through io_uring to whole NVMe namespaces; [untested on hardware](hosts.md#nvme-commands)), or null "
+        "to measure ivypy itself.",
         "libaio",
     )
     threads: Annotated[int, count_field(0, 256)] = about("Number of workload threads per host; 0: one per core.", 0)

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-const struct backend *const backends[] = {&backend_libaio, &backend_io_uring, &backend_null, NULL};
+const struct backend *const backends[] = {&backend_libaio, &backend_io_uring, &backend_nvme, &backend_null, NULL};
 
 const struct backend *backend_named(const char *name)
 {

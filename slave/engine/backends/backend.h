@@ -13,7 +13,7 @@
 
 struct completion {
     struct tag *tag;
-    int64_t result; /* bytes, or -errno */
+    int64_t result; /* bytes, or -errno, or minus what luns/nvme_namespace.h has for a status of NVMe */
 };
 
 /* Ways of working that are a user's choice, as bits. */
@@ -41,6 +41,10 @@ struct backend {
 
     /* 0 if it works on this kernel with these options, else -errno. */
     int (*probe)(uint32_t options);
+
+    /* Opens what else it needs to drive a LUN with I/Os of at most `blocksize` bytes. 0 or -errno; `*why` then says what is
+     * wrong, in words. May be NULL. */
+    int (*take)(struct lun *lun, uint32_t blocksize, const char **why);
 
     /* A context for at most `depth` I/Os in flight; `options`: also backend_on_core. 0 or -errno: EAGAIN where the system's limit is reached. */
     int (*open)(void **context, uint32_t depth, uint32_t options);
@@ -71,7 +75,7 @@ struct backend {
     const char *(*remedy)(int error);
 };
 
-extern const struct backend backend_libaio, backend_io_uring, backend_null;
+extern const struct backend backend_libaio, backend_io_uring, backend_nvme, backend_null;
 
 /* All, ended by NULL. */
 extern const struct backend *const backends[];

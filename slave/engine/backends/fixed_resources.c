@@ -85,7 +85,7 @@ static int attach_one(struct fixed_resources *r, const struct instance *i)
     if (result == -ENOMEM)
         return result;
     *place = (struct place){.created = i->created, .buffers = result == 0};
-    place->file = update_file(r, i->slot, i->lun->fd) == 0;
+    place->file = update_file(r, i->slot, r->generic ? i->lun->generic : i->lun->fd) == 0;
     return 0;
 }
 

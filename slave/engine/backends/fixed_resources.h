@@ -15,6 +15,7 @@ struct place {
 
 struct fixed_resources {
     const struct ring *ring;
+    bool generic; /* the generic devices of NVMe namespaces, not the block devices */
     bool sparse; /* files and buffers can be registered one by one */
     struct place *places;
     uint32_t slots; /* places */

@@ -1,4 +1,5 @@
-/* The io_uring backend: one ring per workload thread, which alone enters it.
+/* The backends io_uring and nvme: one ring per workload thread, which alone enters it. They differ in what they put into
+ * the ring: reads and writes, or NVMe commands (nvme.h).
  *
  * Completions are put into the ring when this thread asks for them, which every submit call does too; the ring's flags
  * say when there are some, so a poll costs no system call. With `polled`, every poll asks the device. Where the kernel's
@@ -11,6 +12,8 @@
 
 #include "backend.h"
 #include "fixed_resources.h"
+#include "luns/nvme_namespace.h"
+#include "nvme.h"
 #include "ring.h"
 #include "time/clock.h"
 
@@ -52,10 +55,16 @@ static int uring_open(void **context, uint32_t depth, uint32_t options)
         return result;
     }
     u->fixed.ring = &u->ring;
+    u->fixed.generic = u->ring.wide;
     u->sqpoll = options & BACKEND_SQPOLL;
     u->polls = (options & BACKEND_POLLED) && !u->sqpoll;
     *context = u;
     return 0;
+}
+
+static int nvme_open(void **context, uint32_t depth, uint32_t options)
+{
+    return uring_open(context, depth, options | RING_WIDE);
 }
 
 static void uring_close(void *context)
@@ -85,7 +94,7 @@ static void uring_detach(void *context, uint32_t slot)
 
 static struct io_uring_sqe *sqe_at(const struct uring *u, uint32_t at)
 {
-    return &u->ring.sqes[(u->tail + at) & u->ring.sq_mask];
+    return &u->ring.sqes[((u->tail + at) & u->ring.sq_mask) << u->ring.wide];
 }
 
 static void fill(const struct uring *u, struct io_uring_sqe *sqe, struct tag *tag)
@@ -117,6 +126,14 @@ static void uring_prepare(void *context, struct tag *const *tags, uint32_t count
 
     for (uint32_t n = 0; n < count && n < u->ring.sq_entries; n++)
         fill(u, sqe_at(u, n), tags[n]);
+}
+
+static void nvme_prepare(void *context, struct tag *const *tags, uint32_t count)
+{
+    struct uring *u = context;
+
+    for (uint32_t n = 0; n < count && n < u->ring.sq_entries; n++)
+        nvme_fill(&u->ring, sqe_at(u, n), tags[n], &u->fixed.places[tags[n]->instance->slot]);
 }
 
 static int submit_by_call(struct uring *u, uint32_t count)
@@ -151,7 +168,7 @@ static int uring_submit(void *context, struct tag *const *tags, uint32_t count)
     struct uring *u = context;
 
     if (sqe_at(u, 0)->user_data != (uint64_t)(uintptr_t)tags[0])
-        uring_prepare(u, tags, count);
+        (u->ring.wide ? nvme_prepare : uring_prepare)(u, tags, count);
     return u->sqpoll ? submit_by_kernel_thread(u, count) : submit_by_call(u, count);
 }
 
@@ -164,9 +181,10 @@ static uint32_t reap(struct uring *u, struct completion *completions, uint32_t r
     uint32_t count = 0;
 
     for (; head != tail && count < room; head++, count++) {
-        const struct io_uring_cqe *cqe = &u->ring.cqes[head & u->ring.cq_mask];
+        const struct io_uring_cqe *cqe = &u->ring.cqes[(head & u->ring.cq_mask) << u->ring.wide];
+        struct tag *tag = (struct tag *)(uintptr_t)cqe->user_data;
         completions[count] =
-            (struct completion){.tag = (struct tag *)(uintptr_t)cqe->user_data, .result = cqe->res};
+            (struct completion){.tag = tag, .result = u->ring.wide ? nvme_result(tag, cqe->res) : cqe->res};
     }
     if (count)
         atomic_store_explicit(u->ring.cq_head, head, memory_order_release);
@@ -266,6 +284,22 @@ const struct backend backend_io_uring = {
     .attach = uring_attach,
     .detach = uring_detach,
     .prepare = uring_prepare,
+    .submit = uring_submit,
+    .reap = uring_reap,
+    .wait = uring_wait,
+    .remedy = uring_remedy,
+};
+
+/* Not polled: Linux 6.1 polls commands by a bio that may be gone, and crashes (bio_poll). */
+const struct backend backend_nvme = {
+    .name = "nvme",
+    .probe = nvme_probe,
+    .take = nvme_namespace_open,
+    .open = nvme_open,
+    .close = uring_close,
+    .attach = uring_attach,
+    .detach = uring_detach,
+    .prepare = nvme_prepare,
     .submit = uring_submit,
     .reap = uring_reap,
     .wait = uring_wait,

@@ -58,7 +58,8 @@ uint32_t ring_most_depth(uint32_t options)
 
 static uint32_t mode_of(uint32_t options)
 {
-    return (options & BACKEND_POLLED ? IORING_SETUP_IOPOLL : 0) | (options & BACKEND_SQPOLL ? IORING_SETUP_SQPOLL : 0);
+    return (options & BACKEND_POLLED ? IORING_SETUP_IOPOLL : 0) | (options & BACKEND_SQPOLL ? IORING_SETUP_SQPOLL : 0) |
+           (options & RING_WIDE ? IORING_SETUP_SQE128 | IORING_SETUP_CQE32 : 0);
 }
 
 /* The best that this kernel takes: the ring's descriptor, or -errno. `core`: of the kernel's thread; -1: any. */
@@ -113,10 +114,10 @@ static _Atomic uint32_t *word_at(const struct ring *r, uint32_t offset)
 static int map_rings(struct ring *r, const struct io_uring_params *p)
 {
     size_t sq_size = p->sq_off.array + p->sq_entries * sizeof(uint32_t);
-    size_t cq_size = p->cq_off.cqes + p->cq_entries * sizeof(struct io_uring_cqe);
+    size_t cq_size = p->cq_off.cqes + (p->cq_entries * sizeof(struct io_uring_cqe) << r->wide);
 
     r->rings_size = sq_size > cq_size ? sq_size : cq_size;
-    r->sqes_size = p->sq_entries * sizeof(struct io_uring_sqe);
+    r->sqes_size = p->sq_entries * sizeof(struct io_uring_sqe) << r->wide;
     r->rings = map(r, r->rings_size, IORING_OFF_SQ_RING);
     r->sqes = map(r, r->sqes_size, IORING_OFF_SQES);
     if (!r->rings || !r->sqes)
@@ -168,6 +169,8 @@ int ring_open(struct ring *r, uint32_t depth, uint32_t options)
     r->fd = set_up(depth, options, &p);
     if (r->fd < 0)
         return r->fd;
+    r->setup = p.flags;
+    r->wide = options & RING_WIDE;
     int result = can_wait(&p) ? map_rings(r, &p) : -ENOSYS;
     if (result == 0)
         register_itself(r);

@@ -28,6 +28,14 @@
 #define IORING_SETUP_DEFER_TASKRUN (1U << 13)
 #endif
 
+#ifndef IORING_SETUP_SQE128
+#define IORING_SETUP_SQE128 (1U << 10)
+#define IORING_SETUP_CQE32 (1U << 11)
+#endif
+
+/* Beside the backend's options: entries of twice the common length, for commands of a driver (Linux 5.19). */
+enum { RING_WIDE = 1 << 7 };
+
 struct ring {
     int fd;
     int enter_fd; /* what enter names it by: its number among the thread's registered rings, or fd */
@@ -38,12 +46,14 @@ struct ring {
     struct io_uring_cqe *cqes;
     _Atomic uint32_t *sq_head, *sq_tail, *sq_flags, *cq_head, *cq_tail;
     uint32_t sq_entries, sq_mask, cq_mask;
+    uint32_t setup; /* the flags that it was set up with */
+    bool wide;
 };
 
 /* The most I/Os in flight that a ring has room for. */
 uint32_t ring_most_depth(uint32_t options);
 
-/* With room for `depth` completions; `options`: BACKEND_POLLED, BACKEND_SQPOLL. 0 or -errno. */
+/* With room for `depth` completions; `options`: BACKEND_POLLED, BACKEND_SQPOLL, RING_WIDE. 0 or -errno. */
 int ring_open(struct ring *r, uint32_t depth, uint32_t options);
 void ring_close(struct ring *r);
 

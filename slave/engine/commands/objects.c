@@ -149,6 +149,17 @@ static int check_polls(struct engine *e, const struct lun *lun, uint32_t options
                          "polled queues (NVMe: nvme.poll_queues=N), or leave `polled` out", lun->path);
 }
 
+static int check_takes(struct engine *e, const struct backend *backend, struct lun *lun, uint32_t blocksize)
+{
+    const char *why = "";
+    int result = backend->take ? backend->take(lun, blocksize, &why) : 0;
+
+    if (result == 0)
+        return 0;
+    return engine_refuse(e, -result, "backend %s cannot drive %s: %s; or use backend: io_uring", backend->name, lun->path,
+                         why);
+}
+
 static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thread, struct ceiling ceiling,
                   const struct extents *agreed, const struct parameters *parameters)
 {
@@ -164,6 +175,8 @@ static int create(struct engine *e, uint32_t number, uint32_t lun, uint32_t thre
     if (engine_instance(e, number))
         return engine_refuse(e, EEXIST, "there is a workload instance %u already", number);
     result = check_polls(e, engine_lun(e, lun), e->options);
+    if (result == 0)
+        result = check_takes(e, e->backend, engine_lun(e, lun), ceiling.blocksize);
     if (result == 0)
         result = make_room(e, number);
     if (result != 0)
@@ -251,6 +264,9 @@ static int use(struct engine *e, const struct backend *backend, uint32_t options
     for (uint32_t n = 0; n < e->number_count && result == 0; n++)
         if (e->by_number[n])
             result = check_polls(e, e->by_number[n]->lun, options);
+    for (uint32_t n = 0; n < e->number_count && result == 0; n++)
+        if (e->by_number[n])
+            result = check_takes(e, backend, e->by_number[n]->lun, e->by_number[n]->ceiling.blocksize);
     if (result != 0)
         return result;
     e->backend = backend;

@@ -92,7 +92,7 @@ static int inspect(struct lun *lun)
 
 int lun_open(struct lun *lun, const char *path, const char *name, bool writable)
 {
-    *lun = (struct lun){.path = strdup(name), .writable = writable};
+    *lun = (struct lun){.path = strdup(name), .writable = writable, .generic = -1};
     if (!lun->path)
         return -ENOMEM;
     lun->fd = open(path, (writable ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC);
@@ -110,7 +110,9 @@ int lun_open(struct lun *lun, const char *path, const char *name, bool writable)
 void lun_close(struct lun *lun)
 {
     close(lun->fd);
+    if (lun->generic >= 0)
+        close(lun->generic);
     free(lun->path);
     queue_free(&lun->queue);
-    *lun = (struct lun){.fd = -1};
+    *lun = (struct lun){.fd = -1, .generic = -1};
 }

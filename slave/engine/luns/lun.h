@@ -18,6 +18,8 @@ struct lun {
     bool device;   /* a block device, else a file */
     bool writable;
     bool nowait;   /* takes RWF_NOWAIT */
+    int generic;   /* the generic device of an NVMe namespace; -1: not open */
+    uint32_t nsid, most_bytes; /* of that: its number, the largest I/O of one command */
     uint64_t size; /* bytes */
     uint32_t block; /* O_DIRECT's unit, bytes */
     struct queue queue;
