@@ -79,7 +79,7 @@ FAULTS: list[tuple[str, str]] = [
     ),
     (
         "backend: posixaio",
-        "1:10: backend: 'posixaio' is not known here; there are 'auto', 'io_uring', 'libaio' and 'null'",
+        "1:10: backend: 'posixaio' is not known here; there are 'auto', 'io_uring', 'libaio', 'null' and 'nvme'",
     ),
     (
         "lease: 10",
