@@ -2,6 +2,7 @@
 
 import asyncio
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -82,14 +83,19 @@ def test_events_that_the_disk_does_not_take_are_counted(tmp_path: Path, monkeypa
     monkeypatch.setattr(run_recorder, "MOST_EVENTS", 100)
 
     async def visit(run: Run, staged: SimulatedRun) -> None:
-        await asyncio.sleep(6.0)
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, SimulatedLoop)
-        loop.freeze_disk(20.0)
-        await asyncio.sleep(6.0)
+        await asyncio.sleep(12.0)
+        blocked, thawed = threading.Event(), threading.Event()
+
+        def block() -> None:
+            blocked.set()
+            thawed.wait()
+
+        run.recorder.writer.post(block)
+        assert blocked.wait(60.0), "the writer's thread came to it"
         for number in range(300):
             run.api.mark(str(number), "me")
-        await asyncio.sleep(20.0)
+        thawed.set()
+        await run.recorder.writer.do(lambda: None)
         run.api.mark("thawed", "me")
 
     staged = stage(tmp_path, visit)
