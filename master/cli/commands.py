@@ -37,6 +37,7 @@ HOSTS = click.option(
     metavar="NAMES",
     help="Hosts instead of the plan's: lab[01-16],db1; slurm is every node of this Slurm allocation.",
 )
+BY = click.option("--by", default="", metavar="TYPE", help="A rollup type of the plan: host, port, serial ...")
 RUN = click.argument("run", required=False, metavar="[RUN]")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -155,24 +156,22 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
 
 @cli.command()
 @RUN
+@BY
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def status(run: str | None, as_json: bool) -> ExitCode:
+def status(run: str | None, by: str, as_json: bool) -> ExitCode:
     """Print the status of a running test: step, phase, last figures, control, remaining time, hosts.
 
-    RUN is a run's folder or id; default: your newest active run. `kill -USR1` makes the run itself print the same.
+    With --by, also the figures of each rollup instance of that type, the highest p99 first. RUN is a run's folder or
+    id; default: your newest active run. `kill -USR1` makes the run itself print the same.
     """
     from ..live.json_lines import JsonLines
-    from ..live.line_view import standing_lines
+    from ..live.line_view import TextLines
     from ..live.reports import RunStatus
     from ..live.socket_messages import StatusRequest
 
-    answer = _request(run, StatusRequest(), only=False)
+    answer = _request(run, StatusRequest(by), only=False)
     assert isinstance(answer, RunStatus)
-    if as_json:
-        JsonLines(click.echo).show(answer)
-        return ExitCode.OK
-    for line in standing_lines(answer):
-        click.echo(line)
+    (JsonLines(click.echo) if as_json else TextLines(click.echo)).show(answer)
     return ExitCode.OK
 
 
@@ -215,28 +214,32 @@ def mark(text: str, run: str | None) -> ExitCode:
 
 @cli.command()
 @RUN
+@BY
 @UI
-def attach(run: str | None, ui: str) -> ExitCode:
+def attach(run: str | None, by: str, ui: str) -> ExitCode:
     """Follow a running test from another terminal, to its end.
 
-    Exits with the run's exit code. Ctrl-C stops following; the run continues.
+    With --by, on a terminal: a full-screen table of the rollup instances of that type, the worst first, each with its
+    latest subintervals. Exits with the run's exit code. Ctrl-C stops following; the run continues.
     """
-    from ..live.choose_view import watcher
+    from ..live.choose_view import followed
     from ..live.reports import RunEnds
     from ..live.socket_client import connected, exit_code_of
 
-    watching = watcher(Ui(ui))
     code = None
-    try:
-        with connected(run) as client:
-            folder = client.standing().folder
-            for report in client.follow():
-                watching.show(report)
-                code = report.exit_code if isinstance(report, RunEnds) else code
-    except KeyboardInterrupt:
-        raise click.Abort() from None
-    finally:
-        _close(watching)
+    with connected(run) as client:
+        folder = client.standing(by).folder
+        with followed(Ui(ui), by) as (watching, has_left):
+            try:
+                for report in client.follow(by):
+                    watching.show(report)
+                    code = report.exit_code if isinstance(report, RunEnds) else code
+            except KeyboardInterrupt:
+                if not has_left():
+                    raise click.Abort() from None
+                return ExitCode.OK
+            finally:
+                _close(watching)
     return ExitCode(exit_code_of(folder) if code is None else code)
 
 

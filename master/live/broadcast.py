@@ -5,23 +5,27 @@ its console is gone, it gets no more reports, and the run continues.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from .reports import Nobody, Report, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
+from .reports import Instances, Nobody, Report, RunBegins, RunEnds, StepBegins, StepEnds, Subinterval, Watcher
 
 MOST_ENDED: Final = 100  # steps that a new follower gets; a run may have thousands
 
 Follower = Callable[[Report], None]
+InstancesOf = Callable[[str], Instances]  # of a rollup type, in the subinterval that closed last
 
 
 class Broadcast:
     """A watcher that passes reports on; `first` is the run's own, `lost` is called when that one fails."""
 
-    def __init__(self, first: Watcher, lost: Callable[[OSError], None]) -> None:
+    def __init__(self, first: Watcher, lost: Callable[[OSError], None], rollup_types: Sequence[str]) -> None:
+        self.rollup_types = rollup_types  # whose instances can be followed
         self._first = first
         self._lost = lost
-        self._followers: list[Follower] = []
+        self._followers: list[tuple[Follower, str]] = []
+        self._instances_of: InstancesOf | None = None  # None: no subinterval has closed
+        self._begins: RunBegins | None = None
         self.step: StepBegins | None = None
         self.running = False  # a step is
         self.last: Subinterval | None = None
@@ -29,6 +33,8 @@ class Broadcast:
 
     def show(self, report: Report) -> None:
         match report:
+            case RunBegins():
+                self._begins = report
             case StepBegins():
                 self.step, self.running = report, True
             case Subinterval():
@@ -38,9 +44,23 @@ class Broadcast:
                 self.running = False
             case RunEnds():
                 self.running = False
-        for follower in list(self._followers):
+        for follower, _ in list(self._followers):
             follower(report)
         self.show_first(report)
+
+    def closed(self, report: Subinterval, instances_of: InstancesOf) -> None:
+        """A subinterval has closed. Instances are worked out for those who follow them alone."""
+        self._instances_of = instances_of
+        self.show(report)
+        for by in dict.fromkeys(by for _, by in self._followers if by):
+            instances = instances_of(by)
+            for follower, wanted in list(self._followers):
+                if wanted == by:
+                    follower(instances)
+
+    def instances(self, by: str) -> Instances | None:
+        """Those of a rollup type in the subinterval that closed last; None before the first."""
+        return self._instances_of(by) if by and self._instances_of is not None else None
 
     def show_first(self, report: Report) -> None:
         """To the run's own watcher alone."""
@@ -54,16 +74,24 @@ class Broadcast:
     def close(self) -> None:
         self._first.close()
 
-    def follow(self, follower: Follower) -> Callable[[], None]:
-        """Tell what ended, which step runs and its last subinterval, then everything as it comes; returns the end."""
+    def follow(self, follower: Follower, by: str = "") -> Callable[[], None]:
+        """Report what ended, which step runs and its last subinterval, then everything as it comes; returns the end.
+
+        `by`: a rollup type, whose instances are wanted after each subinterval.
+        """
+        if self._begins is not None:
+            follower(self._begins)
         for report in self.ended:
             follower(report)
         if self.step is not None and self.running:
             follower(self.step)
             if self.subinterval > 0 and self.last is not None:
                 follower(self.last)
-        self._followers.append(follower)
-        return lambda: self._followers.remove(follower)
+                if (instances := self.instances(by)) is not None:
+                    follower(instances)
+        one = follower, by
+        self._followers.append(one)
+        return lambda: self._followers.remove(one)
 
     @property
     def subinterval(self) -> int:

@@ -1,6 +1,8 @@
 """Which watcher `--ui` means. They are imported when one is wanted, so that `--help` is quick."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO, cast
 
@@ -12,13 +14,27 @@ class Ui(StrEnum):
     AUTO = "auto"  # a progress bar where standard output is a terminal, else lines
     LINES = "lines"
     JSON = "json"
-    NONE = "none"
+    NONE = "none"  # only how the run ended, and where its folder is
+
+
+@contextmanager
+def followed(ui: Ui, by: str) -> "Iterator[tuple[Watcher, Callable[[], bool]]]":
+    """A watcher of the instances of a rollup type ("": of the run), and whether its reader has left by a key."""
+    if not (by and ui is Ui.AUTO and sys.stdout.isatty()):
+        yield watcher(ui), lambda: False
+        return
+    from .instances_screen import InstancesScreen, keys_sort
+    from .stdio import Direct
+    from .view_thread import ThreadedView
+
+    screen = InstancesScreen(by, cast(TextIO, Direct()))
+    with keys_sort(screen) as has_left:
+        yield ThreadedView(screen), has_left
 
 
 def watcher(ui: Ui) -> "Watcher":
     from .json_lines import JsonLines
-    from .line_view import TextLines
-    from .reports import Nobody
+    from .line_view import OnlyTheEnd, TextLines
     from .stdio import Direct
     from .view_thread import ThreadedView
 
@@ -29,7 +45,7 @@ def watcher(ui: Ui) -> "Watcher":
 
     match ui:
         case Ui.NONE:
-            return Nobody()
+            return ThreadedView(OnlyTheEnd(TextLines(write)))
         case Ui.JSON:
             return ThreadedView(JsonLines(write))
         case Ui.AUTO if sys.stdout.isatty():

@@ -1,21 +1,35 @@
-"""A run as fixed columns of text: one line per subinterval, readable for hours, the same in a log as on a screen.
+"""A run as lines of text: the same in a log as on a screen, for the width that it has."""
 
-Rule: a number keeps its unit (the header says it) and its column; nothing is scaled but by three significant
-digits of latency. A blank is a number that would not be true.
-"""
-
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
-from .reports import EventLine, Latency, MeasurementRow, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
-from .socket_messages import Changed, HostAnswer
-
-HEADER_EVERY: Final = 20  # lines
-HEADER: Final = (
-    f"{'UTC':8}  {'phase':9} {'#':>4} {'target':>9} {'IOPS':>10} {'MiB/s':>8}"
-    f" | {'service p50':>11} {'p99':>8} {'max us':>9} | {'response p50':>12} {'p99':>8} {'max us':>9}"
-    f" | {'hosts':>7} {'CPU%':>9}"
+from ..text.scaled import duration, time_of_day
+from .instances_table import instances_lines, shortened
+from .reports import (
+    EventLine,
+    Instances,
+    Latency,
+    MeasurementRow,
+    Report,
+    RunBegins,
+    RunEnds,
+    RunStatus,
+    StepBegins,
+    StepEnds,
+    Subinterval,
 )
+from .socket_messages import Changed, HostAnswer
+from .subinterval_lines import MIDDLE, header_lines, subinterval_lines
+
+HEADER_EVERY: Final = 20  # subintervals
+
+
+def width_of_output() -> int:
+    """Columns of the terminal, or what COLUMNS says; of a log, MIDDLE."""
+    return shutil.get_terminal_size((MIDDLE, 24)).columns
 
 
 def microseconds(value: float | None) -> str:
@@ -29,34 +43,14 @@ def count(value: float | None, digits: int = 0) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def duration(seconds: float) -> str:
-    whole = round(seconds)
-    hours, minutes = divmod(whole // 60, 60)
-    return (
-        f"{hours}h{minutes:02}m{whole % 60:02}s" if hours else f"{minutes}m{whole % 60:02}s" if minutes else f"{whole}s"
-    )
-
-
 def _latency(latency: Latency, wide: int) -> str:
     return f"{microseconds(latency.p50_us):>{wide}} {microseconds(latency.p99_us):>8} {microseconds(latency.max_us):>9}"
 
 
-def subinterval_line(report: Subinterval) -> str:
-    target = report.target_iops if isinstance(report.target_iops, str) else count(report.target_iops)
-    cpu = "-" if report.busy_percent is None else f"{report.busy_percent:.0f}/{report.busiest_percent or 0:.0f}"
-    line = (
-        f"{report.utc[11:19]}  {report.phase:9} {report.number:>4} {target:>9} {count(report.iops):>10}"
-        f" {count(report.mib_per_s, 1):>8} | {_latency(report.service, 11)} | {_latency(report.response, 12)}"
-        f" | {f'{report.hosts_in}/{report.hosts_of}':>7} {cpu:>9}"
-    )
-    if report.errors:
-        line += f"  {report.errors:,} errors"
-    return line
-
-
-def _with_messages(report: Subinterval) -> str:
-    """A line of the log, with what control says at its end."""
-    return "  ".join(filter(None, (subinterval_line(report), "; ".join(report.messages))))
+def run_lines(report: RunBegins) -> list[str]:
+    """Where the results are going to be."""
+    hosts = f"{report.hosts} host{'s' * (report.hosts != 1)}"
+    return [f"{report.plan}: connecting to {hosts}; results in {report.folder}"]
 
 
 def place(step: StepBegins) -> str:
@@ -71,6 +65,11 @@ def step_line(report: StepBegins) -> str:
 
 def event_line(report: EventLine) -> str:
     return f"{report.utc[11:19]}  {report.host + ': ' if report.host else ''}{report.text}"
+
+
+def done_at(remaining_s: float, now: datetime) -> str:
+    """The time of day when what takes that long will be done, and how long it takes: `done 14:32, 3h58m`."""
+    return f"done {time_of_day(now + timedelta(seconds=remaining_s), now)}, {duration(remaining_s)}"
 
 
 def verdict_lines(report: StepEnds) -> list[str]:
@@ -102,7 +101,7 @@ def steps_table(report: RunEnds) -> list[str]:
     for name, (_, one) in zip(names, measured, strict=True):
         half = "-" if one.half_width_percent is None else f"{one.half_width_percent:.1f}%"
         lines.append(
-            f"{_fitted(name, wide):{wide}} {one.verdict:8} {count(one.iops):>10} {half:>6}"
+            f"{shortened(name, wide):{wide}} {one.verdict:8} {count(one.iops):>10} {half:>6}"
             f" {count(one.mib_per_s, 1):>8}"
             f" | {microseconds(one.service_mean_us):>12} {_latency(one.service, 8)}"
             f" | {microseconds(one.response_mean_us):>13} {_latency(one.response, 8)}"
@@ -111,16 +110,8 @@ def steps_table(report: RunEnds) -> list[str]:
     return lines
 
 
-def _fitted(name: str, wide: int) -> str:
-    """A name without its middle where it is too long: its end distinguishes the levels of a staircase."""
-    if len(name) <= wide:
-        return name
-    end = (wide - 1) // 2
-    return f"{name[: wide - 1 - end]}~{name[-end:]}"
-
-
-def standing_lines(standing: RunStatus) -> list[str]:
-    """Step, phase, last figures, what control says, what remains, and the hosts."""
+def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
+    """Step, phase, last figures, control's messages, what remains, the instances that were asked for, and the hosts."""
     lines = [f"{standing.plan} (pid {standing.pid}), {standing.folder}"]
     lines += [f"  {line}" for step in standing.ended for line in verdict_lines(step)]
     step, last = standing.step, standing.last
@@ -131,11 +122,12 @@ def standing_lines(standing: RunStatus) -> list[str]:
     else:
         lines.append(f"{place(step)}: {step.name}{', paused' if standing.paused else ''}")
         if last is not None and last.step == step.name:
-            lines += [HEADER, subinterval_line(last), *(f"  {said}" for said in last.messages)]
-            left, all_left = duration(last.step_remaining_s), duration(last.run_remaining_s)
-            lines.append(f"{left} left of the step, {all_left} of the run")
+            lines += [*header_lines(width), *subinterval_lines(last, width)]
+            lines.append(f"step {done_at(last.step_remaining_s, now)}; run {done_at(last.run_remaining_s, now)}")
         else:
             lines.append("its first subinterval has not closed yet")
+    if standing.instances is not None:
+        lines += ["", *instances_lines(standing.instances, width), ""]
     lost = {name: reason for name, reason in standing.hosts.items() if reason}
     count = len(standing.hosts)
     lines.append(f"{count - len(lost)} of {count} host{'s' * (count != 1)} taking part")
@@ -161,8 +153,10 @@ def _took(took: HostAnswer) -> str:
 class TextLines:
     """Writes every report as plain lines."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[str], None], width: Callable[[], int] = width_of_output) -> None:
+        """`width`: columns that there are now."""
         self._write = write
+        self._width = width
         self._since_header = HEADER_EVERY
 
     def show(self, report: Report) -> None:
@@ -171,22 +165,41 @@ class TextLines:
 
     def lines(self, report: Report) -> list[str]:
         match report:
+            case RunBegins():
+                return run_lines(report)
             case StepBegins():
                 self._since_header = HEADER_EVERY
                 return ["", step_line(report)]
             case Subinterval():
-                header = [HEADER] if self._since_header >= HEADER_EVERY else []
+                width = self._width()
+                header = header_lines(width) if self._since_header >= HEADER_EVERY else []
                 self._since_header = 1 if header else self._since_header + 1
-                return [*header, _with_messages(report)]
+                return [*header, *subinterval_lines(report, width)]
+            case Instances():
+                return instances_lines(report, self._width())
             case EventLine():
                 return [event_line(report)]
             case StepEnds():
                 return verdict_lines(report)
             case RunEnds():
                 table = ["", *steps_table(report)] if report.steps else []
-                return [*table, "", report.words, report.folder]
+                return [*table, *([""] if table else []), report.words, report.folder]
             case RunStatus():
-                return standing_lines(report)
+                return standing_lines(report, self._width(), datetime.now().astimezone())
+
+    def close(self) -> None:
+        pass
+
+
+class OnlyTheEnd:
+    """Writes how the run ended, and its folder."""
+
+    def __init__(self, lines: TextLines) -> None:
+        self._lines = lines
+
+    def show(self, report: Report) -> None:
+        if isinstance(report, RunEnds):
+            self._lines.show(replace(report, steps=()))
 
     def close(self) -> None:
         pass

@@ -11,11 +11,21 @@ from ..verdicts import Finding, Verdict
 
 
 @dataclass(frozen=True, slots=True)
+class RunBegins:
+    """The run has its folder; no host is connected yet."""
+
+    folder: str
+    plan: str
+    hosts: int
+
+
+@dataclass(frozen=True, slots=True)
 class StepBegins:
     number: int
     name: str
     of_steps: int
     planned_s: float  # all subintervals, as far as is known beforehand
+    run_planned_s: float  # all steps of the run, likewise
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,18 @@ class Latency:
     p50_us: float | None
     p99_us: float | None
     max_us: float | None
+    p99_9_us: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A part of what `all=all` did in a subinterval: its reads, its writes, or a rollup instance."""
+
+    name: str  # "read", "write", or the instance's name without its type
+    iops: float | None
+    mib_per_s: float | None
+    service: Latency
+    response: Latency
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +85,17 @@ class Subinterval:
     step_remaining_s: float
     run_remaining_s: float
     steady: Steadiness | None = None  # where the step waits for a steady state and its window is full
+    directions: tuple[Slice, ...] = ()  # reads and writes, where there are both
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The rollup instances of one type in a subinterval that closed, in the order of the CSV."""
+
+    by: str  # the rollup type
+    step: str
+    number: int  # of the subinterval
+    slices: tuple[Slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +155,10 @@ class RunStatus:
     last: Subinterval | None  # that closed, of any step
     ended: tuple[StepEnds, ...]  # the latest hundred
     hosts: dict[str, str]  # by name: "" where all is well, or why it is lost
+    instances: Instances | None = None  # where they were asked for, and a subinterval has closed
 
 
-Report = StepBegins | Subinterval | StepEnds | EventLine | RunEnds | RunStatus
+Report = RunBegins | StepBegins | Subinterval | Instances | StepEnds | EventLine | RunEnds | RunStatus
 
 
 class Watcher(Protocol):

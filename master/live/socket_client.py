@@ -14,13 +14,13 @@ from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
 from ..errors import PlanError
 from ..exit_codes import ExitCode
-from .reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 from .socket_messages import ANSWERS, LONGEST_ANSWER, Answer, Done, FollowRequest, Rejection, Request, StatusRequest
 from .socket_paths import answers, running
 
 CONNECT_S: Final = 5.0
 ANSWER_S: Final = 60.0  # for an edit that waits for another, and a host that is being lost
-REPORTS: Final = (StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
+REPORTS: Final = (RunBegins, StepBegins, Subinterval, Instances, StepEnds, EventLine, RunEnds)
 
 
 class NoSuchRun(PlanError):
@@ -98,15 +98,15 @@ class Client:
             raise PlanError("\n".join(answer.reasons))
         return answer
 
-    def standing(self) -> RunStatus:
-        """How the run stands. Raises PlanError."""
-        answer = self.request(StatusRequest())
+    def standing(self, by: str = "") -> RunStatus:
+        """How the run stands; `by`: with the instances of a rollup type. Raises PlanError."""
+        answer = self.request(StatusRequest(by))
         assert isinstance(answer, RunStatus)
         return answer
 
-    def follow(self) -> Iterator[Report]:
-        """Every report until the run ends. Raises PlanError."""
-        assert isinstance(self.request(FollowRequest()), Done)
+    def follow(self, by: str = "") -> Iterator[Report]:
+        """Every report until the run ends; `by`: with the instances of a rollup type. Raises PlanError."""
+        assert isinstance(self.request(FollowRequest(by)), Done)
         self._connection.settimeout(None)
         for report in self._lines:
             if isinstance(report, REPORTS):

@@ -9,7 +9,7 @@ from typing import Final
 
 from ...protocol.lines import LONGEST_LINE
 from ...protocol.messages import wire_name
-from .reports import EventLine, Report, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
+from .reports import EventLine, Instances, Report, RunBegins, RunEnds, RunStatus, StepBegins, StepEnds, Subinterval
 
 LONGEST_REQUEST: Final = 64 << 10  # bytes of a line
 LONGEST_ANSWER: Final = LONGEST_LINE
@@ -19,10 +19,14 @@ LONGEST_ANSWER: Final = LONGEST_LINE
 class StatusRequest:
     """How does it stand?"""
 
+    by: str = ""  # a rollup type, whose instances are wanted too
+
 
 @dataclass(frozen=True, slots=True)
 class FollowRequest:
     """Send every report from now on."""
+
+    by: str = ""  # a rollup type: after each subinterval, its instances too
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,5 +99,17 @@ REQUESTS: Final[dict[str, type[Request]]] = {
 }
 ANSWERS: Final[dict[str, type[Answer | Report]]] = {
     wire_name(kind): kind
-    for kind in (Changed, Done, Rejection, RunStatus, StepBegins, Subinterval, StepEnds, EventLine, RunEnds)
+    for kind in (
+        Changed,
+        Done,
+        Rejection,
+        RunStatus,
+        RunBegins,
+        StepBegins,
+        Subinterval,
+        Instances,
+        StepEnds,
+        EventLine,
+        RunEnds,
+    )
 }

@@ -9,7 +9,7 @@ import os
 import pwd
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,6 +18,7 @@ import psutil
 
 from ...protocol.errors import ProtocolError
 from ...protocol.lines import LineReader, decode, encode_line
+from ..text.suggestions import suggestion
 from .broadcast import Broadcast
 from .reports import Report
 from .socket_messages import LONGEST_REQUEST, REQUESTS, Answer, Done, FollowRequest, Rejection, Request
@@ -96,9 +97,11 @@ class _Server:
                     request = decode(found, REQUESTS)
                     if not isinstance(request, FollowRequest):
                         _send(writer, await self._answer(request, who))
+                    elif (fault := unknown_type(request.by, self._hub.rollup_types)) is not None:
+                        _send(writer, fault)
                     elif leave is None:
                         _send(writer, Done("following"))
-                        leave = self._hub.follow(lambda report: _send(writer, report))
+                        leave = self._hub.follow(lambda report: _send(writer, report), request.by)
                     await writer.drain()
         except ProtocolError as error:
             _send(writer, Rejection((f"invalid request: {error}",)))
@@ -112,6 +115,14 @@ class _Server:
             return await self._handler.answer(request, who)
         except Exception as error:
             return Rejection((f"internal: {type(error).__name__}: {error}"[:MOST_OF_A_FAULT],))
+
+
+def unknown_type(by: str, known: Sequence[str]) -> Rejection | None:
+    """The answer to who wants the instances of a rollup type that the plan does not have."""
+    if not by or by in known:
+        return None
+    there_are = f"the plan's rollup types are {', '.join(known)}"
+    return Rejection((f"--by {by}: {there_are}{suggestion(by, known)}; others need `rollups: [{by}]` in the plan",))
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

@@ -1,33 +1,44 @@
-"""A run on a terminal: the same lines as in a log, scrolling, above a progress bar that says what remains."""
+"""A run on a terminal: the same lines as in a log, scrolling, above a bar for the step and one for the plan."""
 
-from typing import TextIO
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, TextIO
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.table import Column
 
 from ..verdicts import Verdict
-from .line_view import TextLines, duration, place
+from .line_view import TextLines, done_at, place
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.INVALID: "red"}
+_BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
+
+
+def local_now() -> datetime:
+    return datetime.now().astimezone()
 
 
 class Terminal:
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, now: Callable[[], datetime] = local_now) -> None:
         self._console = Console(file=stream, highlight=False, soft_wrap=True)
+        self._now = now
         self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[remaining]}"),
+            TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
+            BarColumn(bar_width=_BAR),
+            TextColumn("{task.fields[end]}", table_column=Column(no_wrap=True)),
             console=self._console,
+            expand=True,
             transient=True,
             auto_refresh=False,  # it changes with reports alone; a thread could not say that nobody is there
             redirect_stdout=False,
             redirect_stderr=False,  # which has its own way out, and waits for nobody
         )
-        self._task: TaskID | None = None
-        self._lines = TextLines(lambda line: None)
+        self._step: TaskID | None = None
+        self._plan: TaskID | None = None
+        self._lines = TextLines(lambda line: None, lambda: self._console.width)
 
     def show(self, report: Report) -> None:
         match report:
@@ -46,24 +57,24 @@ class Terminal:
 
     def _begin(self, report: StepBegins) -> None:
         self._progress.start()
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(
-            escape(f"{place(report)}: {report.name}"),
-            total=max(report.planned_s, 0.001),
-            remaining="",
-        )
+        for task in (self._step, self._plan):
+            if task is not None:
+                self._progress.remove_task(task)
+        name = escape(f"{place(report)}: {report.name}")
+        self._step = self._progress.add_task(name, total=max(report.planned_s, 0.001), end="")
+        self._plan = None
+        if report.of_steps > 1:
+            self._plan = self._progress.add_task("all steps", total=max(report.run_planned_s, 0.001), end="")
 
     def _advance(self, report: Subinterval) -> None:
-        if self._task is None:
-            return
-        total = self._progress.tasks[0].total or 0.0
-        self._progress.update(
-            self._task,
-            completed=max(total - report.step_remaining_s, 0.0),
-            remaining=f"{duration(report.step_remaining_s)} left, {duration(report.run_remaining_s)} in all",
-            refresh=True,
-        )
+        for task, remaining_s in ((self._step, report.step_remaining_s), (self._plan, report.run_remaining_s)):
+            if task is None:
+                continue
+            total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
+            done = max(total - remaining_s, 0.0)
+            self._progress.update(task, completed=done, end=done_at(remaining_s, self._now()))
+        if self._step is not None:
+            self._progress.refresh()
 
     def _style(self, report: Report) -> str | None:
         match report:

@@ -27,6 +27,7 @@ from ..live.socket_messages import (
     StopRequest,
     UnpauseRequest,
 )
+from ..live.socket_server import unknown_type
 from ..output.csv_text import utc
 from ..rollup.instances import Rollups
 from .baseline_step import Key, Measured, References
@@ -80,8 +81,8 @@ class ControlApi:
         """What a client of the socket gets."""
         try:
             match request:
-                case StatusRequest() | FollowRequest():
-                    return self.standing()
+                case StatusRequest(by) | FollowRequest(by):
+                    return unknown_type(by, self._hub.rollup_types) or self.standing(by)
                 case EditRequest(words, force):
                     return await self.edit(words, force, who)
                 case PauseRequest():
@@ -95,7 +96,8 @@ class ControlApi:
         except EditRefused as refused:
             return Rejection(refused.reasons)
 
-    def standing(self) -> RunStatus:
+    def standing(self, by: str = "") -> RunStatus:
+        """`by`: a rollup type whose instances are wanted too."""
         hub = self._hub
         return RunStatus(
             folder=str(self._recorder.path),
@@ -107,6 +109,7 @@ class ControlApi:
             last=hub.last,
             ended=tuple(hub.ended),
             hosts={name: driver.lost or "" for name, driver in self._drivers.items()},
+            instances=hub.instances(by),
         )
 
     async def edit(self, words: Sequence[str], force: bool, who: str) -> Changed:

@@ -22,7 +22,7 @@ from ..errors import IvypyError, OutputError
 from ..exit_codes import ExitCode
 from ..hosts.bundle import slave_bundles
 from ..hosts.login_throttle import LoginThrottle
-from ..live.reports import EventLine, RunEnds, Watcher
+from ..live.reports import EventLine, RunBegins, RunEnds, Watcher
 from ..live.socket_server import served
 from ..output.csv_text import utc
 from ..output.writer_thread import PATIENCE_S
@@ -89,6 +89,8 @@ class Run:
         """Everything but the steps: from the first connection to the last word. Raises IvypyError."""
         async with AsyncExitStack() as socket:
             try:
+                hosts = len(self._plan.hosts)
+                self.recorder.hub.show(RunBegins(str(self.folder), str(self._plan.path or self._plan.name), hosts))
                 await self._serve(socket)
                 processes = await socket.enter_async_context(self._processes())
                 async with self._connected(processes) as steps:

@@ -68,7 +68,7 @@ class RunRecorder:
         self.clock = clock
         utc_ns = clock.utc_ns()
         self._folder = RunFolder.create(root, plan.name, datetime.fromtimestamp(utc_ns / 1e9, UTC))
-        self.hub = Broadcast(watcher, self._console_lost)
+        self.hub = Broadcast(watcher, self._console_lost, [spec.name for spec in plan.rollups])
         self.writer = Writer(str(self._folder.path))
         self._logs = HostLogs(self._log_soon, self._log_lacks)
         self._lacking = 0  # events that were not written

@@ -21,7 +21,7 @@ from ..rollup.merge import Merger
 from ..rollup.window import Window
 from .run_recorder import RunRecorder
 from .step_measurements import real_length_ns
-from .step_reports import subinterval_report
+from .step_reports import instances_of, subinterval_report
 from .step_result import StepResult
 from .step_types import ClosedSubinterval, SummedMeasurement
 
@@ -44,10 +44,14 @@ class StepRecorder:
         utc_ns = run.clock.utc_ns()
         return cls(run, step, rollups, await run.begin_step(step, utc_ns, rollups), utc_ns)
 
-    def shown(self, of_steps: int, later_steps_s: float) -> None:
-        """Report the begin of the step to watchers; the steps after it are planned to take `later_steps_s`."""
+    def shown(self, of_steps: int, later_steps_s: float, run_planned_s: float) -> None:
+        """Report the begin of the step to watchers.
+
+        The steps after it are planned to take `later_steps_s`, and all steps `run_planned_s`.
+        """
         self._later_steps_s = later_steps_s
-        self._run.hub.show(StepBegins(self._step.number, self._step.name, of_steps, self._step.planned_s))
+        step = self._step
+        self._run.hub.show(StepBegins(step.number, step.name, of_steps, step.planned_s, run_planned_s))
         for note in self._step.notes:
             self.event("", "note", note)
 
@@ -62,7 +66,8 @@ class StepRecorder:
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
-        self._run.hub.show(subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s))
+        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s)
+        self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:
         """Record a measurement: a row of windows.csv."""

@@ -11,15 +11,18 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX
-from ..live.reports import Latency, MeasurementRow, Steadiness, Subinterval
+from ..live.reports import Instances, Latency, MeasurementRow, Slice, Steadiness, Subinterval
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
 from ..rollup.figures import OVERALL, Figures
+from ..rollup.instances import RollupType
 from ..rollup.metrics import MEAN, METRICS, Metric, Quantity, metric_of, value
 from ..verdicts import Finding, verdict_of
 from .step_types import ClosedSubinterval
 
 ALL_ROW: Final = 0  # `all=all` is every run's first row
+DIRECTIONS: Final = ("read", "write")
+STATISTICS: Final = ("p50", "p99", "max", "p99_9")  # as the fields of Latency
 
 
 def subinterval_report(
@@ -46,6 +49,7 @@ def subinterval_report(
         messages=closed.decision.messages,
         step_remaining_s=remaining_s,
         run_remaining_s=remaining_s + later_steps_s,
+        directions=_directions(figures),
         steady=_steadiness(closed.decision.steady),
     )
 
@@ -100,5 +104,34 @@ def _figure(figures: Figures, metric: Metric) -> float | None:
     return None if np.isnan(found) else found
 
 
+def _directions(figures: Figures) -> tuple[Slice, ...]:
+    """Reads and writes, where the subinterval had both."""
+    both = all(figures.rate(name, 0)[ALL_ROW] > 0 for name in DIRECTIONS)
+    return tuple(_slices(figures, name, {ALL_ROW: name})[0] for name in DIRECTIONS) if both else ()
+
+
+def instances_of(closed: ClosedSubinterval, figures: Figures, step: Step, kind: RollupType) -> Instances:
+    """The rollup instances of one type, in the order of the CSV."""
+    slices = _slices(figures, OVERALL, {one.row: one.name for one in kind.instances})
+    return Instances(kind.name, step.name, closed.number, slices)
+
+
+def _slices(figures: Figures, category: str, names: Mapping[int, str]) -> tuple[Slice, ...]:
+    """The figures of some rows, `names` by row; None where the CSV has a blank."""
+    rows = list(names)
+
+    def column(quantity: Quantity, statistic: str = "") -> list[float | None]:
+        found = value(figures, metric_of(category, quantity, statistic))[rows].tolist()
+        return [None if one != one else one for one in found]
+
+    def latencies(quantity: Quantity) -> list[Latency]:
+        return [Latency(*each) for each in zip(*(column(quantity, name) for name in STATISTICS), strict=True)]
+
+    columns = (
+        column(Quantity.IOPS), column(Quantity.THROUGHPUT), latencies(Quantity.SERVICE), latencies(Quantity.RESPONSE)
+    )  # fmt: skip
+    return tuple(Slice(*each) for each in zip(names.values(), *columns, strict=True))
+
+
 def _latency(figures: Figures, quantity: Quantity) -> Latency:
-    return Latency(*(_overall(figures, quantity, name) for name in ("p50", "p99", "max")))
+    return Latency(*(_overall(figures, quantity, name) for name in STATISTICS))

@@ -163,7 +163,7 @@ class StepRunner:
         """Run a step whose workload instances are created; `beforehand`: what is known of it already."""
         discovered, parameters = self._discovered, self._host_settings.parameters
         recorder = await StepRecorder.begin(self._recorder, step, discovered.rollups)
-        recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1))
+        recorder.shown(len(self._plan.steps), self._planned_s(step.number + 1), self._planned_s(0))
         live = LiveStep(self._host_settings, control, round(step.subinterval_s * 1e9))
         live.note(beforehand)
         alerts = SloAlerts(step, recorder.event)

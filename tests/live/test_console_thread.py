@@ -99,7 +99,7 @@ def test_the_console_says_how_many_reports_were_dropped(monkeypatch: pytest.Monk
             shown.show(EventLine("2026-01-01T00:00:00Z", "", str(number)))
         shown.show(RunEnds("/folder", (), 0, "the last word"))
     shown.close()
-    texts = [line[10:] for line in reader.lines[:-3]]
+    texts = [line[10:] for line in reader.lines[:-2]]
     assert texts == ["first", "... 7 reports were not shown: standard output was not read", "7", "8", "9"]
     assert reader.lines[-2:] == ["the last word", "/folder"]
 

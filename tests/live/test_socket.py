@@ -7,6 +7,7 @@ import socket
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,17 @@ from ivypy.master.control.observation import Phase
 from ivypy.master.errors import OutputError, PlanError
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live import socket_paths, socket_server
-from ivypy.master.live.line_view import TextLines
+from ivypy.master.live.line_view import standing_lines
 from ivypy.master.live.reports import (
     EventLine,
+    Instances,
     Latency,
     MeasurementRow,
     Report,
+    RunBegins,
     RunEnds,
     RunStatus,
+    Slice,
     Steadiness,
     StepBegins,
     StepEnds,
@@ -61,8 +65,8 @@ def runtime(runtime_folder: Path) -> Path:
     return runtime_folder / "ivypy"
 
 
-FIGURES = Latency(1.5, None, 3.0)
-BEGINS = StepBegins(0, "one", 2, 60.0)
+FIGURES = Latency(1.5, None, 3.0, 2.5)
+BEGINS = StepBegins(0, "one", 2, 60.0, 130.0)
 CLOSED = Subinterval(
     "2026-01-01T00:00:05.000Z",
     "one",
@@ -86,10 +90,14 @@ CLOSED = Subinterval(
 FOUND = (Finding(Reason.HOST_LOST, "b: gone"), Finding(Reason.OVERRUN))
 MEASURED = MeasurementRow("one:total_iops=5", Verdict.PARTIAL, FOUND, 10.0, None, 2.0, 3.0, FIGURES, None, FIGURES)
 ENDS = StepEnds(0, "one", Verdict.PARTIAL, FOUND, (MEASURED,))
-REPORTS: list[Report] = [BEGINS, CLOSED, ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words")]
+READS = Slice("read", 7.0, 2.0, FIGURES, FIGURES)
+REPORTS: list[Report] = [
+    RunBegins("/f", "p.yaml", 3), BEGINS, CLOSED, replace(CLOSED, directions=(READS, replace(READS, name="write"))),
+    Instances("host", "one", 3, (READS,)), ENDS, EventLine("u", "", "text"), RunEnds("/f", (ENDS,), 7, "words"),
+]  # fmt: skip
 MESSAGES: list[Request | Answer | Report] = [
-    StatusRequest(), FollowRequest(), EditRequest(("all=all", "iops=5"), True), StopRequest(),
-    PauseRequest(), UnpauseRequest(), MarkRequest("x"),
+    StatusRequest(), StatusRequest("host"), FollowRequest("host"), EditRequest(("all=all", "iops=5"), True),
+    StopRequest(), PauseRequest(), UnpauseRequest(), MarkRequest("x"),
     Changed("what", (HostAnswer("a", "utc", 3, ""),)), Done("text"), Rejection(("one", "two")),
     RunStatus("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
     replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),
@@ -210,10 +218,10 @@ def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> No
     staged = stage(tmp_path, visit)
 
     first, second = (staged.notes[name].result() for name in ("first", "second"))  # type: ignore[attr-defined]
-    seen = staged.eyes.seen[1:]  # before it, files were created
-    assert first == seen
-    assert second[:2] == [seen[0], seen[3]], "where the run stands, then what follows"
-    assert second[2:] == seen[4:] and isinstance(second[-1], RunEnds)
+    begins, _, *seen = staged.eyes.seen  # the second: files were created
+    assert first == [begins, *seen]
+    assert second[:3] == [begins, seen[0], seen[3]], "where the run stands, then what follows"
+    assert second[3:] == seen[4:] and isinstance(second[-1], RunEnds)
 
 
 def test_a_follower_who_does_not_read_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,10 +512,12 @@ def test_a_run_that_was_cut_off_says_so(tmp_path: Path) -> None:
 
 def test_status_as_text() -> None:
     standing = RunStatus("/f", "p.yaml", 7, BEGINS, True, True, CLOSED, (), {"a": "", "b": "it is gone"})
-    lines = TextLines(lambda line: None).lines(standing)
+    lines = standing_lines(standing, 80, datetime(2026, 1, 1, 23, 59, 53, tzinfo=UTC))
     assert lines[:2] == ["p.yaml (pid 7), /f", "step 0 of 0..1: one, paused"]
-    assert lines[3].startswith("00:00:05  run") and lines[4:6] == ["  so", "  and so"]
-    assert lines[6:] == ["5s left of the step, 9s of the run", "1 of 2 hosts taking part", "  b: it is gone"]
+    assert lines[4].startswith("00:00:05 run")
+    assert [line.strip() for line in lines[5:8]] == ["2 of 3 hosts", "so", "and so"]
+    ends = "step done 23:59, 5s; run done Fri 00:00, 9s"
+    assert lines[8:] == [ends, "1 of 2 hosts taking part", "  b: it is gone"]
 
 
 def test_edit_with_a_bare_word_explains_how_a_clause_is_written() -> None:

@@ -14,6 +14,7 @@ import csv
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,9 +29,10 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Phase, achieved_iops
 from ivypy.master.control.observe import FOCUS_METRICS, focus_on, observe, observe_measurement
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.line_view import microseconds, standing_lines, steps_table, subinterval_line
+from ivypy.master.live.line_view import standing_lines, steps_table
 from ivypy.master.live.reports import RunEnds, RunStatus, Subinterval
 from ivypy.master.live.socket_messages import ANSWERS
+from ivypy.master.live.subinterval_lines import WIDE, subinterval_lines
 from ivypy.master.output.csv_text import utc
 from ivypy.master.output.histogram_db import HistogramWriter
 from ivypy.master.output.rows import InstanceCells, setting_cells, subinterval_header, subinterval_rows
@@ -48,6 +50,7 @@ from ivypy.master.run.step_types import ClosedSubinterval
 from ivypy.master.stats.estimate import estimates
 from ivypy.master.stats.metric_sample import MetricSample, value_of
 from ivypy.master.stats.sample_matrix import matrix_of
+from ivypy.master.text.scaled import scaled_time
 from ivypy.protocol.counters import RESPONSE, SERVICE, Kind
 from ivypy.protocol.lines import decode, encode_line
 from ivypy.protocol.parameters import Parameters
@@ -145,12 +148,12 @@ def check_printed(shown: Shown) -> None:
     JsonLines(written.append).show(report)
     as_json = json.loads(written[0])
     assert as_json["iops"] == shown.control("overall_iops")
-    line = subinterval_line(report).split("|")
+    line = subinterval_lines(report, WIDE)[0].split("|")
     for kind, part in (("service", line[1]), ("response", line[2])):
-        for name, text in zip(("p50", "p99"), part.split(), strict=False):
+        for place, name in enumerate(("p50", "p99", "p99_9")):
             seen = shown.control(f"overall_{kind}_us_{name}")
             assert as_json[kind][f"{name}_us"] == seen
-            assert text == microseconds(seen)
+            assert part[1 + place * 8 :][:7].strip() == scaled_time(seen)
 
 
 def check_read_back(row: Mapping[str, Any], figures: Figures, kind: str, control: Mapping[str, float | None]) -> None:
@@ -337,7 +340,8 @@ def test_the_status_is_the_line_of_the_last_subinterval(noisy_run: tuple[Simulat
         assert status.last is not None
         read = decode(encode_line(status).strip(), ANSWERS)  # as `ivypy status` and `ivypy attach` get it
         assert isinstance(read, RunStatus) and read.last == shown[status.last.number]
-        assert subinterval_line(shown[status.last.number]) in standing_lines(read)
+        lines = standing_lines(read, WIDE, datetime.now().astimezone())
+        assert subinterval_lines(shown[status.last.number], WIDE)[0] in lines
 
 
 @pytest.mark.slow
