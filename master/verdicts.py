@@ -193,7 +193,8 @@ class Reason(Enum):
     SHORTENED = (
         PARTIAL,
         ALL,
-        "The measurement was interrupted (Ctrl-C, `ivypy stop`, an error, no host left): it covers the complete "
+        "The measurement was interrupted (Ctrl-C, `ivypy stop`, `ivypy skip`, an error, no host left): it covers the "
+        "complete "
         "subintervals until then.",
     )
     INTERRUPTED = INVALID, ALL, "The step, or the level, was interrupted before a complete subinterval was measured."

@@ -186,6 +186,18 @@ def stop(run: str | None) -> ExitCode:
 
 @cli.command()
 @RUN
+def skip(run: str | None) -> ExitCode:
+    """End the running step with what it has measured, and go on with the next one.
+
+    Its measurement is of the complete subintervals until then: its verdict is `partial`, reason `shortened`.
+    """
+    from ..live.socket_messages import SkipRequest
+
+    return _command(run, SkipRequest())
+
+
+@cli.command()
+@RUN
 def pause(run: str | None) -> ExitCode:
     """Stop all I/O of a running step until `ivypy unpause`; then the measurement starts again."""
     from ..live.socket_messages import PauseRequest

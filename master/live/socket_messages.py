@@ -41,6 +41,11 @@ class StopRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SkipRequest:
+    """End the running step with what it has measured, and go on with the next one."""
+
+
+@dataclass(frozen=True, slots=True)
 class PauseRequest:
     """No I/O until `unpause`."""
 
@@ -55,7 +60,16 @@ class MarkRequest:
     text: str  # for events.csv
 
 
-Request = StatusRequest | FollowRequest | EditRequest | StopRequest | PauseRequest | UnpauseRequest | MarkRequest
+Request = (
+    StatusRequest
+    | FollowRequest
+    | EditRequest
+    | StopRequest
+    | SkipRequest
+    | PauseRequest
+    | UnpauseRequest
+    | MarkRequest
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +109,16 @@ Answer = Changed | Done | Rejection | RunStatus
 
 REQUESTS: Final[dict[str, type[Request]]] = {
     wire_name(kind): kind
-    for kind in (StatusRequest, FollowRequest, EditRequest, StopRequest, PauseRequest, UnpauseRequest, MarkRequest)
+    for kind in (
+        StatusRequest,
+        FollowRequest,
+        EditRequest,
+        StopRequest,
+        SkipRequest,
+        PauseRequest,
+        UnpauseRequest,
+        MarkRequest,
+    )
 }
 ANSWERS: Final[dict[str, type[Answer | Report]]] = {
     wire_name(kind): kind

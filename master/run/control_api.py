@@ -23,6 +23,7 @@ from ..live.socket_messages import (
     PauseRequest,
     Rejection,
     Request,
+    SkipRequest,
     StatusRequest,
     StopRequest,
     UnpauseRequest,
@@ -93,6 +94,8 @@ class ControlApi:
                     return self.mark(text, who)
                 case StopRequest():
                     return self.stop(who)
+                case SkipRequest():
+                    return self.skip(who)
         except EditRefused as refused:
             return Rejection(refused.reasons)
 
@@ -162,6 +165,13 @@ class ControlApi:
         self._event("stop", f"by {who}")
         self._presses.press()
         return Done("the I/O is halted; the run writes the results so far and ends")
+
+    def skip(self, who: str) -> Done:
+        """End the running step with what it has measured. Raises EditRefused."""
+        running = self._running()
+        running.live.skip(who)
+        self._event("skip", f"by {who}", running)
+        return Done("the step ends with its running subinterval, with what it has measured; the run goes on")
 
     def _running(self) -> RunningStep:
         if self.running is None:

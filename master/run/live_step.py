@@ -14,7 +14,7 @@ from ..rollup.instances import Rollups
 from ..rollup.validity import ScopedFinding
 from ..verdicts import Finding, Reason
 from .host_settings import HostSettings
-from .live_changes import LiveChanges
+from .live_changes import EditRefused, LiveChanges
 from .step_states import StepProgress
 from .target_edit import new_target
 
@@ -27,11 +27,18 @@ class LiveStep:
         self.control = control  # as the last decision or the last new target left it
         self.progress = StepProgress()
         self.findings: list[ScopedFinding] = []  # that do not come from the step's hosts or its control
+        self.skipped_by = ""  # who wants the step to end with what it has
 
     def decide(self, seen: Observation) -> Decision:
         """Control's decision on a closed subinterval."""
         self.control, decision = decide(self.control, seen)
         return decision
+
+    def skip(self, who: str) -> None:
+        """End the step with its next decision, with what it has measured until then. Raises EditRefused."""
+        if self.skipped_by or not self.progress.is_deciding:
+            raise EditRefused(["the step is ending already"])
+        self.skipped_by = who
 
     def note(self, findings: Iterable[ScopedFinding]) -> None:
         """What is known of the step from elsewhere: from steps before it, and from edits."""

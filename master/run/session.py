@@ -171,6 +171,10 @@ class OpenSession:
         """Write `text` into events.csv."""
         self._run.api.mark(text, self._me)
 
+    def skip(self) -> None:
+        """End the running step with what it has measured."""
+        self._run.api.skip(self._me)
+
     def stop(self) -> None:
         """Halt the running step, and begin no other. The result is of its complete subintervals."""
         self._run.api.stop(self._me)

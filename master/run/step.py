@@ -124,6 +124,8 @@ class StepCycle:
             elif deciding:
                 decision = self._decide(collected, settings, announced, disturbed, decided_hosts)
                 decided_hosts = interval.hosts
+            if deciding and self._live.skipped_by and not decision.done:
+                decision = self._skip(decision)
             decided_ns = self._fleet.now_ns()
             if deciding:
                 left_s = (end_ns + self._length_ns - decided_ns) / 1e9
@@ -168,6 +170,13 @@ class StepCycle:
         if decision.done:
             self._progress.move(Change.DONE)
         return decision
+
+    def _skip(self, decision: Decision) -> Decision:
+        """The decision that ends the step with what it has measured."""
+        cut = _because(f"ivypy skip, by {self._live.skipped_by}", self._live.control.cut_short(self._progress.decided))
+        self._note_measured([cut])
+        self._progress.move(Change.DONE)
+        return replace(decision, next_phase=Phase.TAIL, edits=(), measured=(*decision.measured, cut))
 
     def _note_measured(self, measured: Iterable[Measured]) -> None:
         for one in measured:

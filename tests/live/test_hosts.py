@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ivypy.master.errors import PlanError
+from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.socket_client import Client, connected
 from ivypy.master.live.socket_messages import Changed, EditRequest
 from tests.support.lab import Lab
@@ -179,6 +180,10 @@ def is_connected(process: "subprocess.Popen[str]") -> bool:
     return any(words[6] in inodes and words[5] == "03" for words in sockets)
 
 
+def by_host(folder: Path) -> bytes:
+    return subprocess.run([COMMAND, "status", str(folder), "--by", "host"], capture_output=True, check=True).stdout
+
+
 @pytest.mark.parametrize("plan", ["10m"], indirect=True)
 def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
@@ -191,13 +196,18 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
         standing = json.loads(ivypy("status", "--json").stdout)
         assert standing["step"]["name"] == "one" and standing["hosts"] == {host.name: "" for host in lab.hosts}
         assert "step 0 of 0..0: one" in ivypy("status", str(folder)).stdout
+        wait_until(lambda: b"resp p99" in by_host(folder), "a subinterval with figures by host")
+        table = by_host(folder).decode().split("resp p99")[1].splitlines()[1:4]
+        assert sorted(line.split()[0] for line in table) == [host.name for host in lab.hosts]
+        unknown = ivypy("status", "--by", "hots")
+        assert unknown.returncode == 2 and "did you mean 'host'" in unknown.stderr
         assert ivypy("mark", "fan pulled").stdout == "marked in events.csv\n"
         os.kill(process.pid, signal.SIGUSR1)
         for line in process.stdout or ():
             if "3 of 3 hosts taking part" in line:
                 break
         leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
-        assert leaving.stdout is not None and "step 0" in leaving.stdout.readline() + leaving.stdout.readline()
+        assert leaving.stdout is not None and any("step 0" in leaving.stdout.readline() for _ in range(3))
         leaving.send_signal(signal.SIGINT)
         leaving.communicate(timeout=60)
         assert leaving.returncode == 130 and process.poll() is None, "who leaves leaves alone"
@@ -210,7 +220,8 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
     assert [one.returncode for one in watching] == [130] * 3
     assert seen[0].splitlines()[-1] == str(folder) and "mark: fan pulled; by" in out + seen[0]
     reports = [json.loads(line) for line in seen[1].splitlines()]
-    assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130 and seen[2] == ""
+    assert reports[-1]["report"] == "run_ends" and reports[-1]["exit_code"] == 130
+    assert seen[2].splitlines() == [ExitCode.INTERRUPTED.sentence, str(folder)], "--ui none"
     again = ivypy("edit", str(folder), "all=all", "iops=5")
     assert again.returncode == 2 and "the run has ended" in again.stderr
 

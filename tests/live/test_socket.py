@@ -46,6 +46,7 @@ from ivypy.master.live.socket_messages import (
     PauseRequest,
     Rejection,
     Request,
+    SkipRequest,
     StatusRequest,
     StopRequest,
     UnpauseRequest,
@@ -97,7 +98,7 @@ REPORTS: list[Report] = [
 ]  # fmt: skip
 MESSAGES: list[Request | Answer | Report] = [
     StatusRequest(), StatusRequest("host"), FollowRequest("host"), EditRequest(("all=all", "iops=5"), True),
-    StopRequest(), PauseRequest(), UnpauseRequest(), MarkRequest("x"),
+    StopRequest(), SkipRequest(), PauseRequest(), UnpauseRequest(), MarkRequest("x"),
     Changed("what", (HostAnswer("a", "utc", 3, ""),)), Done("text"), Rejection(("one", "two")),
     RunStatus("/f", "p", 1, BEGINS, True, False, CLOSED, (ENDS,), {"a": "", "b": "lost"}),
     replace(CLOSED, steady=Steadiness("overall_iops_t:2.000000%", "seeking", "all=all", 30.0, 0, None, None, 0.0)),

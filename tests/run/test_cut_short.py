@@ -8,6 +8,7 @@ import pytest
 from ivypy.master.exit_codes import ExitCode
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.plan.load import read
+from ivypy.master.run.live_changes import EditRefused
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from tests.support.simulated.loop import simulate
@@ -92,6 +93,46 @@ def test_a_pause_restarts_the_measurement_and_the_earlier_one_is_kept_if_none_fo
     (row,) = staged.rows("summary.all.csv")
     assert float(row["overall_iops"]) == pytest.approx(float(row["iops_setting"]), rel=1e-3)
     assert not any("edited" in str(finding) for finding in staged.step.findings)
+
+
+@pytest.mark.parametrize(
+    ("go", "after_s", "paused", "expected"),
+    [
+        ("measure: 30s", 2.0, False, ("invalid", "", "interrupted[invalid]")),
+        ("measure: 30s", 21.0, False, ("partial", "4", "shortened[partial]")),
+        ("measure: 30s", 21.0, True, ("partial", "3", "shortened[partial]")),
+        (
+            "measure: { metric: overall_iops, accuracy: 1% }",
+            21.0,
+            False,
+            ("invalid", "4", "accuracy_not_reached[invalid]"),
+        ),
+    ],
+)
+def test_a_step_that_is_skipped_has_what_it_measured_and_the_next_one_runs(
+    tmp_path: Path, go: str, after_s: float, paused: bool, expected: tuple[str, str, str]
+) -> None:
+    """The decision on the subinterval in which it is skipped ends the step."""
+    refused: list[str] = []
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(after_s)
+        if paused:
+            await run.api.pause("me")
+        run.api.skip("me")
+        try:
+            run.api.skip("me")
+        except EditRefused as error:
+            refused.append(str(error))
+
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", f"go: {{ name: one, {go} }}, go: two"))
+    assert refused == ["the step is ending already"]
+    (one, two), (row, _) = rows(staged), staged.rows("summary.all.csv")
+    verdict, measured, reason = expected
+    assert one == ("one", verdict, measured) and two == ("two", "valid", "6")
+    assert reason in row["reasons"] and "ivypy skip, by me" in row["reasons"]
+    assert staged.events("skip") == ["by me"]
+    assert staged.eyes.phases()[-1] == "tail"
 
 
 @pytest.mark.parametrize(("pressed_s", "measured"), [(12.0, "1"), (33.0, "5")])
