@@ -121,8 +121,8 @@ def unknown_type(by: str, known: Sequence[str]) -> Rejection | None:
     """The answer to who wants the instances of a rollup type that the plan does not have."""
     if not by or by in known:
         return None
-    there_are = f"the plan's rollup types are {', '.join(known)}"
-    return Rejection((f"--by {by}: {there_are}{suggestion(by, known)}; others need `rollups: [{by}]` in the plan",))
+    no_such = f"--by {by}: the plan has no such rollup type{suggestion(by, known)}"
+    return Rejection((f"{no_such}; `rollups: [{by}]` in the plan would add it",))
 
 
 async def _flushed(writer: asyncio.StreamWriter) -> None:

@@ -2,12 +2,14 @@
 
 import json
 import os
+import pty
 import random
 import signal
 import subprocess
+import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -184,6 +186,27 @@ def by_host(folder: Path) -> bytes:
     return subprocess.run([COMMAND, "status", str(folder), "--by", "host"], capture_output=True, check=True).stdout
 
 
+def by_host_on_a_terminal(folder: Path) -> int:
+    """`attach --by host` on a terminal of its own: sorted by another figure, then left by a key. Its exit code."""
+    ours, its = pty.openpty()
+    termios.tcsetwinsize(its, (24, 80))
+    process = subprocess.Popen(
+        [COMMAND, "attach", str(folder), "--by", "host"], stdin=its, stdout=its, stderr=its, start_new_session=True,
+        env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(its)
+    for shown, key in ((b"resp p99", b"i"), (b"  iops", b"q")):
+        seen = b""
+        while shown not in seen:
+            seen += os.read(ours, 4096)
+        os.write(ours, key)
+    with suppress(OSError):  # EIO: it has left
+        while os.read(ours, 4096):
+            pass
+    os.close(ours)
+    return process.wait(60)
+
+
 @pytest.mark.parametrize("plan", ["10m"], indirect=True)
 def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, lab: Lab) -> None:
     root = tmp_path / "runs"
@@ -206,6 +229,7 @@ def test_status_attach_mark_and_stop_from_outside(plan: Path, tmp_path: Path, la
         for line in process.stdout or ():
             if "3 of 3 hosts taking part" in line:
                 break
+        assert by_host_on_a_terminal(folder) == 0 and process.poll() is None
         leaving = subprocess.Popen([COMMAND, "attach", folder.name], stdout=subprocess.PIPE, text=True)
         assert leaving.stdout is not None and any("step 0" in leaving.stdout.readline() for _ in range(3))
         leaving.send_signal(signal.SIGINT)
