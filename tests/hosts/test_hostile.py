@@ -104,7 +104,7 @@ def test_garbled_messages_lose_at_most_their_host(tmp_path: Path, seed: int) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [0, 1, *(pytest.param(n, marks=pytest.mark.long) for n in (2, 3))])
+@pytest.mark.parametrize("seeds", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))])
 def test_garbled_messages_lose_at_most_their_host_in_many_cases(tmp_path: Path, seeds: int) -> None:
     for seed in range(seeds * 30, (seeds + 1) * 30):
         folder = tmp_path / str(seed)
