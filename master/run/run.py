@@ -27,6 +27,7 @@ from ..live.socket_server import served
 from ..output.csv_text import utc
 from ..output.writer_thread import PATIENCE_S
 from ..plan.model import Plan
+from ..text.scaled import scaled_size
 from . import consent
 from .connect import Opener, connected, opener
 from .control_api import ControlApi
@@ -120,6 +121,7 @@ class Run:
             for host, fault in fleet.missed.items():
                 recorder.event("missed", f"the run continues without it: {fault.what}; {fault.remedy}", host)
             recorder.discovered(plan.hosts, fleet.hellos(), discovered.placement)
+            self._show(_setup_words(len(fleet.alive), discovered))
             self._show_differences(fleet, discovered)
             self._presses.halts(
                 partial(fleet.interrupt, HaltCause.USER)
@@ -146,7 +148,10 @@ class Run:
             self._last_word()
 
     def _slow_disk(self) -> None:
-        words = f"the disk of {self.folder} has not written everything yet; waiting for up to {PATIENCE_S:g} s"
+        self._show(f"the disk of {self.folder} has not written everything yet; waiting for up to {PATIENCE_S:g} s")
+
+    def _show(self, words: str) -> None:
+        """To watchers; not an event of the run."""
         self.recorder.hub.show(EventLine(utc(self.recorder.clock.utc_ns()), "", words))
 
     def _processes(self) -> AbstractAsyncContextManager[Mapping[str, DriverProcess]]:
@@ -197,3 +202,14 @@ class Run:
             completed = await create(plan, fleet, seen)
         completed.check_answers()
         return completed
+
+
+def _setup_words(hosts: int, discovered: PlacedPlan) -> str:
+    """What the run has found, before its first step."""
+    placement = discovered.placement
+    driven = {(lun.host, lun.lun.path): lun.lun.size for lun in placement.lun_of.values()}
+    luns, instances = (
+        consent.counted(len(driven), "LUN"),
+        consent.counted(len(placement.instances), "workload instance"),
+    )
+    return f"{consent.counted(hosts, 'host')} connected; {luns} of {scaled_size(sum(driven.values()))}, {instances}"

@@ -10,6 +10,7 @@ from typing import Final
 BLANK: Final = "-"  # for a figure that is blank in the CSV too
 WIDEST: Final = 7  # characters: "16.9 ms", "-1.35 k"
 _COUNTS: Final = ((1.0, ""), (1e3, " k"), (1e6, " M"), (1e9, " G"), (1e12, " T"))
+_SIZES: Final = tuple((1024.0**n, f" {unit}") for n, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB")))
 _TIMES: Final = ((1.0, " us"), (1e3, " ms"), (1e6, " s"))  # in microseconds
 
 
@@ -23,6 +24,11 @@ def scaled_count(value: float | None) -> str:
 def scaled_time(us: float | None) -> str:
     """A latency, given in microseconds: `32.1 us`, `1.35 ms`, `2.18 s`."""
     return _scaled(us, _TIMES)
+
+
+def scaled_size(size: int) -> str:
+    """Bytes by powers of 1,024: `16.0 MiB`, `1.46 TiB`."""
+    return _scaled(float(size), _SIZES)
 
 
 def _scaled(value: float | None, units: tuple[tuple[float, str], ...]) -> str:

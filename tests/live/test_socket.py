@@ -219,7 +219,7 @@ def test_a_later_follower_begins_with_the_state_of_the_run(tmp_path: Path) -> No
     staged = stage(tmp_path, visit)
 
     first, second = (staged.notes[name].result() for name in ("first", "second"))  # type: ignore[attr-defined]
-    begins, _, *seen = staged.eyes.seen  # the second: files were created
+    begins, _, _, *seen = staged.eyes.seen  # the others: files were created, and what was found
     assert first == [begins, *seen]
     assert second[:3] == [begins, seen[0], seen[3]], "where the run stands, then what follows"
     assert second[3:] == seen[4:] and isinstance(second[-1], RunEnds)

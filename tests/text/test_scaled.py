@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ivypy.master.text.scaled import WIDEST, duration, scaled_count, scaled_time, time_of_day
+from ivypy.master.text.scaled import WIDEST, duration, scaled_count, scaled_size, scaled_time, time_of_day
 
 FACTORS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "us": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -32,6 +32,13 @@ def test_a_count_has_three_digits_and_a_unit(value: float | None, text: str) -> 
 )  # fmt: skip
 def test_a_time_has_three_digits_and_a_unit(us: float | None, text: str) -> None:
     assert scaled_time(us) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(512, "512 B"), (1023, "1.00 KiB"), (16 << 20, "16.0 MiB"), (1_600_321_314_816, "1.46 TiB")]
+)
+def test_a_size_is_binary(size: int, text: str) -> None:
+    assert scaled_size(size) == text
 
 
 @given(st.floats(0.01, 9e14))
