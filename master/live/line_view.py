@@ -153,10 +153,13 @@ def _took(took: HostAnswer) -> str:
 class TextLines:
     """Writes every report as plain lines."""
 
-    def __init__(self, write: Callable[[str], None], width: Callable[[], int] = width_of_output) -> None:
-        """`width`: columns that there are now."""
+    def __init__(
+        self, write: Callable[[str], None], width: Callable[[], int] = width_of_output, with_messages: bool = True
+    ) -> None:
+        """`width`: columns that there are now. `with_messages`: control's messages have lines among the others."""
         self._write = write
         self._width = width
+        self._with_messages = with_messages
         self._since_header = HEADER_EVERY
 
     def show(self, report: Report) -> None:
@@ -174,7 +177,7 @@ class TextLines:
                 width = self._width()
                 header = header_lines(width) if self._since_header >= HEADER_EVERY else []
                 self._since_header = 1 if header else self._since_header + 1
-                return [*header, *subinterval_lines(report, width)]
+                return [*header, *subinterval_lines(report, width, self._with_messages)]
             case Instances():
                 return instances_lines(report, self._width())
             case EventLine():

@@ -104,12 +104,12 @@ def header_lines(width: int) -> list[str]:
     return [_joined(titles), _row(width, lambda column: column.title)]
 
 
-def subinterval_lines(report: Subinterval, width: int) -> list[str]:
-    """The figures, then of reads and writes where there are both, what is wrong, and control's messages."""
+def subinterval_lines(report: Subinterval, width: int, with_messages: bool = True) -> list[str]:
+    """The figures, then of reads and writes where there are both, what is wrong, and control's messages if wanted."""
     lines = [_row(width, lambda column: column.text(report))]
     for part in report.directions:
         lines.append(_row(width, lambda column, part=part: column.of_slice(part)))  # type: ignore[misc]
-    said = list(report.messages)
+    said = list(report.messages) if with_messages else []
     columns = [column for group in _layout(width) for column in group.columns]
     if report.errors and _ERRORS not in columns:
         said.insert(0, f"{report.errors:,} errors")

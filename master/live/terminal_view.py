@@ -1,13 +1,16 @@
-"""A run on a terminal: the same lines as in a log, scrolling, above a bar for the step and one for the plan."""
+"""A run on a terminal: the same lines as in a log, scrolling, above what changes in place: a bar for the step and one
+for the plan, and control's latest messages.
+"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
+from rich.text import Text
 
 from ..verdicts import Verdict
 from .line_view import TextLines, done_at, place
@@ -21,11 +24,22 @@ def local_now() -> datetime:
     return datetime.now().astimezone()
 
 
+class _Bars(Progress):
+    """The bars, and lines of text below them."""
+
+    below: tuple[str, ...] = ()
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        for line in self.below:
+            yield Text(line, no_wrap=True, overflow="ellipsis")
+
+
 class Terminal:
     def __init__(self, stream: TextIO | None = None, now: Callable[[], datetime] = local_now) -> None:
         self._console = Console(file=stream, highlight=False, soft_wrap=True)
         self._now = now
-        self._progress = Progress(
+        self._progress = _Bars(
             TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")),
             BarColumn(bar_width=_BAR),
             TextColumn("{task.fields[end]}", table_column=Column(no_wrap=True)),
@@ -38,7 +52,7 @@ class Terminal:
         )
         self._step: TaskID | None = None
         self._plan: TaskID | None = None
-        self._lines = TextLines(lambda line: None, lambda: self._console.width)
+        self._lines = TextLines(lambda line: None, lambda: self._console.width, with_messages=False)
 
     def show(self, report: Report) -> None:
         match report:
@@ -56,6 +70,7 @@ class Terminal:
         self._progress.stop()
 
     def _begin(self, report: StepBegins) -> None:
+        self._progress.below = ()
         self._progress.start()
         for task in (self._step, self._plan):
             if task is not None:
@@ -73,6 +88,7 @@ class Terminal:
             total = next(one.total or 0.0 for one in self._progress.tasks if one.id == task)
             done = max(total - remaining_s, 0.0)
             self._progress.update(task, completed=done, end=done_at(remaining_s, self._now()))
+        self._progress.below = report.messages
         if self._step is not None:
             self._progress.refresh()
 
