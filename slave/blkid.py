@@ -1,7 +1,8 @@
 """What blkid, where it is installed, finds on a device beside our own table of signatures.
 
-Rule: only ever a reason more not to write. blkid accepts two bytes of magic for some; where our table has them it
-compares more, since ivypy's own random data would be taken for ext4 once in 50,000 LUNs.
+Rule: only ever a reason more not to write. blkid accepts two bytes of magic for some formats, or three: ivypy's own
+random data would be taken for one of them once in 20,000 LUNs. Our table has all of these formats and compares at least
+four bytes; for these, its answer is the one that counts.
 """
 
 import os
@@ -12,7 +13,10 @@ from typing import Final
 from .bounded_calls import ANSWER_S
 
 ADMIN_PATH: Final = "/usr/sbin:/sbin:/usr/bin:/bin"  # not in the PATH of every login
-COMPARED_MORE: Final = frozenset({"ext2", "ext3", "ext4", "ext4dev", "jbd", "minix", "hfs"})
+COMPARED_MORE: Final = frozenset(
+    {"ext2", "ext3", "ext4", "ext4dev", "jbd", "minix", "hfs", "hfsplus", "jmicron_raid_member"}
+    | {"PMBR"}  # an MBR, for our table
+)
 SEVERAL: Final = 8  # exit status: "ambivalent"
 
 
@@ -47,5 +51,5 @@ def names_in(text: str) -> tuple[str, ...]:
     """The formats that the output of `blkid -p -o export` names."""
     facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     kind, table = facts.get("TYPE", ""), facts.get("PTTYPE", "")
-    names = [kind] if kind and kind not in COMPARED_MORE else []
-    return (*names, f"a {table} partition table") if table else tuple(names)
+    named = ((kind, kind), (table, f"a {table} partition table"))
+    return tuple(name for what, name in named if what and what not in COMPARED_MORE)

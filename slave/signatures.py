@@ -8,6 +8,7 @@ data must not be taken for one of them.
 
 import functools
 import operator
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -56,8 +57,8 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     Signature("vfat", ((54, b"FAT12   "), BOOT)),
     Signature("exfat", ((3, b"EXFAT   "), BOOT)),
     Signature("ntfs", ((3, b"NTFS    "), BOOT)),
-    Signature("hfs+", ((1024, b"H+\x00\x04"),)),
-    Signature("hfs+", ((1024, b"HX\x00\x05"),)),
+    # TN1150: the version is 4 below H+ and 5 below HX; Linux takes either below either.
+    *(Signature("hfs+", ((1024, magic + version),)) for magic in (b"H+", b"HX") for version in (b"\0\4", b"\0\5")),
     *_one("apfs", 32, magic=b"NXSB"),
     *_one("f2fs", 1024, magic=b"\x10\x20\xf5\xf2"),
     *_one("erofs", 1024, magic=b"\xe2\xe1\xf5\xe0"),
@@ -90,13 +91,17 @@ SIGNATURES: Final[tuple[Signature, ...]] = (
     *_one("iso9660", 0x8009, magic=b"CDROM"),
     *_one("udf", 0x8001, magic=b"BEA01"),
     # Beside two bytes of magic: of hfs the highest and lowest byte of drAlBlkSiz, a multiple of 512; of minix
-    # s_log_zone_size, which is 0, and in the older ones the upper byte of s_state.
+    # s_log_zone_size, which is 0, and in the older ones the upper byte of s_state; either in the maker's byte order.
     Signature("hfs", ((1024, b"BD"), (1044, b"\0"), (1047, b"\0"))),
     *(
         Signature("minix", ((1034, b"\0\0"), (1040, magic), (1043, b"\0")))
         for magic in (b"\x7f\x13", b"\x8f\x13", b"\x68\x24", b"\x78\x24")
     ),
-    Signature("minix", ((1036, b"\0\0\0\0"), (1048, b"\x5a\x4d"))),
+    *(
+        Signature("minix", ((1034, b"\0\0"), (1040, magic), (1042, b"\0")))
+        for magic in (b"\x13\x7f", b"\x13\x8f", b"\x24\x68", b"\x24\x78")
+    ),
+    *(Signature("minix", ((1036, b"\0\0\0\0"), (1048, magic))) for magic in (b"\x5a\x4d", b"\x4d\x5a")),
     # Members of volumes, and what databases and stores put straight on a device.
     *(Signature("LVM2", ((at, b"LABELONE"), (at + 24, b"LVM2 001"))) for at in (0, 512, 1024, 1536)),
     *_one("LUKS", 0, magic=b"LUKS\xba\xbe"),
@@ -193,6 +198,7 @@ def found(ends: DeviceEnds) -> tuple[str, ...]:
     names = [s.name for s in SIGNATURES if all(ends.read(at, len(magic)) == magic for at, magic in s.pieces)]
     names += _mdraid_at_the_end(ends)
     names += _drbd_at_the_end(ends)
+    names += _jmicron_at_the_end(ends)
     if not {"vfat", "exfat", "ntfs", GPT} & set(names) and _is_mbr(ends.head):
         names.append(MBR)
     if _is_sun(ends.head):
@@ -215,6 +221,14 @@ def _drbd_at_the_end(ends: DeviceEnds) -> Iterator[str]:
     at = (ends.size & ~0xFFF) - 0x1000 + 60
     if at >= 60 and ends.read(at, 4) in (b"\x83\x74\x02\x6b", b"\x83\x74\x02\x6c", b"\x83\x74\x02\x6d"):
         yield "DRBD"
+
+
+def _jmicron_at_the_end(ends: DeviceEnds) -> Iterator[str]:
+    """In the last whole sector: two letters, and 64 words of 16 bits whose sum is 0 or 1."""
+    at = (ends.size // 512 - 1) * 512
+    record = ends.read(at, 128) if at >= 0 else b""
+    if record.startswith(b"JM") and sum(struct.unpack("<64H", record)) & 0xFFFF in (0, 1):
+        yield "JMicron RAID"
 
 
 def _is_sun(head: bytes) -> bool:
