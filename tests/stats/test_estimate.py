@@ -170,7 +170,7 @@ def test_bootstrapped_percentile_covers_the_truth() -> None:
 
     truth = percentile(np.array(parts(9999, 1500)).sum(axis=0), 0, 0, 2**63, 0.99) / 1e3
     hits = []
-    for seed in range(120):
+    for seed in range(60):
         got = estimate([MetricSample(0.0, 0.0, row) for row in parts(seed, 60)], 0.99)
         assert got is not None
         hits.append(abs(got.value - truth) <= got.half_width)

@@ -171,7 +171,7 @@ def check_read_back(row: Mapping[str, Any], figures: Figures, kind: str, control
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(SUBINTERVALS)
 @example([({Kind.RANDOM_READ: [(10**6, 5000)]}, {})])  # p99 was 1003.52 for control
 @example([({Kind.RANDOM_READ: [(129, 3000), (1009, 3000)]}, {Kind.RANDOM_READ: [(128, 7000)]})])
