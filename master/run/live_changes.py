@@ -49,7 +49,7 @@ class EditRefused(PlanError):
         super().__init__("\n".join(self.reasons))
 
 
-class Disturbance(Enum):
+class EditEffect(Enum):
     """What changes from outside did to a subinterval."""
 
     NO = "no"
@@ -200,10 +200,10 @@ class LiveChanges:
                 return {}
             return (await self._edit(changed, deadline, outside=False)).failed
 
-    def seen(self, interval: MergedSubinterval) -> Disturbance:
+    def seen(self, interval: MergedSubinterval) -> EditEffect:
         """What changes from outside did to the subinterval that has just closed. Call it once for each, in order."""
         if not (self._sent or self._pauses or self._untaken or self._backlogs):
-            return Disturbance.NO
+            return EditEffect.NO
         acted, newest, latest, catching_up = False, 0, set[int](), self._backlogs.total > 0
         self._numbers = interval.layout.numbers
         self._backlogs.only(interval.hosts)
@@ -223,11 +223,11 @@ class LiveChanges:
             self._taken_late(host, interval.subinterval)
         self._sent = [sent for sent in self._sent if any(self._newest(host) < sent.number for host in sent.hosts)]
         if acted:
-            return Disturbance.EDITED
+            return EditEffect.EDITED
         paused = any(begun in latest and (ended is None or ended > newest) for begun, ended in self._pauses.items())
         if paused:
-            return Disturbance.PAUSED
-        return Disturbance.CATCHING_UP if catching_up else Disturbance.NO
+            return EditEffect.PAUSED
+        return EditEffect.CATCHING_UP if catching_up else EditEffect.NO
 
     def in_force(self) -> dict[Key, Parameters]:
         """The parameters at the end of the subinterval that was `seen` last: without edits that acted after it."""

@@ -36,7 +36,7 @@ from .boundaries import Boundaries
 from .fleet import Fleet
 from .interlock import InterlockChecks, Moments, timing_of
 from .io_faults import IoFaults
-from .live_changes import Disturbance
+from .live_changes import EditEffect
 from .live_step import LiveStep
 from .resolve_settings import steered
 from .result_barrier import HOLD_HALT_S, Collected, ResultBarrier
@@ -115,14 +115,14 @@ class StepCycle:
             merged_ns = self._fleet.now_ns()
             if not (interval := collected.interval).hosts:
                 break
-            disturbed = self._changes.seen(interval)
+            effect = self._changes.seen(interval)
             settings = self._settings.of(self._changes.in_force(), interval.hosts)
             decision, acknowledged = Decision(Phase.COOLDOWN), dict[Driver, int]()
             deciding = progress.is_deciding
-            if deciding and disturbed is Disturbance.PAUSED:
+            if deciding and effect is EditEffect.PAUSED:
                 decision = Decision(announced, progress=PAUSED)
             elif deciding:
-                decision = self._decide(collected, settings, announced, disturbed, decided_hosts)
+                decision = self._decide(collected, settings, announced, effect, decided_hosts)
                 decided_hosts = interval.hosts
             if deciding and self._live.skipped_by and not decision.done:
                 decision = self._skip(decision)
@@ -132,7 +132,7 @@ class StepCycle:
                 acknowledged = await self._commands.follow(k, start_ns, decision, left_s)
             start, in_ns, arrived = end_ns - self._length_ns, collected.in_ns, collected.arrived
             at = Moments(start, end_ns, in_ns, merged_ns, decided_ns, arrived, acknowledged)
-            self._record(collected, announced, disturbed, decision, at, settings)
+            self._record(collected, announced, effect, decision, at, settings)
             hosts.live = {
                 driver for driver in hosts.live if not interval.results[driver.name].last
             }  # which had to end here
@@ -152,16 +152,16 @@ class StepCycle:
         return StepOutcome(measurements, tuple(findings), tuple(self._faults.hung))
 
     def _decide(
-        self, collected: Collected, settings: Settings, announced: Phase, disturbed: Disturbance, hosts: frozenset[str]
+        self, collected: Collected, settings: Settings, announced: Phase, effect: EditEffect, hosts: frozenset[str]
     ) -> Decision:
         """Control's decision on a closed subinterval. `hosts`: of the one that it decided on before."""
         interval, k = collected.interval, self._progress.running
         start_s = k * self._length_ns / 1e9
-        edited = disturbed in (Disturbance.EDITED, Disturbance.CATCHING_UP)
+        edited = effect in (EditEffect.EDITED, EditEffect.CATCHING_UP)
         same_hosts, focuses = interval.hosts == hosts, self._live.control.focuses
         seen = observe(interval, settings, focuses, start_s, self._length_s, announced, same_hosts, edited)
         decision = self._live.decide(seen)
-        if disturbed is Disturbance.CATCHING_UP and not decision.measured:
+        if effect is EditEffect.CATCHING_UP and not decision.measured:
             decision = replace(
                 decision, progress=f"{self._changes.catching_up:,} I/Os of the earlier load are still outstanding"
             )
@@ -202,7 +202,7 @@ class StepCycle:
         return self._ended
 
     def _record(
-        self, collected: Collected, announced: Phase, disturbed: Disturbance, decision: Decision, at: Moments,
+        self, collected: Collected, announced: Phase, effect: EditEffect, decision: Decision, at: Moments,
         settings: Settings,
     ) -> None:  # fmt: skip
         """Hand over a subinterval that was decided on."""
@@ -213,7 +213,7 @@ class StepCycle:
         may_end = (progress.decided, *self._live.control.may_end)
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0
-        k, phase = progress.running, self._phase(announced, disturbed)
+        k, phase = progress.running, self._phase(announced, effect)
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
         self._recorder.closed(closed)
         for alert in decision.alerts:
@@ -221,9 +221,9 @@ class StepCycle:
         self._measurements.add(closed)
         self._interlock.check(closed)
 
-    def _phase(self, announced: Phase, disturbed: Disturbance) -> Phase:
+    def _phase(self, announced: Phase, effect: EditEffect) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""
-        if disturbed is not Disturbance.NO and announced in LOADED:
+        if effect is not EditEffect.NO and announced in LOADED:
             return Phase.TRANSIENT
         return Phase.TAIL if announced is Phase.RUN and self._progress.is_halted else announced
 
