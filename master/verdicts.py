@@ -190,6 +190,13 @@ class Reason(Enum):
         ALL,
         "The set of hosts changed during the measurement, which started again with the remaining hosts.",
     )
+    SET_ASIDE = (
+        NOTE,
+        ALL,
+        "A host kept a workload thread from running for more than 5 % of these subintervals (run-queue delay, steal, a "
+        "CPU quota, a machine stall), so they do not count: the measurement went on until it had its time in others. "
+        "A probe of a search was repeated. `disturbed: keep` lets them count.",
+    )
     SHORTENED = (
         PARTIAL,
         ALL,

@@ -41,7 +41,7 @@ class SearchBounds:
     capacity: float  # IOPS at max
     resolution: float
     most: int  # probes, including the runs at max
-    maxima: int = 1  # runs at max so far
+    others: int = 1  # runs so far that are no probes with an answer: at max, and probes that were repeated
     lowest: float = 0.0  # IOPS below which no probe could answer; _LOWEST of the capacity, if that is more
 
 
@@ -106,7 +106,7 @@ def _point(probe: Probe, target: float) -> tuple[float, float, float] | None:
 def next_load(probes: Sequence[Probe], target: float, limits: SearchBounds) -> float | None:
     """The next probe's total IOPS; None when the search is over."""
     found = bracket(probes)
-    if len(probes) + limits.maxima >= limits.most:
+    if len(probes) + limits.others >= limits.most:
         return None
     if found.failed is None:
         return _upward(found, probes, target, limits)
@@ -147,7 +147,7 @@ def _downward(failed: Probe, probes: Sequence[Probe], limits: SearchBounds) -> f
 
 def _spent(probes: Sequence[Probe], limits: SearchBounds) -> bool:
     """Whether only one probe is left: it repeats the lowest fail."""
-    return len(probes) + limits.maxima + 1 >= limits.most
+    return len(probes) + limits.others + 1 >= limits.most
 
 
 def _between(found: Bracket, probes: Sequence[Probe], target: float, limits: SearchBounds) -> float:

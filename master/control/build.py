@@ -10,6 +10,7 @@ from ..rollup.instances import ALL
 from ..text.plan_parameters import OfStep
 from .autopid import AutoPid
 from .check import blank_fault, stairs
+from .choices import OnDisturbance
 from .control_spec import (
     Calibration,
     ControlSpec,
@@ -22,7 +23,7 @@ from .control_spec import (
     SteadySpec,
 )
 from .decide import ControlState, MeasurementState
-from .fixed import Fixed
+from .fixed import Fixed, most_aside
 from .measure import Measure
 from .pid import Pid, pid
 from .pid_loop import PidRules, Range
@@ -59,7 +60,8 @@ def state_of(spec: ControlSpec, known: RunFacts) -> ControlState:
             _refuse(text for _, text in levels.faults())
             state = Staircase(levels, measurement, spec.tolerance)
         case FindSpec() as find:
-            state = Find(find, spec.tolerance, settle=max(1, spec.warmup))
+            repeats = spec.disturbed is OnDisturbance.SET_ASIDE
+            state = Find(find, spec.tolerance, settle=max(1, spec.warmup), repeats=repeats)
     return Watched(state, spec.slo) if spec.slo else state
 
 
@@ -71,7 +73,8 @@ def _refuse(sentences: Iterable[str]) -> None:
 def _measurement(spec: ControlSpec) -> MeasurementState:
     match spec.measurement:
         case FixedSpec(subintervals):
-            return Fixed(spec.warmup, subintervals)
+            sets_aside = spec.fixed and spec.disturbed is OnDisturbance.SET_ASIDE
+            return Fixed(spec.warmup, subintervals, most_aside(subintervals) if sets_aside else 0)
         case MeasureSpec() as measure:
             return Measure(measure, spec.warmup)
         case SteadySpec() as steady:

@@ -1,4 +1,5 @@
-"""The words that a plan may choose from: criteria, windows, and what follows when a steady state is left.
+"""The words that a plan may choose from: criteria, windows, and what follows when a steady state is left or the
+generator is disturbed.
 
 Rule: nothing heavy is imported, so that `ivypy steady --help` prints them at once.
 """
@@ -37,6 +38,13 @@ class WindowChoice(StrEnum):
 
     LONGEST = "longest"
     SHORTEST = "shortest"  # the ancestor's: the shortest that passes and ends now, from two subintervals on
+
+
+class OnDisturbance(StrEnum):
+    """What follows when the generator was disturbed in a subinterval."""
+
+    SET_ASIDE = "set_aside"  # it does not count, and the measurement goes on for longer
+    KEEP = "keep"
 
 
 class OnLeave(StrEnum):

@@ -13,7 +13,7 @@ from ..stats.estimate import Correction
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
 from ..verdicts import Finding, Reason
-from .choices import OnLeave, WindowChoice
+from .choices import OnDisturbance, OnLeave, WindowChoice
 from .criteria import Criterion
 from .focus import Focus
 
@@ -137,6 +137,7 @@ class ControlSpec:
     load: PidSpec | StaircaseSpec | FindSpec | None
     slo: tuple[SloSpec, ...]
     tolerance: float  # achieved_iops_tolerance
+    disturbed: OnDisturbance  # only for a fixed measurement without `load`, and for find
 
     @property
     def fixed(self) -> bool:

@@ -64,6 +64,12 @@ class Measured:
     suffix: str = ""  # of the step's name: ":total_iops=500"
     findings: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()  # still to be applied
+    set_aside: tuple[int, ...] = ()  # subintervals between `first` and `last` that it does not include
+
+    @property
+    def subintervals(self) -> int:
+        """How many it includes."""
+        return self.last - self.first + 1 - len(self.set_aside)
 
     def checked(self, values: Mapping[Focus, Mapping[str, float | None]]) -> "Measured":
         """With the findings of its checks; `values`: of the whole measurement, by focus and rollup instance."""
@@ -97,6 +103,7 @@ class Decision:
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
     progress: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
+    set_aside: bool = False  # the subinterval that was handed in does not count: the generator was disturbed
     steering: str = ""  # of what moves the load: its present value and its target
     thresholds: tuple[str, ...] = ()  # each with its present value
 

@@ -2,14 +2,29 @@
 
 Rule: after an edit from outside the measurement starts again; after a change of the set of hosts it starts again with
 the hosts that are left, since no window is summed over such a change.
+
+Subintervals in which the generator was disturbed are set aside: the measurement goes on until it has its time in
+others. At most MOST_SET_ASIDE of all, and at most MOST_LONGER than planned; after that they count.
 """
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import floor
+from typing import Final
 
+from ..rollup.disturbance import Disturbance, causes, set_aside_finding
 from ..verdicts import Finding, Reason
 from .decision import Decision, Measured, interrupted, shortened
 from .focus import Focus
 from .observation import Observation, Phase
+
+MOST_SET_ASIDE: Final = Fraction(1, 5)  # of the subintervals that are measured or set aside
+MOST_LONGER: Final = Fraction(1, 2)  # of the planned measurement
+
+
+def most_aside(measurement: int) -> int:
+    """How many subintervals a measurement of so many may set aside."""
+    return floor(measurement * min(MOST_LONGER, MOST_SET_ASIDE / (1 - MOST_SET_ASIDE)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +33,12 @@ class Fixed:
 
     warmup: int
     measurement: int  # at least 1
+    most_aside: int = 0  # disturbed ones that may be set aside
     since: int = 0  # the subinterval with which the step, or the level, began
     begin: int | None = None  # the measurement's first subinterval, once an edit or a change of hosts has moved it
     changed: tuple[int, ...] = ()  # subintervals of the measurement in which the set of hosts changed
-    before: tuple[int, int] | None = None  # the complete subintervals until an edit; they count if none follow it
+    before: Measured | None = None  # of the complete subintervals until an edit; it counts if none follow
+    aside: tuple[tuple[int, Disturbance], ...] = ()  # since the measurement's beginning, with their numbers
 
     @property
     def first(self) -> int:
@@ -33,53 +50,73 @@ class Fixed:
 
     @property
     def may_end(self) -> tuple[int, ...]:
-        return () if self.before is None else (self.before[1],)
+        return () if self.before is None else (self.before.last,)
 
     def opening(self) -> Decision:
         return Decision(self._phase(0))
 
     def restarted(self, at: int) -> "Fixed":
-        return replace(self, begin=max(at, self.first))
+        return replace(self, begin=max(at, self.first), aside=())
 
     def begun(self, since: int) -> "Fixed":
-        return Fixed(self.warmup, self.measurement, since)
+        return Fixed(self.warmup, self.measurement, self.most_aside, since)
 
     def after(self, observation: Observation) -> "tuple[Fixed, Decision]":
         now = observation.number
-        state = self
-        if now >= self.first and observation.edited:
-            before = (self.first, now - 1) if now > self.first else self.before
-            state = replace(self, begin=now + 1, before=before)
-        elif now == self.first and not observation.same_hosts:
-            state = replace(self, begin=now)  # changed at the very start: the rest has one set of hosts
-        elif now > self.first and not observation.same_hosts:
-            state = replace(self, begin=now, changed=(*self.changed, now))
-        if now + 1 >= state.first + state.measurement:
-            return state, Decision(Phase.TAIL, measured=(Measured(state.first, now, findings=state._findings()),))
-        return state, Decision(state._phase(now + 1), progress=state._progress(now))
+        state = self._restarted_by(observation)
+        disturbed = observation.disturbance if now >= state.first else None
+        set_aside = disturbed is not None and len(state.aside) < state.most_aside
+        if disturbed is not None and set_aside:
+            state = replace(state, aside=(*state.aside, (now, disturbed)))
+        if state._counted(now) >= state.measurement:
+            return state, Decision(Phase.TAIL, measured=(state._measured(now),))
+        return state, Decision(state._phase(now + 1), progress=state._progress(now), set_aside=set_aside)
 
     def cut_short(self, number: int) -> Measured:
-        if number < self.first:
-            return self._until_the_edit(number)
-        so_far = Measured(self.first, number, findings=self._findings())
-        return shortened(so_far, f"{number + 1 - self.first} of {self.measurement} subintervals")
-
-    def _until_the_edit(self, number: int) -> Measured:
+        if self._counted(number) > 0:
+            return shortened(self._measured(number), f"{self._counted(number)} of {self.measurement} subintervals")
         if self.before is None:
             return interrupted(number)
-        first, last = self.before
-        until = Measured(first, last, findings=self._findings())
-        return shortened(until, f"{last + 1 - first} of {self.measurement} subintervals, until an edit or a pause")
+        until = f"{self.before.subintervals} of {self.measurement} subintervals, until an edit or a pause"
+        return shortened(self.before, until)
 
-    def _findings(self) -> tuple[Finding, ...]:
-        return tuple(
+    def _restarted_by(self, observation: Observation) -> "Fixed":
+        """With the measurement's new beginning, where this subinterval moves it."""
+        now = observation.number
+        if now >= self.first and observation.edited:
+            before = self._measured(now - 1) if self._counted(now - 1) > 0 else self.before
+            return replace(self, begin=now + 1, before=before, aside=())
+        if now == self.first and not observation.same_hosts:
+            return replace(self, begin=now, aside=())  # changed at the very start: the rest has one set of hosts
+        if now > self.first and not observation.same_hosts:
+            return replace(self, begin=now, changed=(*self.changed, now), aside=())
+        return self
+
+    def _counted(self, number: int) -> int:
+        """How many subintervals are measured until `number`, the last closed one; 0 or less: none."""
+        return number + 1 - self.first - len(self.aside)
+
+    def _measured(self, number: int) -> Measured:
+        """The measurement until subinterval `number`, from the first to the last one that counts: at least one."""
+        aside = {one for one, _ in self.aside}
+        first = next(one for one in range(self.first, number + 1) if one not in aside)
+        last = next(one for one in range(number, first - 1, -1) if one not in aside)
+        within = tuple(one for one, _ in self.aside if first < one < last)
+        return Measured(first, last, findings=self._findings(self._counted(number)), set_aside=within)
+
+    def _findings(self, counted: int) -> tuple[Finding, ...]:
+        changed = (
             Finding(Reason.HOSTS_CHANGED, f"in subinterval {now}, where the measurement started again")
             for now in self.changed
         )
+        return (*changed, *set_aside_finding([one for _, one in self.aside], counted))
 
     def _phase(self, number: int) -> Phase:
         return Phase.WARMUP if number < self.first else Phase.RUN
 
     def _progress(self, now: int) -> str:
-        done = now + 1 - self.first
-        return f"measured {done} of {self.measurement} subintervals" if done > 0 else ""
+        done = max(self._counted(now), 0)
+        if not done and not self.aside:
+            return ""
+        aside = f", {len(self.aside)} set aside ({causes(one for _, one in self.aside)})" if self.aside else ""
+        return f"measured {done} of {self.measurement} subintervals{aside}"

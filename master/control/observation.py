@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from ..rollup.disturbance import Disturbance
 from ..rollup.overload import Outstanding
 from ..stats.metric_sample import MetricSample, value_of
 from .focus import Focus
@@ -19,6 +20,7 @@ class Phase(StrEnum):
     WARMUP = "warmup"  # under load, before the measurement may begin
     RUN = "run"  # under load, may become part of a measurement
     TRANSIENT = "transient"  # an edit acted in it: two loads in one row
+    DISTURBED = "disturbed"  # announced as `run`, but the generator was disturbed: set aside from the measurement
     TAIL = "tail"  # ran while the decision to stop was on its way, or was cut by a halt; never measured
     COOLDOWN = "cooldown"  # at 0 IOPS, until what is in flight has come back
 
@@ -70,6 +72,7 @@ class Observation:
     samples: Mapping[Focus, Mapping[str, MetricSample]] = field(default_factory=dict)  # by focus and rollup instance
     loads: Mapping[str, Mapping[str, InstanceLoad]] = field(default_factory=dict)  # by rollup type and instance
     outstanding: Outstanding = field(default_factory=Outstanding.none)  # of each workload instance
+    disturbance: Disturbance | None = None  # what its hosts did to the generator; None: too little to matter
 
     @property
     def end_s(self) -> float:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from ...protocol.counters import Count
 from ..rollup.arrays import Floats, Merged
+from ..rollup.disturbance import disturbance
 from ..rollup.figures import Figures, LatencyFigures
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.merge import MergedSubinterval
@@ -57,7 +58,10 @@ def observe(
     outstanding = Outstanding.of(closed.counts).of_paced(~layout.of_instances(settings.at_max))
     surged = rows_surged(layout, outstanding)
     samples, loads = observed(closed.figures, layout.rollups, focuses, surged)
-    return Observation(closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding)
+    return Observation(
+        closed.subinterval, start_s, length_s, phase, same_hosts, edited, samples, loads, outstanding,
+        disturbance(closed.results),
+    )  # fmt: skip
 
 
 def observe_measurement(measurement: Measurement, focuses: Iterable[Focus]) -> dict[Focus, dict[str, float | None]]:

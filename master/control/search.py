@@ -3,13 +3,15 @@
 Rule: first a short run at max, for the capacity; then probes, each at the load that `bracket.next_load` returns and
 each beginning with an empty backlog: after a load that was not sustained, the load is 0 until no I/O is
 outstanding.
-Where no load fails, or none passes, max is measured again: one disturbed run must not decide the search.
+Where no load fails, or none passes, max is measured again: one unusual run must not decide the search.
+A probe in which the generator was disturbed is repeated, once for each load.
 The highest pass is the measurement; the bracket and every probe are rows of find.csv.
 """
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from ..rollup.disturbance import causes
 from ..stats.metric_sample import value_of
 from ..stats.percentiles import fewest_ios
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words, rounded
@@ -18,6 +20,7 @@ from ..verdicts import Finding, Reason
 from .bracket import HIGHEST, Bracket, SearchBounds, bracket, expected, next_load
 from .control_spec import FindSpec
 from .decision import Cell, ControlRow, Decision, LoadEdit, Measured, interrupted, nothing_measured, shortened
+from .fixed import MOST_SET_ASIDE
 from .focus import Focus
 from .observation import Observation, Phase, achieved_iops
 from .probe import Probe, probed
@@ -27,6 +30,14 @@ class SearchStage(StrEnum):
     MAX = "max"  # the capacity
     DRAIN = "drain"  # at 0 IOPS until no I/O is outstanding
     PROBE = "probe"
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedProbe:
+    """A probe whose answer does not count, since the generator was disturbed in too many of its subintervals."""
+
+    iops: float
+    finding: Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +57,8 @@ class Find:
     length_s: float = 0.0  # of a subinterval, once one was seen
     maxima: int = 1  # runs at max that were begun
     confirmed: bool = False  # the last of them saw what was known already
+    repeats: bool = False  # disturbed probes are repeated
+    repeated: tuple[RepeatedProbe, ...] = ()
 
     @property
     def focuses(self) -> tuple[Focus, ...]:
@@ -59,6 +72,10 @@ class Find:
         return Decision(Phase.WARMUP, (LoadEdit("all", "all", None),))
 
     def after(self, observation: Observation) -> "tuple[Find, Decision]":
+        state, decision = self._after(observation)
+        return state, replace(decision, measured=tuple(map(state._with_repeated, decision.measured)))
+
+    def _after(self, observation: Observation) -> "tuple[Find, Decision]":
         if not observation.same_hosts:  # the hosts that are left get the whole load
             state = replace(self, since=observation.number + 1, seen=())
             progress = "search: other hosts; the load is shared over them"
@@ -81,6 +98,18 @@ class Find:
 
     def cut_short(self, number: int) -> Measured:
         """The highest pass so far, and what the bracket still lacks."""
+        return self._with_repeated(self._cut_short(number))
+
+    def _with_repeated(self, measured: Measured) -> Measured:
+        """With a note for each probe that was repeated."""
+        return replace(measured, findings=(*measured.findings, *(one.finding for one in self.repeated)))
+
+    @property
+    def _runs(self) -> int:
+        """Runs that were finished or begun, of the most that the plan allows: at max, and probes."""
+        return self.maxima + len(self.probes) + len(self.repeated)
+
+    def _cut_short(self, number: int) -> Measured:
         found = bracket(self.probes)
         if found.passed is None:
             return interrupted(number)
@@ -127,10 +156,27 @@ class Find:
     def _probing(self, observation: Observation) -> "tuple[Find, Decision]":
         probe = probed(self.spec, self.tolerance, self.iops, self.seen) if self.seen else None
         if probe is None:
-            progress = f"search: probe {len(self.probes) + 1} at {self.iops:.6g} IOPS{self._so_far()}"
+            number = len(self.probes) + len(self.repeated) + 1
+            progress = f"search: probe {number} at {self.iops:.6g} IOPS{self._so_far()}"
             return self, Decision(Phase.RUN, progress=progress)
+        if (why := self._why_repeated()) is not None:
+            state = replace(self, repeated=(*self.repeated, RepeatedProbe(self.iops, why)))
+            row = ControlRow("find.csv", state._cells(probe, repeated=True))
+            return state._to(self.iops, probe.sustained, observation, (row,))
         state = replace(self, probes=(*self.probes, probe))
-        return state._next(observation, (ControlRow("find.csv", state._cells(probe)),))
+        return state._next(observation, (ControlRow("find.csv", state._cells(probe, repeated=False)),))
+
+    def _why_repeated(self) -> Finding | None:
+        """Why the probe that has just ended is repeated; None: it counts."""
+        disturbed = [one.disturbance for one in self.seen if one.disturbance is not None]
+        again = any(one.iops == self.iops for one in self.repeated)
+        if not self.repeats or again or len(disturbed) <= MOST_SET_ASIDE * len(self.seen):
+            return None
+        if self._runs + 1 >= self.spec.probes:
+            return None
+        share = f"{len(disturbed)} of {len(self.seen)} subintervals: {causes(disturbed)}"
+        number = len(self.probes) + len(self.repeated) + 1
+        return Finding(Reason.SET_ASIDE, f"probe {number} at {self.iops:.6g} IOPS, {share}, repeated")
 
     def _so_far(self) -> str:
         """The probe's present value, of the instance that is furthest from passing."""
@@ -164,8 +210,15 @@ class Find:
         if wanted is None:
             measured, progress = self._result(observation.number)
             return self, Decision(Phase.TAIL, rows=rows, measured=(measured,), progress=progress)
-        state = replace(self, iops=wanted, seen=())
-        if self.stage is SearchStage.PROBE and (_backlog(observation) > 0 or not self.probes[-1].sustained):
+        sustained = self.stage is not SearchStage.PROBE or self.probes[-1].sustained
+        return self._to(wanted, sustained, observation, rows)
+
+    def _to(
+        self, iops: float, sustained: bool, observation: Observation, rows: tuple[ControlRow, ...]
+    ) -> "tuple[Find, Decision]":
+        """On to a probe at `iops`; `sustained`: the load before was."""
+        state = replace(self, iops=iops, seen=())
+        if self.stage is SearchStage.PROBE and (_backlog(observation) > 0 or not sustained):
             state = replace(state, stage=SearchStage.DRAIN, since=observation.number + 1)
             return state, Decision(Phase.TRANSIENT, (LoadEdit("all", "all", 0.0),), rows)
         return state._start(observation, rows)
@@ -178,11 +231,13 @@ class Find:
         """There is no bracket, and only one run at max shows that."""
         found = bracket(self.probes)
         one_sided = (found.passed is None) is not (found.failed is None)
-        return one_sided and not self.confirmed and len(self.probes) + self.maxima < self.spec.probes
+        return one_sided and not self.confirmed and self._runs < self.spec.probes
 
     def _limits(self) -> SearchBounds:
         assert self.capacity is not None
-        return SearchBounds(self.capacity, self.spec.resolution, self.spec.probes, self.maxima, self._lowest())
+        return SearchBounds(
+            self.capacity, self.spec.resolution, self.spec.probes, self._runs - len(self.probes), self._lowest()
+        )
 
     def _lowest(self) -> float:
         """IOPS that show a percentile within half of the longest probe; fewer would leave it blank."""
@@ -219,8 +274,7 @@ class Find:
         )
         if found.width <= self.spec.resolution:
             return window, progress
-        probes = len(self.probes) + self.maxima
-        detail = f"{progress}: {self._unresolved(found.width)}; {probes} probes"
+        detail = f"{progress}: {self._unresolved(found.width)}; {self._runs} probes"
         return replace(window, findings=(Finding(Reason.SEARCH_UNRESOLVED, detail),)), progress
 
     def _unresolved(self, width: float) -> str:
@@ -228,10 +282,10 @@ class Find:
         resolution = self.spec.resolution
         return f"{rounded(width, resolution, 1, '%')}, resolution {format_fraction(resolution)}"
 
-    def _cells(self, probe: Probe) -> dict[str, Cell]:
+    def _cells(self, probe: Probe, repeated: bool) -> dict[str, Cell]:
         wanted, found = self.result()
         return {
-            "probe": len(self.probes),
+            "probe": len(self.probes) + len(self.repeated),
             "total_iops": probe.iops,
             "achieved_iops": probe.achieved,
             "metric": self.spec.focus.metric,
@@ -247,6 +301,7 @@ class Find:
             "highest_pass_iops": found.passed.iops if found.passed else None,
             "lowest_fail_iops": found.failed.iops if found.failed else None,
             "expected_iops": wanted,
+            "repeated": repeated,
         }
 
 

@@ -9,6 +9,7 @@ threshold, since nothing shows that it does. Memory and time do not grow with th
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from ..rollup.disturbance import Disturbance, set_aside_finding
 from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
@@ -33,19 +34,24 @@ class EarlyAbort:
     last: int = -1
     subintervals: int = 0
     batches: tuple[BatchMeans, ...] = ()  # of each such threshold
+    aside: tuple[tuple[int, Disturbance], ...] = ()  # set aside since the first subinterval, with their numbers
 
-    def after(self, observation: Observation, thresholds: Sequence[SloSpec]) -> "EarlyAbort":
-        """With one more subinterval; it begins again where a window does."""
+    def after(self, observation: Observation, thresholds: Sequence[SloSpec], set_aside: bool) -> "EarlyAbort":
+        """With one more subinterval; it begins again where a window does. `set_aside`: it does not count."""
         if not observation.whole:
             return EarlyAbort()
         if observation.phase is not Phase.RUN:
             return self
+        if set_aside:
+            assert observation.disturbance is not None
+            aside = (*self.aside, (observation.number, observation.disturbance))
+            return replace(self, aside=aside) if self.subintervals else self
         first = self.first if self.subintervals else observation.number
         before = self.batches or tuple(BatchMeans() for _ in thresholds)
         batches = tuple(
             one.added(observation.samples[threshold.focus]) for one, threshold in zip(before, thresholds, strict=True)
         )
-        return EarlyAbort(first, observation.number, self.subintervals + 1, batches)
+        return EarlyAbort(first, observation.number, self.subintervals + 1, batches, self.aside)
 
     def certain_miss(self, thresholds: Sequence[SloSpec]) -> Measured | None:
         """The window so far, if it is certain to fail; checked when a batch is complete."""
@@ -55,7 +61,10 @@ class EarlyAbort:
             if batches.in_part:
                 continue
             if why := _surely_above(threshold, batches):
-                return Measured(self.first, self.last, findings=(Finding(Reason.SLO_MISSED, why),))
+                within = [one for one in self.aside if one[0] < self.last]
+                noted = set_aside_finding([one for _, one in within], self.subintervals)
+                numbers = tuple(number for number, _ in within)
+                return Measured(self.first, self.last, "", (Finding(Reason.SLO_MISSED, why), *noted), (), numbers)
         return None
 
 
@@ -114,10 +123,10 @@ class Watched:
     def after(self, observation: Observation) -> "tuple[Watched, Decision]":
         state, decision = self.state.after(observation)
         aborting = [threshold for threshold in self.thresholds if threshold.abort_early]
-        abort = self.abort.after(observation, aborting) if aborting else self.abort
+        abort = self.abort.after(observation, aborting, decision.set_aside) if aborting else self.abort
         measured = tuple(map(self._checked, decision.measured))
         present = [_present(observation, threshold) for threshold in self.thresholds]
-        alerts, alerted_s = self._alerts(observation, present)
+        alerts, alerted_s = ((), self.alerted_s) if decision.set_aside else self._alerts(observation, present)
         rows = (*decision.rows, *(_row(observation, one) for one in present))
         values = tuple(one.progress for one in present)
         decision = replace(decision, rows=rows, measured=measured, alerts=alerts, thresholds=values)

@@ -54,7 +54,7 @@ SUBINTERVAL: Final = (
     Column("subinterval", "", "its number in the step, from 0"),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("length_s", "s", "its real length, mean over the hosts"),
-    Column("phase", "", "warmup, run, transient, tail or cooldown, as known when the row was written"),
+    Column("phase", "", "warmup, run, transient, disturbed, tail or cooldown, as known when the row was written"),
     *INSTANCE,
 )
 SUMMARY: Final = (
@@ -269,6 +269,7 @@ WINDOWS: Final = (
     Column("window", "", "kind of window: measurement"),
     Column("first_subinterval", "", "its first subinterval"),
     Column("last_subinterval", "", "its last subinterval"),
+    Column("set_aside", "", "subintervals between them that do not count: their phase is `disturbed`"),
     Column("start_utc", "UTC", "its start, by the controller's clock"),
     Column("end_utc", "UTC", "its end"),
     Column("hosts", "", "hosts whose results it includes"),

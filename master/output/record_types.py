@@ -114,6 +114,7 @@ class WindowRecord:
     window: str
     first: int
     last: int
+    set_aside: int  # subintervals between them that do not count
     start_utc_ns: int
     end_utc_ns: int
     hosts: int

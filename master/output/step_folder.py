@@ -88,8 +88,8 @@ class StepFolder:
     def window(self, record: WindowRecord) -> None:
         """A row of windows.csv."""
         row = (
-            record.window, record.first, record.last, utc(record.start_utc_ns), utc(record.end_utc_ns),
-            record.hosts, record.why,
+            record.window, record.first, record.last, record.set_aside, utc(record.start_utc_ns),
+            utc(record.end_utc_ns), record.hosts, record.why,
         )  # fmt: skip
         self._append("windows.csv", names(WINDOWS), [row])
 

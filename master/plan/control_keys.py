@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ...protocol.parameters import MAX
-from ..control.choices import FIO, LATENCIES, Rule
+from ..control.choices import FIO, LATENCIES, OnDisturbance, Rule
 from ..control.control_spec import (
     Calibration,
     ControlSpec,
@@ -50,7 +50,8 @@ def control_spec(
         elif measure is not None and measure.metric is not None:
             measurement = _accurate(measure, measure.metric)
     load = _load(go, path, defaults, faults)
-    return ControlSpec(subinterval_s, warmup, measurement, load, _slo(go, path, defaults, faults), tolerance)
+    slo, disturbed = _slo(go, path, defaults, faults), go.disturbed or defaults.disturbed or OnDisturbance.SET_ASIDE
+    return ControlSpec(subinterval_s, warmup, measurement, load, slo, tolerance, disturbed)
 
 
 def check_measures(go: GoDoc | TimesDoc, path: Path, faults: Faults) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from ..control.choices import Rule
+from ..control.choices import OnDisturbance, Rule
 from ..control.control_spec import (
     ControlSpec,
     FindSpec,
@@ -142,6 +142,8 @@ def _control(spec: ControlSpec) -> Iterator[str]:
         case SteadySpec() as one:
             yield _steady(one)
     yield from map(_slo, spec.slo)
+    if spec.disturbed is OnDisturbance.KEEP:
+        yield "disturbed: keep"
 
 
 def _pid(held: PidSpec) -> str:

@@ -3,6 +3,9 @@
 Rule: exact, and in memory that does not grow with the window's length. Histograms and moments add, the state at the
 end is the last subinterval's, rates are each host's I/Os over that host's own real time. A window never continues
 across a change of its set of hosts: `fits` tells whether a subinterval may be added.
+
+Subintervals that are set aside leave a gap in the sums, but not in the account of due and done I/O: what fell due in
+them and is done later is not too much.
 """
 
 from collections import Counter
@@ -69,7 +72,9 @@ class Window:
         rows = len(layout.rollups.rows)
         self.subintervals = 0
         self._layout = layout
+        self._first = 0  # subinterval
         self._last: MergedSubinterval | None = None
+        self._aside: list[MergedSubinterval] = []  # set aside since the last one that was added
         self._counts = np.zeros((rows, len(Count)), np.int64)
         self._limbs = np.zeros((rows, SERIES, LIMBS), np.uint64)
         self._least = np.full((rows, SERIES), NO_LEAST)
@@ -88,10 +93,21 @@ class Window:
         self._cut: dict[str, int] = {}
         self._faults: Counter[tuple[str, int, int]] = Counter()
 
+    @property
+    def first(self) -> int:
+        """The first subinterval that was added."""
+        return self._first
+
     def fits(self, interval: MergedSubinterval) -> bool:
         """Whether `interval` directly follows the last one and has the same set of hosts."""
-        last = self._last
+        last = self._aside[-1] if self._aside else self._last
         return last is None or (interval.subinterval == last.subinterval + 1 and interval.hosts == last.hosts)
+
+    def set_aside(self, interval: MergedSubinterval) -> None:
+        """Go on after `interval` without it. Raises ValueError for one that does not fit, and before any was added."""
+        if self._last is None or not self.fits(interval):
+            raise ValueError(f"subinterval {interval.subinterval} is not within the window")
+        self._aside.append(interval)
 
     def add(self, interval: MergedSubinterval) -> None:
         """Raises ValueError for an interval that does not fit."""
@@ -103,7 +119,10 @@ class Window:
         np.minimum(self._least, moments.least, out=self._least)
         np.maximum(self._most, moments.most, out=self._most)
         self._buckets = [added(total, part) for total, part in zip(self._buckets, merged.buckets, strict=True)]
-        self._account = self._account.plus(Outstanding.of(interval.counts))
+        for one in (*self._aside, interval):
+            self._account = self._account.plus(Outstanding.of(one.counts))
+        self._aside.clear()
+        self._first = interval.subinterval if self._last is None else self._first
         self._class_io += interval.class_io
         self._length_ns += interval.length_ns
         self._samples.add(figures_of(merged))
@@ -131,7 +150,7 @@ class Window:
         samples = self._samples.array()
         moments = RowMoments(self._limbs.copy(), self._least.copy(), self._most.copy())
         return Measurement(
-            first=last.subinterval - self.subintervals + 1,
+            first=self._first,
             last=last.subinterval,
             subintervals=self.subintervals,
             layout=layout,

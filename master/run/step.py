@@ -213,7 +213,7 @@ class StepCycle:
         may_end = (progress.decided, *self._live.control.may_end)
         decided = progress.decided == progress.running  # by control: not in a pause, nor after its end
         overdue_ns = max(at.decided - at.end - self._length_ns, 0) if decided else 0
-        k, phase = progress.running, self._phase(announced, effect)
+        k, phase = progress.running, self._phase(announced, effect, decision.set_aside)
         closed = ClosedSubinterval(k, phase, at.start, interval, decision, timing, settings, may_end, overdue_ns)
         self._recorder.closed(closed)
         for alert in decision.alerts:
@@ -221,10 +221,12 @@ class StepCycle:
         self._measurements.add(closed)
         self._interlock.check(closed)
 
-    def _phase(self, announced: Phase, effect: EditEffect) -> Phase:
+    def _phase(self, announced: Phase, effect: EditEffect, set_aside: bool) -> Phase:
         """What a subinterval has become: what it was announced as, unless something came in between."""
         if effect is not EditEffect.NO and announced in LOADED:
             return Phase.TRANSIENT
+        if set_aside:
+            return Phase.DISTURBED
         return Phase.TAIL if announced is Phase.RUN and self._progress.is_halted else announced
 
     async def _wait_until_stopped(self, left: set[Driver]) -> None:

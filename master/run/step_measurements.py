@@ -39,7 +39,6 @@ class StepMeasurements:
         self._summed = summed
         self._settings: list[tuple[int, Settings]] = []  # each with its first subinterval
         self._window: Window | None = None  # None: no subinterval announced as `run` since the last warmup
-        self._window_first = 0
         self._first_ns = 0  # the start of subinterval 0, on the controller's clock
         self._newest = -1  # the last subinterval that closed
         self._end_ns = 0  # of that one, which a halt may have cut short
@@ -68,17 +67,17 @@ class StepMeasurements:
             return
         settings = self._settings[self._place(measured.last)][1]
         one = _Unsummed(measured, progress, settings, *self._span_ns(measured.first, measured.last))
-        window, whole = self._window, (measured.first, measured.last - measured.first + 1)
-        if window is not None and (self._window_first, window.subintervals) == whole:
+        window = self._window
+        if window is not None and (window.first, window.subintervals) == (measured.first, measured.subintervals):
             self._closed.append(self._sum(one, window))
         else:
             self._closed.append(one)  # it is summed once the step has ended: the disk may be slow
 
-    async def all_summed(self, stored: Callable[[int, int], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
-        """Every measurement, with its sum; `stored` reads subintervals back, both ends included."""
+    async def all_summed(self, stored: Callable[[Measured], Awaitable[Window]]) -> tuple[ClosedMeasurement, ...]:
+        """Every measurement, with its sum; `stored` reads its subintervals back."""
         for place, one in enumerate(self._closed):
             if isinstance(one, _Unsummed):
-                self._closed[place] = self._sum(one, await stored(one.measured.first, one.measured.last))
+                self._closed[place] = self._sum(one, await stored(one.measured))
         return tuple(one for one in self._closed if not isinstance(one, _Unsummed))
 
     def _sum(self, one: _Unsummed, window: Window) -> SummedMeasurement:
@@ -92,14 +91,21 @@ class StepMeasurements:
         return summed
 
     def _add_to_window(self, interval: MergedSubinterval, phase: Phase) -> None:
-        if phase is not Phase.RUN:
+        if phase is Phase.DISTURBED:
+            self._set_aside(interval)
+        elif phase is not Phase.RUN:
             self._window = None if phase is Phase.WARMUP else self._window
         elif self._window is not None and self._window.fits(interval):
             self._window.add(interval)
         else:
             self._window = Window(interval.layout)
-            self._window_first = interval.subinterval
             self._window.add(interval)
+
+    def _set_aside(self, interval: MergedSubinterval) -> None:
+        if self._window is not None and self._window.fits(interval):
+            self._window.set_aside(interval)
+        else:
+            self._window = None
 
     def _place(self, number: int) -> int:
         """Where the settings stand that were in force at the end of a subinterval; the oldest for what was before."""

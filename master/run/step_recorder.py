@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from ...protocol.messages import Result
-from ..control.decision import Cell, ControlRow
+from ..control.decision import Cell, ControlRow, Measured
+from ..control.observation import Phase
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
@@ -37,6 +38,7 @@ class StepRecorder:
         self.begun_utc_ns = begun_utc_ns
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
+        self._set_aside = 0  # subintervals by which the step takes longer than planned
 
     @classmethod
     async def begin(cls, run: RunRecorder, step: Step, rollups: Rollups) -> "StepRecorder":
@@ -61,12 +63,14 @@ class StepRecorder:
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
         end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
         figures = closed.interval.figures.shown(closed.settings.response_rows())
+        self._set_aside += closed.phase is Phase.DISTURBED
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
-        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s)
+        expected_s = self._step.planned_s + self._set_aside * self._step.subinterval_s
+        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), expected_s, self._later_steps_s)
         self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:
@@ -74,7 +78,14 @@ class StepRecorder:
         measured, hosts = measurement.measured, len(measurement.measurement.hosts)
         start_utc_ns, end_utc_ns = map(self._run.clock.utc_ns, (measurement.start_ns, measurement.end_ns))
         row = WindowRecord(
-            "measurement", measured.first, measured.last, start_utc_ns, end_utc_ns, hosts, measurement.why
+            "measurement",
+            measured.first,
+            measured.last,
+            len(measured.set_aside),
+            start_utc_ns,
+            end_utc_ns,
+            hosts,
+            measurement.why,
         )
         self._run.writer.post(partial(self._folder.window, row))
 
@@ -86,9 +97,9 @@ class StepRecorder:
         """Record a row of events.csv, at the running subinterval."""
         self._run.event(kind, text, host, self._step.number, self._running)
 
-    async def stored(self, first: int, last: int) -> Window:
-        """Subintervals `first` to `last`, both included, summed from histograms.sqlite. Raises OutputError."""
-        return await self._run.writer.do(partial(self._sum, first, last))
+    async def stored(self, measured: Measured) -> Window:
+        """A measurement's subintervals, summed from histograms.sqlite. Raises OutputError."""
+        return await self._run.writer.do(partial(self._sum, measured))
 
     def end(self, result: StepResult) -> None:
         """Write the step's rows of the summaries, the measurement's histograms, and its line in run.json."""
@@ -119,14 +130,17 @@ class StepRecorder:
             shown = record.settings.response_rows(record.validity.reached)
             self._run.writer.put(partial(self._folder.histograms, record.measurement, shown))
 
-    def _sum(self, first: int, last: int) -> Window:
+    def _sum(self, measured: Measured) -> Window:
         """In the writer's thread."""
         order = {host: self._rollups.order(host) for host in self._rollups.hosts()}
         with HistogramReader(self._run.path / "histograms.sqlite") as stored:
             merger = Merger(self._rollups, order)
             window = Window(merger.layout)
-            for interval in stored.intervals(merger, self._step.number, first, last):
-                window.add(interval)
+            for interval in stored.intervals(merger, self._step.number, measured.first, measured.last):
+                if interval.subinterval in measured.set_aside:
+                    window.set_aside(interval)
+                else:
+                    window.add(interval)
         return window
 
 

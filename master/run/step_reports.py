@@ -26,11 +26,11 @@ STATISTICS: Final = ("p50", "p99", "max", "p99_9")  # as the fields of Latency
 
 
 def subinterval_report(
-    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, later_steps_s: float
+    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, expected_s: float, later_steps_s: float
 ) -> Subinterval:
-    """`later_steps_s`: how long the steps after this one are planned to take."""
+    """`expected_s`: how long the step takes; `later_steps_s`: how long the steps after it are planned to take."""
     merged, settings = closed.interval.merged, closed.settings
-    remaining_s = max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
+    remaining_s = max(expected_s - (closed.number + 1) * step.subinterval_s, 0.0)
     return Subinterval(
         utc=end_utc,
         step=step.name,

@@ -66,8 +66,8 @@ class Recorder(Protocol):
 
     def measured(self, measurement: SummedMeasurement) -> None: ...
 
-    async def stored(self, first: int, last: int) -> Window:
-        """The sum of subintervals that were handed over, both ends included. It reads the disk."""
+    async def stored(self, measured: Measured) -> Window:
+        """The sum of a measurement's subintervals, which were handed over. It reads the disk."""
         ...
 
     def late(self, host: str, result: Result) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ivypy.master.control.choices import OnDisturbance
 from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.errors import HostsError
 from ivypy.master.hosts.host_spec import HostSpec, Launcher
@@ -42,7 +43,8 @@ def edit(rollup: str = "all", *instances: str, **changes: object) -> Edit:
 
 
 def a_step(*edits: Edit, name: str = "s") -> Step:
-    return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, ControlSpec(5.0, 1, FixedSpec(12), None, (), TOLERANCE))
+    control = ControlSpec(5.0, 1, FixedSpec(12), None, (), TOLERANCE, OnDisturbance.KEEP)
+    return Step(0, name, edits, 5.0, 5.0, 60.0, 0.0, {}, HERE, control)
 
 
 def plan(*steps: Step, workloads: tuple[Workload, ...] | None = None) -> Plan:

@@ -46,10 +46,10 @@ class Notebook:
     def measured(self, measurement: SummedMeasurement) -> None:
         self.measurements.append(measurement)
 
-    async def stored(self, first: int, last: int) -> Window:
-        window = Window(self.kept[first].interval.layout)
-        for closed in self.kept[first : last + 1]:
-            window.add(closed.interval)
+    async def stored(self, measured: Measured) -> Window:
+        window = Window(self.kept[measured.first].interval.layout)
+        for closed in self.kept[measured.first : measured.last + 1]:
+            (window.set_aside if closed.number in measured.set_aside else window.add)(closed.interval)
         return window
 
     def late(self, host: str, result: m.Result) -> None:

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ivypy.master.control.choices import OnDisturbance
 from ivypy.master.control.control_spec import ControlSpec, FixedSpec
 from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Phase, achieved_iops
@@ -78,7 +79,7 @@ STEP = Step(
     0.0,
     {},
     Place("plan", 1, 1),
-    ControlSpec(5.0, 0, FixedSpec(3), None, (), TOLERANCE),
+    ControlSpec(5.0, 0, FixedSpec(3), None, (), TOLERANCE, OnDisturbance.KEEP),
 )
 IN_PERCENT = {name: 100 * fraction for name, fraction in PERCENTILES.items()}
 
@@ -119,7 +120,7 @@ class Shown:
     def report(self) -> Subinterval:
         timing = record(self.interval, SETTINGS, "run").timing
         closed = ClosedSubinterval(0, Phase.RUN, 0, self.interval, Decision(Phase.RUN), timing, SETTINGS)
-        return subinterval_report(closed, self.figures, STEP, utc(self.start_utc_ns), 0.0)
+        return subinterval_report(closed, self.figures, STEP, utc(self.start_utc_ns), 0.0, 0.0)
 
     def control(self, metric: str) -> float | None:
         """What a PID, a threshold and a criterion are given."""

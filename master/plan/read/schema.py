@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, create_model
 
 from ....protocol.messages import Spin
 from ....protocol.parameters import PARAMETERS
+from ...control.choices import OnDisturbance
 from ...hosts.heartbeat import SHORTEST_LEASE_NS, USUAL_LEASE_NS, USUAL_PREPARE_S, USUAL_START_S
 from ...hosts.host_spec import HostSpec, Launcher
 from ...text.units import format_duration
@@ -212,6 +213,10 @@ class TimesDoc(Section):
     steady: Annotated[SteadyDoc | None, not_empty("a criterion")] = about("Instead of measure: measure a steady state.")
     control: Annotated[ControlDoc | None, not_empty("pid")] = about("Feedback control of the load.")
     slo: Slo | None = about("Thresholds; a breach makes the step fail.")
+    disturbed: Annotated[OnDisturbance | None, choice_field(OnDisturbance)] = about(
+        "Subintervals in which the host disturbed the generator: set_aside (the default: they do not count, and a "
+        "measurement by time goes on for longer) or keep."
+    )
     cooldown: Annotated[float | None, duration_field()] = about("Time without I/O before the next step.")
 
 

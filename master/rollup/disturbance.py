@@ -1,0 +1,74 @@
+"""Whether the generator was disturbed in a subinterval: a workload thread wanted a core of its host and did not get it.
+
+Rule (*Independence*): this follows from what the slave measures about itself (`Result.taken`), never from latencies,
+rates or anything else that the storage does: what is set aside must not be chosen by the figures. For the same reason
+the shares are of the subinterval's length, not of the time for which a thread wanted its core: slow storage makes that
+time short.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from ...protocol.messages import Result
+from ...protocol.payload import CpuTaken
+from ..verdicts import Finding, Reason
+
+MOST_UNDISTURBED_PERCENT: Final = 5.0  # of the subinterval's length; above, the generator was disturbed
+
+
+class Cause(StrEnum):
+    """What kept workload threads from running."""
+
+    RUN_QUEUE_DELAY = "run-queue delay"
+    STEAL = "steal"
+    THROTTLING = "CPU quota"
+    MACHINE_STALL = "machine stall"
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """The worst that one subinterval's hosts did to the generator."""
+
+    cause: Cause
+    host: str
+    percent: float  # of the subinterval's length
+
+
+def lost_percent(taken: CpuTaken, length_ns: int) -> dict[Cause, float]:
+    """Percent of a subinterval for which the host's worst-placed workload thread lost its core, by cause.
+
+    Run-queue delay counts as far as others (not the slave's own threads) used the core.
+    """
+    return {
+        Cause.RUN_QUEUE_DELAY: min(taken.wait, taken.others_beside),
+        Cause.STEAL: taken.steal_beside,
+        Cause.THROTTLING: min(100 * taken.throttled_ns / max(length_ns, 1), 100.0),
+        Cause.MACHINE_STALL: min(100 * taken.stalled_ns / max(length_ns, 1), 100.0),
+    }
+
+
+def disturbance(results: Mapping[str, Result]) -> Disturbance | None:
+    """What disturbed the generator most in one subinterval, by host; None where nothing did above the threshold."""
+    lost = [
+        Disturbance(cause, host, percent)
+        for host, result in results.items()
+        for cause, percent in lost_percent(result.taken, result.length_ns).items()
+        if percent > MOST_UNDISTURBED_PERCENT
+    ]
+    return max(lost, key=lambda one: one.percent, default=None)
+
+
+def causes(disturbances: Iterable[Disturbance]) -> str:
+    """In words, the most frequent first: `run-queue delay, machine stall`."""
+    return ", ".join(cause for cause, _ in Counter(one.cause for one in disturbances).most_common())
+
+
+def set_aside_finding(disturbances: Sequence[Disturbance], counted: int) -> tuple[Finding, ...]:
+    """The note of a measurement of `counted` subintervals, without the disturbed ones; () if there were none."""
+    if not disturbances:
+        return ()
+    of_all = counted + len(disturbances)
+    return (Finding(Reason.SET_ASIDE, f"{len(disturbances)} of {of_all} subintervals: {causes(disturbances)}"),)
