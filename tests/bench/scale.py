@@ -52,7 +52,7 @@ workloads:
   independent: {{ iops: {each:g}, iosequencer: random_independent, maxtags: 2 }}
   sequential: {{ iops: {each:g}, iosequencer: sequential, fraction_read: 0% }}
 rollups: [ workload ]
-defaults: {{ subinterval: {subinterval:g}s, warmup: 0, measure: {seconds:g}s }}
+defaults: {{ subinterval: {subinterval:g}s, warmup: 0, measure: {seconds:g}s, disturbed: keep }}
 steps: [ go: one ]
 """
 

@@ -15,6 +15,7 @@ from ivypy.master.control.decide import ControlState, decide, opening
 from ivypy.master.control.decision import Decision, Measured
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.observation import InstanceLoad, Observation
+from ivypy.master.rollup.disturbance import Disturbance
 from ivypy.master.rollup.overload import Outstanding
 from ivypy.master.stats.metric_sample import MetricSample, value_of
 
@@ -99,6 +100,7 @@ class Plant:
     backlog: float = 0.0  # outstanding beyond what a steady load has in flight
     tags: float = 0.0  # so much of it waits in flight
     capacity_at: Callable[[int], float] | None = None  # IOPS at max in subinterval k, where that changes
+    disturbance: Callable[[int], Disturbance | None] = lambda number: None  # of the generator, in subinterval k
     _last: float | None = None
     _outstanding: int = 0
     _chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
@@ -130,7 +132,7 @@ class Plant:
         load = self._load(offered, served * level * 1e-6 if isfinite(level) else 0.0, int(discarded))
         return Observation(
             number, number * LENGTH_S, LENGTH_S, decision.next_phase, True, False, samples, {"all": {"all": load}},
-            outstanding(load),
+            outstanding(load), self.disturbance(number),
         )  # fmt: skip
 
     def _load(self, offered: float, steady: float, discarded: int) -> InstanceLoad:
@@ -184,7 +186,8 @@ def asked(measured: Measured, seen: Sequence[Observation]) -> Measured:
 
 
 def _values(measured: Measured, seen: Sequence[Observation]) -> dict[Focus, dict[str, float | None]]:
-    window = [one for one in seen if measured.first <= one.number <= measured.last]
+    numbers = {*range(measured.first, measured.last + 1)} - {*measured.set_aside}
+    window = [one for one in seen if one.number in numbers]
     return {
         check.focus: {
             name: value_of([one.samples[check.focus][name] for one in window], check.focus.fraction)

@@ -54,7 +54,7 @@ def only_late(reasons: str) -> bool:
         found.discard("load_not_sustained")
     return found <= {
         "generator_late", "reap_delay", "host_limit", "cpu_contention", "too_few_subintervals", "clock_uncertain",
-        "slow_controller", "foreign_io",
+        "slow_controller", "foreign_io", "set_aside",
     }  # fmt: skip
 
 
@@ -91,7 +91,7 @@ name: paced
 threads: 1
 luns: {{ create: {{ path: {path}, size: 16MiB }} }}
 workloads: {{ w: {{ iosequencer: random_independent, iops: {iops}, maxtags: 8, fraction_read: 50% }} }}
-defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure} }}
+defaults: {{ subinterval: 0.5s, warmup: 0.5s, measure: {measure}, disturbed: keep }}
 steps: [ go: one ]
 """
 ENDED = (0, 8)  # a busy machine may be late, and then says so
