@@ -317,6 +317,44 @@ def test_a_window_is_not_summed_over_a_change_of_hosts() -> None:
         window.add(interval(merger, 5, "h1", "h2"))
 
 
+@given(st.lists(st.tuples(HOST, st.booleans()), max_size=4), HOST)
+def test_a_window_goes_on_after_what_is_set_aside(drawn: list[tuple[HostData, bool]], first: HostData) -> None:
+    """Its sums are of the others alone; its account of due and done is of all until the last that counts."""
+    merger = merger_of(ROLLUPS)
+    window, others, whole = (Window(merger.layout) for _ in range(3))
+    closed, aside = [merged(merger, {"h1": first}, 0)], [False]
+    for k, (data, is_aside) in enumerate(drawn, 1):
+        closed.append(merged(merger, {"h1": data}, k))
+        aside.append(is_aside)
+    last = max(k for k, is_aside in enumerate(aside) if not is_aside)
+    for place, interval in enumerate(closed):
+        (window.set_aside if aside[place] else window.add)(interval)
+        if not aside[place]:
+            others.add(replace(interval, subinterval=others.subintervals))
+        if place <= last:
+            whole.add(interval)
+    found, of_others, of_all = (one.measurement() for one in (window, others, whole))
+    assert (found.first, found.last, found.subintervals) == (0, last, aside.count(False))
+    assert np.array_equal(found.merged.counts, of_others.merged.counts)
+    assert np.array_equal(found.merged.moments.limbs, of_others.merged.moments.limbs)
+    for one, other in zip(found.merged.buckets, of_others.merged.buckets, strict=True):
+        assert one.low == other.low and np.array_equal(one.counts, other.counts)
+    assert np.array_equal(found.length_ns, of_others.length_ns)
+    assert np.array_equal(found.account.due, of_all.account.due)
+    assert np.array_equal(found.account.growth, of_all.account.growth)
+
+
+def test_nothing_is_set_aside_before_a_window_began_or_outside_of_it() -> None:
+    merger = merger_of(ROLLUPS)
+    closed = [merged(merger, {"h1": HostData(4, CLASSES, {})}, k) for k in range(3)]
+    window = Window(merger.layout)
+    with pytest.raises(ValueError, match="subinterval 0"):
+        window.set_aside(closed[0])
+    window.add(closed[0])
+    with pytest.raises(ValueError, match="subinterval 2"):
+        window.set_aside(closed[2])
+
+
 def test_an_empty_window_has_no_measurement() -> None:
     with pytest.raises(ValueError, match="empty"):
         Window(merger_of(ROLLUPS).layout).measurement()

@@ -24,7 +24,7 @@ from ivypy.master.verdicts import Reason
 from ivypy.protocol import messages as m
 from ivypy.protocol.counters import Count
 from ivypy.protocol.parameters import Parameters
-from ivypy.protocol.payload import WorkloadToCreate
+from ivypy.protocol.payload import CpuTaken, WorkloadToCreate
 from ivypy.protocol.states import State
 from tests.support.simulated.loop import simulate
 from tests.support.simulated.slave import Faults, SimulatedSlave
@@ -365,6 +365,41 @@ def test_an_interrupt_leaves_the_complete_subintervals_as_the_measurement() -> N
     assert [(cut.first, cut.last) for cut in outcome.measured] == [(1, 3)]
     assert outcome.book.measurements == list(outcome.ended.measurements)
     assert outcome.reasons() == [Reason.SHORTENED] and outcome.is_halted
+
+
+STEAL = CpuTaken(steal=10.0, steal_beside=20.0)
+
+
+def test_a_disturbed_subinterval_is_in_no_measurement() -> None:
+    """One host's disturbance is enough; the sum has the figures of the others alone, its account those of all."""
+    disturbed = Faults(taken={3: STEAL}, errors_at=3)
+    outcome = step(*hosts(3, h1=disturbed), control=Fixed(1, 4, most_aside=1))
+    assert outcome.book.phases == ["warmup", "run", "run", "disturbed", "run", "run", "tail"]
+    assert [(one.first, one.last, one.set_aside) for one in outcome.measured] == [(1, 5, (3,))]
+    assert [str(one) for one in outcome.measured[0].findings] == ["set_aside[note] (1 of 5 subintervals: steal)"]
+    (summed,) = outcome.book.measurements
+    counted = [outcome.book.kept[number].interval.merged.counts[0, Count.COMPLETED] for number in (1, 2, 4, 5)]
+    assert summed.measurement.merged.counts[0, Count.COMPLETED] == sum(
+        int(one.counts[0, Count.COMPLETED]) for one in counted
+    )
+    assert summed.measurement.merged.counts[0, Count.ERRORS] == 0
+    assert summed.measurement.length_ns.tolist() == pytest.approx([20e9] * 3, rel=1e-3)
+    assert summed.measurement.subintervals == 4
+    assert summed.measurement.account.subintervals == 5
+
+
+def test_a_disturbed_subinterval_counts_where_it_is_kept() -> None:
+    outcome = step(*hosts(3, h1=Faults(taken={3: STEAL})), control=Fixed(1, 4))
+    assert outcome.book.phases == ["warmup", "run", "run", "run", "run", "tail"]
+    assert outcome.reasons() == []
+
+
+def test_an_interrupt_after_a_disturbed_subinterval_measures_what_counted() -> None:
+    outcome = step(*hosts(2, h1=Faults(taken={3: STEAL})), control=Fixed(1, 60, most_aside=9), interrupt_after=23.0)
+    assert outcome.book.phases == ["warmup", "run", "run", "disturbed", "tail"]
+    (summed,) = outcome.book.measurements
+    assert (summed.measurement.first, summed.measurement.last, summed.measurement.subintervals) == (1, 2, 2)
+    assert outcome.reasons() == [Reason.SET_ASIDE, Reason.SHORTENED]
 
 
 @pytest.mark.parametrize("after", [27.0, 32.0, 36.0])

@@ -293,11 +293,11 @@ def test_the_whole_of_a_run_holds_what_a_measurement_may_count(tmp_path: Path) -
         one = Shown(merger, place, ({Kind.RANDOM_READ: [(10**6, 100 + place)]}, {}))
         base.subinterval(0, phase.value, one.start_utc_ns, one.interval)
     base.close()
-    for phases, ios in ((), "101"), (("--phases", "all"), "510"):
+    for phases, ios in ((), "101"), (("--phases", "all"), "615"):
         ran = run(tmp_path, "--latency", "service", *phases)
         (whole,) = [row for row in csv.DictReader(ran.out.splitlines()) if row["interval"] == "whole"]
         assert whole["count"] == ios
-        assert ("left out by phase: 1 warmup, 1 transient, 1 tail, 1 cooldown" in ran.err) is (not phases)
+        assert ("left out by phase: 1 warmup, 1 transient, 1 disturbed, 1 tail, 1 cooldown" in ran.err) is (not phases)
 
 
 @pytest.fixture(scope="module")

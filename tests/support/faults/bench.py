@@ -35,7 +35,7 @@ hosts:
 luns: {{ files: [ "{folder}/{{host}}.dat" ] }}
 workloads: {{ w: {{ iosequencer: random_steady, iops: 100, maxtags: 16, blocksize: 4KiB }} }}
 rollups: [ host ]
-defaults: {{ subinterval: 0.5s, warmup: 1s, measure: 4s }}
+defaults: {{ subinterval: 0.5s, warmup: 1s, measure: 4s, disturbed: keep }}
 steps: [ go: one, go: two ]
 """
 

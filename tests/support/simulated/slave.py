@@ -19,7 +19,17 @@ from ivypy.protocol.errors import ProtocolError
 from ivypy.protocol.histogram import bucket_of
 from ivypy.protocol.lines import LineReader, decode_line, encode_line
 from ivypy.protocol.parameters import MAX, Iosequencer, Parameters
-from ivypy.protocol.payload import Array, ArrayType, Attribute, Identity, Lun, Notice, Refusal, WorkloadToCreate
+from ivypy.protocol.payload import (
+    Array,
+    ArrayType,
+    Attribute,
+    CpuTaken,
+    Identity,
+    Lun,
+    Notice,
+    Refusal,
+    WorkloadToCreate,
+)
 from ivypy.protocol.states import State, may_command, state_after
 
 Service = Callable[[float, Parameters], tuple[float, int]]
@@ -49,6 +59,7 @@ class Faults:
     says_last_at: int | None = None  # calls this result its last, and goes on
     garbage_at: int | None = None  # says rubbish instead of this result
     errors_at: int | None = None  # some I/Os of each instance fail in this subinterval
+    taken: dict[int, CpuTaken] = field(default_factory=dict)  # what kept its threads from running, by subinterval
     half_line_at: int | None = None  # the connection ends in the middle of this result
     refuse: dict[str, str] = field(default_factory=dict)  # command word -> reason
     mute: set[str] = field(default_factory=set)  # commands (words) that are never answered
@@ -428,6 +439,7 @@ class SimulatedSlave:
             packed(ArrayType.I64, counts), packed(ArrayType.U64, moments), packed(ArrayType.U32, spans),
             packed(ArrayType.U64, buckets), packed(ArrayType.I64, threads),
             tuple(m.IoFault(number, errno.EIO, 3) for number in order) if k == self.faults.errors_at else (), (),
+            self.faults.taken.get(k, CpuTaken()),
         )  # fmt: skip
 
 
