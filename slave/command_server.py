@@ -217,7 +217,7 @@ class CommandServer:
         setup.leave_cores()
         workloads = Workloads(
             engine, setup.backend, setup.nodes, locked=self._files.locked, counters=self._write_counters,
-            reserved_pages=setup.reserved_pages,
+            reserved_pages=setup.reserved_pages, known=self._files.written,
         )  # fmt: skip
         self._engine_commands = EngineCommands(
             engine, workloads, self._link, self._cores, command.lease_ns, self._work, setup.auto

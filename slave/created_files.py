@@ -54,6 +54,7 @@ class CreatedFiles:
     def __init__(self) -> None:
         self._made: dict[str, tuple[os.stat_result, bool]] = {}  # path -> (what it is, whether it is kept)
         self._locks: dict[str, int] = {}  # path -> the open file that holds its lock; the end of the process closes it
+        self._written: set[str] = set()  # paths of those that this process wrote from nothing
         self._cancelled = threading.Event()
 
     def create(
@@ -105,6 +106,10 @@ class CreatedFiles:
     def locked(self) -> frozenset[LunKey]:
         """The files that this process has for itself."""
         return frozenset(lun_key(os.fstat(fd)) for fd in self._locks.values())
+
+    def written(self) -> frozenset[LunKey]:
+        """Of the locked ones, those that this process wrote itself, from nothing."""
+        return frozenset(lun_key(os.fstat(self._locks[path])) for path in self._written)
 
     def held(self, path: str) -> int:
         """The open file of one that was made or is used; for as long as this process has it."""
@@ -166,6 +171,7 @@ class CreatedFiles:
     def _write(self, file: PlannedFile, report: _WriteProgress) -> None:
         fd = os.open(file.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         self._locks[file.path] = fd
+        self._written.add(file.path)
         self._made[file.path] = (os.fstat(fd), False)  # removed at exit until it is whole
         lock(fd)  # nobody else can have it: it has not been marked as made
         set_mark(fd, MAKING)
@@ -188,6 +194,7 @@ class CreatedFiles:
     def _remove(self, paths: Iterable[str]) -> None:
         for path in list(paths):
             entry = self._made.pop(path, None)
+            self._written.discard(path)
             try:
                 # Somebody may have put another file there meanwhile; that one is not ours.
                 if entry is not None and os.path.samestat(os.lstat(path), entry[0]):

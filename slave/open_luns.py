@@ -65,11 +65,16 @@ class OpenLuns:
         root: Path = ROOT,
         locked: Callable[[], frozenset[LunKey]] = frozenset,
         counters: WriteCounters | None = None,
+        known: Callable[[], frozenset[LunKey]] = frozenset,
     ) -> None:
-        """`locked`: the files that this process locked; `counters`: as noted when the LUNs were inspected."""
+        """`locked`: the files that this process locked; `counters`: as noted when the LUNs were inspected.
+
+        `known`: those of the locked ones whose contents are this process's own: blkid is not started for these.
+        """
         self._engine = engine
         self._root = root
         self._locked = locked
+        self._known = known
         self._counters = counters or WriteCounters(root)
         self._luns: dict[Key, OpenLun] = {}
         self._left: dict[
@@ -221,7 +226,10 @@ class OpenLuns:
         self, luns: Sequence[LunTarget], around: Surroundings, barred: Mapping[str, OSError]
     ) -> dict[str, Finding]:
         """Inspect each LUN that is to be written, all at once."""
-        found = call_all([partial(self._inspect_one, lun, around, barred.get(lun.path)) for lun in luns], ANSWER_S)
+        known, by_table = self._known(), replace(around, blkid="")
+        arounds = [by_table if lun.what in known else around for lun in luns]
+        looks = [partial(self._inspect_one, lun, one, barred.get(lun.path)) for lun, one in zip_strict(luns, arounds)]
+        found = call_all(looks, ANSWER_S)
         return {
             lun.path: look if isinstance(look, tuple) else (None, _against_writing(lun, (no_answer_text(ANSWER_S),)))
             for lun, look in zip_strict(luns, found)

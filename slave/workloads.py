@@ -64,10 +64,12 @@ class Workloads:
         locked: Callable[[], frozenset[LunKey]] = frozenset,
         counters: WriteCounters | None = None,
         reserved_pages: bool = False,
+        known: Callable[[], frozenset[LunKey]] = frozenset,
     ) -> None:
         """`nodes`: of each workload thread's core; None: not known. `locked`: the files that this process locked.
 
-        `counters`: as noted when the LUNs were inspected. `reserved_pages`: whether I/O buffers may take such.
+        `known`: those of them that it wrote from nothing. `counters`: as noted when the LUNs were inspected.
+        `reserved_pages`: whether I/O buffers may take such.
         """
         self._engine = engine
         self._root = root
@@ -78,7 +80,7 @@ class Workloads:
         self._numbers = itertools.count(FIRST_FURTHER)  # of further parts
         self._freed: list[int] = []  # such numbers, to be used again
         self._instances: dict[int, HostInstance] = {}
-        self._luns = OpenLuns(engine, root, locked, counters)
+        self._luns = OpenLuns(engine, root, locked, counters, known)
 
     def use(self, backend: str) -> None:
         """Change the backend; before the first step only. Raises OSError."""

@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from ivypy.protocol.payload import FileToCreate, Notice, NoticeKind, Refusal
-from ivypy.slave import created_files, existing_files, extents
+from ivypy.slave import created_files, existing_files, extents, write_gate
 from ivypy.slave.created_files import PIECE, Cancelled, CreatedFiles, random_pieces
 from ivypy.slave.existing_files import MADE, CannotCreate, PlannedFile, mark_of, planned_files
+from ivypy.slave.workloads import Workloads
+from tests.support.fake_engine import FakeEngine
 from tests.support.loop_devices import loop_device, mounted, need, needs_loops, run
+from tests.support.workloads import WRITE, workloads_on
 
 MIB = 1 << 20
 
@@ -107,6 +110,38 @@ def test_a_file_in_use_is_nobody_elses_until_its_run_has_ended(keep: bool, marke
         want(third)
     second.create([PlannedFile(f"{marked}/a", MIB, False)], quiet)  # its own
     ended(second)
+
+
+def test_blkid_is_started_for_all_but_the_files_that_this_process_wrote(
+    marked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a process for each, and what is in these is known. All other checks are made."""
+    program = marked / "blkid"
+    program.write_text("#!/bin/sh\necho TYPE=sysv\n")
+    program.chmod(0o755)
+    new, signed, reused = (PlannedFile(f"{marked}/{name}", MIB, name == "reused") for name in ("new", "sign", "reused"))
+    first, second = CreatedFiles(), CreatedFiles()
+    first.create([reused], quiet)
+    ended(first)
+    try:
+        second.create([new, signed, reused], quiet)
+        with open(signed.path, "r+b") as there:
+            there.write(b"XFSB")
+        asked = [
+            one
+            for first_number, file in enumerate((new, signed, reused))
+            for one in workloads_on(file.path, WRITE, consent=True, first=first_number)
+        ]
+        monkeypatch.setattr(write_gate, "find_blkid", lambda: str(program))
+        workloads = Workloads(FakeEngine(), "null", [None], locked=second.locked, known=second.written)  # type: ignore[arg-type]
+        assert [refusal.reason for refusal in workloads.create(asked)] == [
+            f"{file.path} must not be written: it has the signature of {name}: wipefs -a {file.path}, if its contents"
+            " are not wanted"
+            for file, name in ((signed, "xfs"), (reused, "sysv"))
+        ]
+    finally:
+        ended(second)
+    assert second.written() == frozenset()
 
 
 def test_a_file_removed_while_it_was_locked_is_not_used(marked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
