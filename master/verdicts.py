@@ -1,10 +1,11 @@
 """Verdicts and reasons: each a closed list with a sentence for its reader.
 
 Rule: every number has a verdict. A reason has one name, the severities that it can have, and a scope: the figures
-that it discredits. docs/verdicts.md is printed from these tables.
+that it discredits. A row has a verdict for the figures of each scope, and one for what its step was for.
+docs/verdicts.md is printed from these tables.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final
@@ -46,6 +47,7 @@ PARTIAL: Final = (Severity.PARTIAL,)
 INVALID: Final = (Severity.INVALID,)
 ALL: Final = tuple(Scope)
 LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
+USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
 
 class Reason(Enum):
@@ -104,7 +106,7 @@ class Reason(Enum):
     QUANTITY = INVALID, ALL, "The rollup type does not have the number of instances that its `quantity` demands."
     MAX_DROOP = (
         INVALID,
-        (Scope.RATE,),
+        ALL,
         "The slowest instance is further below the fastest than `max_droop` allows.",
     )
     IO_ERRORS = INVALID, ALL, "I/Os ended with errors or short transfers; the latencies do not include them."
@@ -250,7 +252,7 @@ class Reason(Enum):
     )
     NO_RESPONSE = (
         INVALID,
-        (Scope.RESPONSE,),
+        ALL,
         "The step needs a response time, but its load is max, which has none: the step was not run.",
     )
     ACCURACY_NOT_REACHED = (
@@ -324,9 +326,14 @@ class Finding:
         return f"{name} ({detail})" if detail else name
 
 
-def verdict_of(findings: Iterable[Finding]) -> Verdict:
-    """The verdict of a row: the worst severity of its findings."""
-    severities = {finding.severity for finding in findings}
+def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Finding, ...]:
+    """The findings that speak against figures of any of these scopes."""
+    return tuple(finding for finding in findings if not {*scopes}.isdisjoint(finding.reason.scope))
+
+
+def verdict_of(findings: Iterable[Finding], scopes: Collection[Scope] = ALL) -> Verdict:
+    """The verdict of figures of these scopes: the worst severity of the findings that speak against any of them."""
+    severities = {finding.severity for finding in speaking(findings, scopes)}
     if Severity.INVALID in severities:
         return Verdict.INVALID
     return Verdict.PARTIAL if Severity.PARTIAL in severities else Verdict.VALID

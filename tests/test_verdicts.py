@@ -5,7 +5,7 @@ from itertools import pairwise, takewhile
 import pytest
 
 from ivypy.master.exit_codes import ExitCode, code_of
-from ivypy.master.verdicts import Finding, Reason, Severity, Verdict, verdict_of
+from ivypy.master.verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, verdict_of
 
 
 def test_a_finding_prints_its_severity() -> None:
@@ -61,3 +61,28 @@ MISSED = Finding(Reason.SLO_MISSED)
 )
 def test_the_worst_severity_counts(findings: tuple[Finding, ...], verdict: Verdict, code: ExitCode) -> None:
     assert (verdict_of(findings), code_of(findings)) == (verdict, code)
+
+
+LATE = Finding(Reason.GENERATOR_LATE, "", Severity.INVALID)
+DELAYED = Finding(Reason.REAP_DELAY, "", Severity.INVALID)
+DISCARDED = Finding(Reason.EXPIRED_DUE, "", Severity.INVALID)
+HUNG = Finding(Reason.HUNG_IOS)
+
+
+@pytest.mark.parametrize(
+    ("findings", "rate", "service", "response", "usual"),
+    [
+        ((), Verdict.VALID, Verdict.VALID, Verdict.VALID, Verdict.VALID),
+        ((LATE,), Verdict.VALID, Verdict.VALID, Verdict.INVALID, Verdict.VALID),
+        ((DELAYED,), Verdict.VALID, Verdict.INVALID, Verdict.INVALID, Verdict.INVALID),
+        ((DISCARDED,), Verdict.INVALID, Verdict.VALID, Verdict.INVALID, Verdict.INVALID),
+        ((LATE, HUNG), Verdict.VALID, Verdict.PARTIAL, Verdict.INVALID, Verdict.PARTIAL),
+        ((PARTIAL, LATE), Verdict.PARTIAL, Verdict.PARTIAL, Verdict.INVALID, Verdict.PARTIAL),
+        ((INVALID,), Verdict.INVALID, Verdict.INVALID, Verdict.INVALID, Verdict.INVALID),
+    ],
+)
+def test_a_reason_counts_for_the_figures_of_its_scope(
+    findings: tuple[Finding, ...], rate: Verdict, service: Verdict, response: Verdict, usual: Verdict
+) -> None:
+    of_scopes = [verdict_of(findings, {scope}) for scope in (Scope.RATE, Scope.SERVICE, Scope.RESPONSE)]
+    assert of_scopes == [rate, service, response] and verdict_of(findings, USUAL_PURPOSE) is usual

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..stats.estimate import Correction
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
-from ..verdicts import Finding, Reason
+from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope
 from .choices import OnDisturbance, OnLeave, WindowChoice
 from .criteria import Criterion
 from .focus import Focus
@@ -153,6 +153,12 @@ class ControlSpec:
                 yield ("steady",), steady.focus
         for i, one in enumerate(self.slo):
             yield ("slo", i), one.focus
+
+    @property
+    def purpose(self) -> frozenset[Scope]:
+        """The figures that the step is for: those that it looks at; the result of a search is a rate as well."""
+        looked_at = {focus.scope for _, focus in (*self.checked(), *self.steered())}
+        return frozenset(looked_at | ({Scope.RATE} if isinstance(self.load, FindSpec) else set())) or USUAL_PURPOSE
 
     def steered(self) -> Iterator[tuple[Keys, Focus]]:
         """What sets the load: the keys, and the focus of each."""

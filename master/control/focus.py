@@ -7,6 +7,7 @@ from ..rollup.metrics import METRICS, Quantity, metric_of, unit_of
 from ..stats.metric_sample import MetricSample, ios
 from ..stats.percentiles import FEWEST_BEYOND, fewest_ios
 from ..text.metric_amounts import MetricUnit
+from ..verdicts import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Focus:
     def needs_pacing(self) -> bool:
         """Only a paced load has the metric."""
         return self.metric in METRICS and METRICS[self.metric].needs_pacing
+
+    @property
+    def scope(self) -> Scope:
+        """The figures that the metric is one of."""
+        return METRICS[self.metric].scope if self.metric in METRICS else Scope.RATE
 
     @property
     def of_service(self) -> str:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from ..text.scaled import duration, time_of_day
+from ..verdicts import Verdict
 from .instances_table import instances_lines, shortened
 from .reports import (
     EventLine,
@@ -43,8 +44,16 @@ def count(value: float | None, digits: int = 0) -> str:
     return "-" if value is None else f"{value:,.{digits}f}"
 
 
-def _latency(latency: Latency, wide: int) -> str:
-    return f"{microseconds(latency.p50_us):>{wide}} {microseconds(latency.p99_us):>8} {microseconds(latency.max_us):>9}"
+def _latency(latency: Latency, verdict: Verdict) -> str:
+    p50, p99, longest = (
+        in_brackets(microseconds(us), verdict) for us in (latency.p50_us, latency.p99_us, latency.max_us)
+    )
+    return f"{p50:>9} {p99:>9} {longest:>11}"
+
+
+def in_brackets(figure: str, verdict: Verdict) -> str:
+    """A figure that is discredited, `[1,234]`; others as they are."""
+    return f"[{figure}]" if verdict is Verdict.INVALID and figure != "-" else figure
 
 
 def run_lines(report: RunBegins) -> list[str]:
@@ -87,24 +96,29 @@ def _verdict_line(number: int, measured: MeasurementRow) -> str:
 
 WIDEST_NAME: Final = 48  # half of it holds the load of a level
 STEPS_HEADER: Final = (
-    f" {'verdict':8} {'IOPS':>10} {'+-':>6} {'MiB/s':>8} | {'service mean':>12} {'p50':>8} {'p99':>8}"
-    f" {'max us':>9} | {'response mean':>13} {'p50':>8} {'p99':>8} {'max us':>9}"
+    f" {'verdict':8} {'IOPS':>12} {'+-':>8} {'MiB/s':>10} | {'service mean':>12} {'p50':>9} {'p99':>9}"
+    f" {'max us':>11} | {'response mean':>13} {'p50':>9} {'p99':>9} {'max us':>11}"
 )
 
 
 def steps_table(report: RunEnds) -> list[str]:
-    """The table at the end of a run, a line for each measurement, with the reasons below it."""
+    """The table at the end of a run, a line for each measurement, with the reasons below it; figures that are
+    discredited stand in brackets."""
     measured = [(step.number, one) for step in report.steps for one in step.measured]
     names = [f"{number} {one.name}" for number, one in measured]
     wide = min(max([24, *map(len, names)]), WIDEST_NAME)
     lines = [f"{'step':{wide}}{STEPS_HEADER}"]
     for name, (_, one) in zip(names, measured, strict=True):
         half = "-" if one.half_width_percent is None else f"{one.half_width_percent:.1f}%"
+        iops, half, mib_per_s = (
+            in_brackets(figure, one.rate_verdict) for figure in (count(one.iops), half, count(one.mib_per_s, 1))
+        )
+        service = in_brackets(microseconds(one.service_mean_us), one.service_verdict)
+        response = in_brackets(microseconds(one.response_mean_us), one.response_verdict)
         lines.append(
-            f"{shortened(name, wide):{wide}} {one.verdict:8} {count(one.iops):>10} {half:>6}"
-            f" {count(one.mib_per_s, 1):>8}"
-            f" | {microseconds(one.service_mean_us):>12} {_latency(one.service, 8)}"
-            f" | {microseconds(one.response_mean_us):>13} {_latency(one.response, 8)}"
+            f"{shortened(name, wide):{wide}} {one.verdict:8} {iops:>12} {half:>8} {mib_per_s:>10}"
+            f" | {service:>12} {_latency(one.service, one.service_verdict)}"
+            f" | {response:>13} {_latency(one.response, one.response_verdict)}"
         )
     lines += [f"  {_verdict_line(number, one)}" for number, one in measured if one.findings]
     return lines

@@ -103,7 +103,10 @@ class MeasurementRow:
     """One measurement of a step, a row of the table at the end: its row of summary.all.csv."""
 
     name: str  # the step's; where the load is control's, with the load: "climb:total_iops=500"
-    verdict: Verdict
+    verdict: Verdict  # of what the step was for, over all rollup instances
+    rate_verdict: Verdict  # of the figures of `all=all`
+    service_verdict: Verdict
+    response_verdict: Verdict
     findings: tuple[Finding, ...]  # of `all=all`, and what stands on other rollup instances only
     iops: float | None
     half_width_percent: float | None  # of IOPS, at 95 %

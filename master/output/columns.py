@@ -63,7 +63,15 @@ SUMMARY: Final = (
     *INSTANCE,
 )
 VERDICT: Final = (
-    Column("verdict", "", "valid, partial or invalid; docs/verdicts.md"),
+    Column(
+        "verdict",
+        "",
+        "of the figures that the step was for: the metrics that its measure, steady, slo, find or pid looks at, else "
+        "rates and service times; valid, partial or invalid; docs/verdicts.md",
+    ),
+    Column("rate_verdict", "", "the same of IOPS and MiB/s"),
+    Column("service_verdict", "", "the same of service times"),
+    Column("response_verdict", "", "the same of response times"),
     Column("reasons", "", "reasons with severity and detail, joined with `; `; docs/verdicts.md"),
     Column("first_subinterval", "", "first subinterval of the measurement; blank where there is none"),
     Column("last_subinterval", "", "last subinterval of the measurement"),

@@ -52,13 +52,22 @@ _OLD_START: Final = """\
 `ivypy steady` and `ivypy percentiles` read the run folders of 0.1.0, too; `ivypy steady --metric` takes either name.
 """
 
+_VERDICTS_START: Final = """\
+Every row of a summary has four verdicts: `rate_verdict`, `service_verdict` and `response_verdict` of its rates, service
+times and response times, and `verdict` of what the step was for: the metrics that its measure, steady, slo, find or pid
+looks at (and of a search also the rate, its result), else rates and service times. The console shows figures that are
+discredited in brackets: `[1,234]`. A step that takes `50% of step X` needs only a valid rate of X.
+
+"""
+
 _REASONS_START: Final = """\
 ## Reasons
 
 The column `reasons` lists each reason with its severity and what was seen, for example
 `generator_late[note] (12% of the mean)`; several are joined with `; `.
 
-- **severity**: `note` leaves the verdict as it is; `partial` and `invalid` give the row that verdict. The worst counts.
+- **severity**: `note` leaves a verdict as it is; `partial` and `invalid` give the figures of the reason's scope that
+  verdict. The worst counts.
 - **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all.
 """
 
@@ -81,7 +90,7 @@ def verdicts_page() -> str:
     return _page(
         "Verdicts",
         [
-            "Every row of a summary has a verdict:\n\n" + verdicts,
+            _VERDICTS_START + verdicts,
             _REASONS_START,
             _table(("reason", "severity", "scope", "meaning"), map(_reason, by_severity)),
             "## Limits\n",

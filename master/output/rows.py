@@ -13,7 +13,9 @@ from ..rollup.figures import Figures
 from ..rollup.instances import ALL, RollupInstance, Rollups, RollupType
 from ..rollup.metrics import BLOCKS, METRICS, value
 from ..rollup.parameters_in_force import Settings
+from ..rollup.validity import Validity
 from ..rollup.window import Measurement
+from ..verdicts import Scope, Verdict
 from .columns import (
     HALF_WIDTHS,
     METRIC_COLUMNS,
@@ -100,10 +102,14 @@ def summary_rows(number: int, name: str, record: SummaryRecord, instances: Insta
     else:
         presence = presence_cells(measurement.merged.presence)
         metrics = _measured_cells(measurement, record.settings.response_rows(validity.reached))
-    verdicts = [cells([validity.verdict(row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
+    verdicts = [cells([*_verdicts(validity, row), "; ".join(map(str, validity.findings[row]))]) for row in range(size)]
     settings = setting_cells(record.settings)
     parts = zip(instances.cells, verdicts, window, presence, settings, metrics, strict=True)
     return [",".join((start, *part)) + "\n" for part in parts]
+
+
+def _verdicts(validity: Validity, row: int) -> list[Verdict]:
+    return [validity.verdict(row), *(validity.scope_verdict(row, scope) for scope in Scope)]
 
 
 def _window_cells(record: SummaryRecord, size: int) -> list[str]:

@@ -122,7 +122,7 @@ use that name in `50% of step`.
 `total_iops` is shared equally over the LUNs that the edit selects; a LUN that several hosts or paths lead to counts
 once. `50% of step NAME` takes, for each rollup instance, that share of the IOPS which the same instance reached in that
 step (the baseline step), and shares it over the hosts that took part in it. If the baseline step is partial, this step
-is partial, and a host that was not in its measurement has no load. If it is invalid, this step is not run.
+is partial, and a host that was not in its measurement has no load. If its rate is invalid, this step is not run.
 """
 
 _CONSENT = """\

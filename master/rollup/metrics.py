@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ...protocol.counters import Count
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.metric_amounts import MetricUnit
+from ..verdicts import Scope
 from .arrays import Floats
 from .figures import CATEGORIES, OVERALL, PERCENTILES, Figures, LatencyFigures
 from .host_cpu import HostCpu
@@ -84,6 +85,12 @@ class Metric:
     def needs_pacing(self) -> bool:
         """Only a paced load has it."""
         return self.quantity is Quantity.RESPONSE
+
+    @property
+    def scope(self) -> Scope:
+        """A reason against figures of this scope discredits it."""
+        times = {Quantity.SERVICE: Scope.SERVICE, Quantity.RESPONSE: Scope.RESPONSE}
+        return times.get(self.quantity, Scope.RATE)
 
     @property
     def fraction(self) -> float | None:

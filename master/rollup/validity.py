@@ -18,7 +18,7 @@ from ...protocol.counters import NVME_STATUS, Count
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
-from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
+from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, verdict_of
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
@@ -75,19 +75,27 @@ class Validity:
 
     findings: tuple[tuple[Finding, ...], ...]  # per row
     reached: NDArray[np.bool_]  # (R,) the target was reached: response times have a meaning
+    purpose: frozenset[Scope] = USUAL_PURPOSE  # the figures that the step was for
 
     @classmethod
-    def unmeasured(cls, rollups: Rollups, findings: Iterable[Finding]) -> "Validity":
+    def unmeasured(
+        cls, rollups: Rollups, findings: Iterable[Finding], purpose: frozenset[Scope] = USUAL_PURPOSE
+    ) -> "Validity":
         """Of a step that ended before it had a measurement: the same findings for every row."""
         rows = len(rollups.rows)
-        return cls((tuple(findings),) * rows, np.zeros(rows, bool))
+        return cls((tuple(findings),) * rows, np.zeros(rows, bool), purpose)
 
     def verdict(self, row: int) -> Verdict:
-        return verdict_of(self.findings[row])
+        """Of what the step was for."""
+        return verdict_of(self.findings[row], self.purpose)
+
+    def scope_verdict(self, row: int, scope: Scope) -> Verdict:
+        """Of the row's figures of one scope."""
+        return verdict_of(self.findings[row], {scope})
 
     def worst(self) -> Verdict:
         """The verdict of the step: that of its worst row."""
-        return verdict_of(finding for row in self.findings for finding in row)
+        return verdict_of((finding for row in self.findings for finding in row), self.purpose)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +119,10 @@ def check_validity(
     tolerance: float,
     length_s: float,
     outside: Iterable[ScopedFinding] = (),
+    purpose: frozenset[Scope] = USUAL_PURPOSE,
 ) -> Validity:
     """The findings of every row. `tolerance`: achieved_iops_tolerance, a fraction of what fell due; `length_s`: of a
-    subinterval, as planned."""
+    subinterval, as planned; `purpose`: the figures that the step was for."""
     paced = ~measurement.layout.of_instances(settings.at_max)
     account = measurement.account.of_paced(paced)
     behind = rows_behind(measurement.layout, account, tolerance)
@@ -127,7 +136,7 @@ def check_validity(
         findings[row][finding] = None
     reached = np.ones(len(findings), bool)
     reached[list(behind)] = False
-    return Validity(tuple(tuple(row) for row in findings), reached)
+    return Validity(tuple(tuple(row) for row in findings), reached, purpose)
 
 
 def _each(

@@ -5,6 +5,7 @@ Rule: the same figures as the CSV row of `all=all`, blank where that is blank.
 
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..plan.model import Step
 from ..rollup.figures import OVERALL, Figures
 from ..rollup.instances import RollupType
 from ..rollup.metrics import MEAN, METRICS, Metric, Quantity, metric_of, value
-from ..verdicts import Finding, verdict_of
+from ..verdicts import Finding, Scope, verdict_of
 from .step_types import ClosedSubinterval
 
 ALL_ROW: Final = 0  # `all=all` is every run's first row
@@ -56,15 +57,24 @@ def subinterval_report(
 
 def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> MeasurementRow:
     """A row of the table at the end of a run; `findings` are of all its rollup instances."""
-    verdict, nothing = verdict_of(findings), Latency(*[None] * 3)
+    validity, nothing = record.validity, Latency(*[None] * 3)
+    row = partial(
+        MeasurementRow,
+        name=name,
+        verdict=verdict_of(findings, validity.purpose),
+        rate_verdict=validity.scope_verdict(ALL_ROW, Scope.RATE),
+        service_verdict=validity.scope_verdict(ALL_ROW, Scope.SERVICE),
+        response_verdict=validity.scope_verdict(ALL_ROW, Scope.RESPONSE),
+        findings=findings,
+    )
     figures = figures_of(record)
     if figures is None or record.measurement is None:
-        return MeasurementRow(name, verdict, findings, None, None, None, None, nothing, None, nothing)
+        return row(
+            iops=None, half_width_percent=None, mib_per_s=None, service_mean_us=None, service=nothing,
+            response_mean_us=None, response=nothing,
+        )  # fmt: skip
     iops, half = _overall(figures, Quantity.IOPS), record.measurement.iops_half_width[ALL_ROW]
-    return MeasurementRow(
-        name=name,
-        verdict=verdict,
-        findings=findings,
+    return row(
         iops=iops,
         half_width_percent=None if np.isnan(half) or not iops else float(half / iops * 100),
         mib_per_s=_overall(figures, Quantity.THROUGHPUT),

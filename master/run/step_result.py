@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ...protocol.parameters import Parameters
 from ...protocol.payload import NoticeKind
 from ..exit_codes import ExitCode, code_of
@@ -16,9 +14,10 @@ from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity
 from ..text.suggestions import listed
-from ..verdicts import Finding, Reason, Severity, Verdict, verdict_of
+from ..verdicts import Finding, Reason, Scope, Severity, speaking, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
+from .resolve_settings import NotMeasured
 from .step_reports import ALL_ROW, figures_of, measurement_report
 from .step_types import ClosedMeasurement, EmptyMeasurement, StepOutcome
 
@@ -31,18 +30,22 @@ class StepResult:
     """One step; sequences are by row (rollup instance)."""
 
     records: tuple[SummaryRecord, ...]  # one per measurement
-    verdicts: Sequence[Verdict]
-    reasons: Sequence[str]
     iops: Sequence[float]
     ends: StepEnds
     referred: SummaryRecord  # to which later steps refer
 
-    def reference(self, row: int) -> Reference:
-        """What later steps may refer to."""
-        findings = self.referred.validity.findings[row]
-        partial = [str(finding) for finding in findings if finding.severity is Severity.PARTIAL]
+    def reference(self, instance: RollupInstance) -> Reference:
+        """The rate of a rollup instance, to which later steps may refer. Raises NotMeasured where it is invalid."""
+        row = instance.row
+        if why := self._against_the_rate(row, Severity.INVALID):
+            raise NotMeasured(f"the rate of step {self.ends.name} is invalid for {instance}: {why}")
         measurement = self.referred.measurement
-        return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), "; ".join(partial))
+        partial = self._against_the_rate(row, Severity.PARTIAL)
+        return Reference(self.iops[row], measurement.hosts if measurement else frozenset(), partial)
+
+    def _against_the_rate(self, row: int, severity: Severity) -> str:
+        findings = speaking(self.referred.validity.findings[row], {Scope.RATE})
+        return "; ".join(str(finding) for finding in findings if finding.severity is severity)
 
 
 def result_of(
@@ -61,7 +64,7 @@ def result_of(
     """
     taken, outside = ended.measurements, [*ended.findings, *_found_on_luns(discovered, parameters)]
     settings = Settings.of(discovered.rollups, parameters)
-    checked = [_validity(one, tolerance, step.subinterval_s, outside, discovered.rollups) for one in taken]
+    checked = [_validity(one, tolerance, step, outside, discovered.rollups) for one in taken]
     if all(isinstance(one, EmptyMeasurement) for one in taken):
         findings = [o.finding for o in outside] + [f for one in taken for f in one.measured.findings]
         return _blank(step, begun_utc_ns, discovered, settings, findings or [Finding(Reason.NO_SAMPLES)])
@@ -81,14 +84,15 @@ def without_measurement(step: Step, begun_utc_ns: int, discovered: PlacedPlan, w
 def _validity(
     one: ClosedMeasurement,
     tolerance: float,
-    length_s: float,
+    step: Step,
     outside: Sequence[ScopedFinding],
     rollups: Rollups,
 ) -> Validity:
-    own = one.measured.findings
+    own, purpose = one.measured.findings, step.control.purpose
     if isinstance(one, EmptyMeasurement):
-        return Validity.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]))
-    return check_validity(one.measurement, one.settings, tolerance, length_s, [*outside, *map(ScopedFinding, own)])
+        return Validity.unmeasured(rollups, dict.fromkeys([*(o.finding for o in outside), *own]), purpose)
+    scoped = [*outside, *map(ScopedFinding, own)]
+    return check_validity(one.measurement, one.settings, tolerance, step.subinterval_s, scoped, purpose)
 
 
 def _saturated(one: ClosedMeasurement) -> bool:
@@ -116,7 +120,7 @@ def _result(
 ) -> StepResult:
     """The step's own verdict and findings are of all measurements that count."""
     findings = _of_several([(one.suffix, _all_findings(one.validity, rollups)) for one in counting])
-    verdict = verdict_of(findings)
+    verdict = verdict_of(findings, step.control.purpose)
     shown = tuple(
         measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
         for record in records
@@ -124,7 +128,7 @@ def _result(
     ends = StepEnds(step.number, step.name, verdict, findings, shown)
     figures = figures_of(referred)
     iops = [0.0] * len(rollups.rows) if figures is None else column(figures, "overall_iops").tolist()
-    return StepResult(records, *_verdicts(referred.validity), iops, ends, referred)
+    return StepResult(records, iops, ends, referred)
 
 
 def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Finding, ...]:
@@ -142,23 +146,17 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
 
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
     """The exit code of a run, all of whose steps have run."""
-    return code_of(finding for result in results for finding in result.ends.findings)
+    return code_of(
+        finding for result in results for finding in speaking(result.ends.findings, result.referred.validity.purpose)
+    )
 
 
 def _blank(
     step: Step, begun_utc_ns: int, discovered: PlacedPlan, settings: Settings, findings: Sequence[Finding]
 ) -> StepResult:
-    rows = len(discovered.rollups.rows)
-    each = tuple(dict.fromkeys(findings))
-    validity = Validity((each,) * rows, np.zeros(rows, bool))
+    validity = Validity.unmeasured(discovered.rollups, dict.fromkeys(findings), step.control.purpose)
     record = SummaryRecord(begun_utc_ns, None, None, None, validity, settings)
     return _result(step, discovered.rollups, (record,), record, [record])
-
-
-def _verdicts(validity: Validity) -> tuple[list[Verdict], list[str]]:
-    rows = range(len(validity.findings))
-    reasons = ["; ".join(str(finding) for finding in validity.findings[row]) for row in rows]
-    return [validity.verdict(row) for row in rows], reasons
 
 
 def _all_findings(validity: Validity, rollups: Rollups) -> tuple[Finding, ...]:

@@ -17,7 +17,7 @@ from ..plan.model import OnIoError, Plan, Step
 from ..rollup.instances import RollupInstance, Rollups
 from ..rollup.validity import ScopedFinding
 from ..text.suggestions import suggestion
-from ..verdicts import Finding, Reason, Verdict
+from ..verdicts import Finding, Reason
 from .baseline_step import Key, Measured, Reference, References
 from .control_api import ControlApi, RunningStep
 from .discover_luns import PlacedPlan, begin_again, with_files
@@ -246,10 +246,7 @@ class StepRunner:
         result = self._results.get(step)
         if result is None:
             raise NotMeasured(f"no step {step!r} has been run{suggestion(step, self._results)}")
-        verdict, why = result.verdicts[instance.row], result.reasons[instance.row]
-        if verdict is Verdict.INVALID:
-            raise NotMeasured(f"step {step} is invalid for {instance}: {why}")
-        return result.reference(instance.row)
+        return result.reference(instance)
 
     def _planned_s(self, first_step: int) -> float:
         return sum(step.planned_s for step in self._plan.steps[first_step:])

@@ -140,7 +140,8 @@ def test_every_level_has_its_line_with_its_own_reasons(tmp_path: Path) -> None:
     said = TextLines(lambda line: None).lines(ends)
     table = [line.split() for line in said if line.startswith("0 climb_a_")]
     assert [words[2] for words in table] == ["valid", "valid", "valid", "invalid"]
-    achieved = [float(words[3].replace(",", "")) for words in table]
+    achieved = [float(words[3].strip("[]").replace(",", "")) for words in table]
+    assert [words[3][0] == "[" for words in table] == [False, False, False, True], "a discredited figure has brackets"
     assert achieved == pytest.approx([100_000, 225_000, 506_250, 600_000], rel=1e-3)
     assert [words[1].rsplit("total_iops=")[1] for words in table] == ["100000", "225000", "506250", "1.13906e+06"]
     reasons = [line for line in said if line.startswith("  step 0")]

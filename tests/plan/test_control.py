@@ -45,6 +45,24 @@ def asked(go: str, rest: str = "") -> ControlSpec:
 
 
 @pytest.mark.parametrize(
+    ("go", "purpose"),
+    [
+        ("measure: 60s", "rate service"),
+        (f"slo: {{ metric: {P99}, at_most: 5ms }}", "response"),
+        (f"measure: {{ metric: overall_iops }}, slo: {{ metric: {P99}, at_most: 5ms }}", "rate response"),
+        ("steady: { criterion: snia, window: 50s, metric: overall_service_us_mean }", "service"),
+        ("steady: { criterion: iops }", "rate"),
+        ("slo: { metric: cpu_busy_percent, at_most: 50% }", "rate"),
+        (f"find: {{ metric: {P99}, target: 5ms }}", "rate response"),
+        (f"control: {{ pid: {{ metric: {P99}, target: 5ms, low_iops: 500, high_iops: 900 }} }}", "response"),
+        ("measure: 10s, staircase: { start: 100, end: 200, step: 100 }", "rate service"),
+    ],
+)
+def test_a_step_is_for_the_figures_that_it_looks_at(go: str, purpose: str) -> None:
+    assert asked(go, "workloads: { oltp: { iops: 100 } }\n").purpose == set(purpose.split())
+
+
+@pytest.mark.parametrize(
     ("metric", "text", "amount"),
     [
         (P99, "1ms", 1000.0),

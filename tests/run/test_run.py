@@ -11,6 +11,7 @@ import pytest
 
 from ivypy.master.errors import HostsError, RefusedError
 from ivypy.master.exit_codes import ExitCode
+from ivypy.master.live.line_view import TextLines
 from ivypy.master.live.reports import RunEnds
 from ivypy.master.run.consent import Target, token
 from ivypy.master.run.run import Run
@@ -419,6 +420,24 @@ def test_a_step_that_refers_to_an_invalid_one_is_not_run(tmp_path: Path) -> None
     half = outcome.eyes.steps()["half"]
     assert half.verdict is Verdict.INVALID and "baseline_step" in str(half.findings[0])
     assert len(outcome.rows("summary.all.csv")) == 2
+
+
+def test_a_share_of_a_step_needs_only_its_rate(tmp_path: Path) -> None:
+    """The first step checks response times, which the generator's lateness makes invalid; its rate is what counts."""
+    checked = "go: { name: max, slo: { metric: overall_response_us_mean, at_most: 1s } }"
+    text = TWO_STEPS.replace("go: { name: max }", checked).replace("iops: max", "iops: 100")
+    late = Faults(lateness_ns=250_000)
+    outcome = run(tmp_path, text, a=late, b=late, c=late)
+    first, half = outcome.rows("summary.all.csv")
+    columns = ("verdict", "rate_verdict", "service_verdict", "response_verdict")
+    assert [first[name] for name in columns] == ["invalid", "valid", "valid", "invalid"]
+    assert [half[name] for name in columns] == ["valid", "valid", "valid", "invalid"], "it checks no metric"
+    assert float(half["overall_iops"]) == pytest.approx(float(first["overall_iops"]) / 2, rel=1e-3)
+    assert outcome.code is ExitCode.INVALID
+    ends = next(report for report in outcome.eyes.seen if isinstance(report, RunEnds))
+    table = [line for line in TextLines(lambda line: None).lines(ends) if line.startswith(("0 max", "1 half"))]
+    assert [line.split("|")[2].count("[") for line in table] == [4, 4], table
+    assert not any("[" in "".join(line.split("|")[:2]) for line in table), table
 
 
 def test_ctrl_c_halts_and_keeps_what_there_is(tmp_path: Path) -> None:

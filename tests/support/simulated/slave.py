@@ -55,6 +55,7 @@ class Faults:
     ends_at: tuple[int, m.StopReason] | None = None  # cuts this subinterval and the step, in its middle, unasked
     fails_at_end: int = 0  # so many I/Os that are in flight at the end fail
     hangs: tuple[int, int] | None = None  # from this subinterval on, 4 I/Os of this instance do not come back
+    lateness_ns: int = 1000  # of every paced I/O
     length: float = 1.0  # what it says of its subintervals' length, as a share of the truth
     says_last_at: int | None = None  # calls this result its last, and goes on
     garbage_at: int | None = None  # says rubbish instead of this result
@@ -407,10 +408,10 @@ class SimulatedSlave:
                 entry[0] += n
                 entry[1] += n * parameters.blocksize
                 if not math.isinf(offered):
-                    entry = series.setdefault((belongs, RESPONSE + kind), [0, 0, service_ns + 1000])
+                    entry = series.setdefault((belongs, RESPONSE + kind), [0, 0, service_ns + self.faults.lateness_ns])
                     entry[0] += n
             if not math.isinf(offered):
-                series.setdefault((belongs, LATENESS), [0, 0, 1000])[0] += done
+                series.setdefault((belongs, LATENESS), [0, 0, self.faults.lateness_ns])[0] += done
         moments = array("Q", bytes(8 * class_count * SERIES * len(Moment)))
         spans = array("I", bytes(4 * class_count * SERIES * 2))
         buckets = array("Q")
