@@ -88,7 +88,7 @@ class Step:
 
     @property
     def planned_s(self) -> float:
-        """How long it takes at most, with the tail, in which its end is decided."""
+        """How long it takes at most, with the tail, in which its end is decided; without what may be set aside."""
         return self.warmup_s + self.measuring_s + self.subinterval_s + self.cooldown_s
 
     @property

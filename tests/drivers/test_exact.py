@@ -28,6 +28,7 @@ from ivypy.master.run import run as session_run
 from ivypy.master.run.run import Options, Run
 from ivypy.master.run.signals import Interrupts
 from ivypy.protocol.counters import Count
+from ivypy.protocol.payload import CpuTaken
 from tests.support.real_runs import presence
 from tests.support.rollup import instance, merger_of, rollups_by
 from tests.support.rollup_results import HostData
@@ -63,6 +64,7 @@ FAULTS = st.one_of(
     st.integers(0, 7).map(lambda k: Faults(garbage_at=k)),
     st.integers(0, 7).map(lambda k: Faults(half_line_at=k)),
     st.integers(0, 7).map(lambda k: Faults(errors_at=k)),
+    st.integers(0, 7).map(lambda k: Faults(taken={k: CpuTaken(steal_beside=20.0)})),
     st.integers(0, 7).map(lambda k: Faults(silent_from=k)),
     st.tuples(st.integers(0, 7), st.floats(0.1, 6)).map(lambda late: Faults(late={late[0]: late[1]})),
     st.tuples(st.integers(0, 7), st.floats(0.1, 6)).map(lambda stall: Faults(stall={stall[0]: stall[1]})),

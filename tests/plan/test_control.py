@@ -4,6 +4,7 @@ import pytest
 
 from ivypy.master.control import build
 from ivypy.master.control.autopid import AutoPid
+from ivypy.master.control.choices import OnDisturbance
 from ivypy.master.control.control_spec import Calibration, ControlSpec, FixedSpec, MeasureSpec, PidSpec, SteadySpec
 from ivypy.master.control.focus import Focus
 from ivypy.master.control.pid import Pid
@@ -218,6 +219,23 @@ def test_a_description_lists_measure_slo_and_find() -> None:
     assert f"    slo: {P99} at most 2ms, aborted early\n" in text
     assert f"    find: most total_iops with {P99} at most 1ms, within 2%, 12 probes\n" in text
     assert text.endswith("at most 1h4m20s in all\n")
+
+
+@pytest.mark.parametrize(
+    ("defaults", "go", "found"),
+    [
+        ("", "measure: 60s", OnDisturbance.SET_ASIDE),
+        ("", "measure: 60s, disturbed: keep", OnDisturbance.KEEP),
+        ("disturbed: keep", "measure: 60s", OnDisturbance.KEEP),
+        ("disturbed: keep", "measure: 60s, disturbed: set_aside", OnDisturbance.SET_ASIDE),
+    ],
+)
+def test_disturbed_subintervals_are_set_aside_unless_a_step_or_the_defaults_keep_them(
+    defaults: str, go: str, found: OnDisturbance
+) -> None:
+    made = plan(go, rest=f"defaults: {{ {defaults} }}\n" if defaults else "")
+    assert made.steps[0].control.disturbed is found
+    assert ("    disturbed: keep\n" in describe(made)) is (found is OnDisturbance.KEEP)
 
 
 PID = f"metric: {P99}, target: 1ms"
