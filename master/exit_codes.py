@@ -3,11 +3,11 @@
 docs/exit-codes.md is printed from these tables.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
-from .verdicts import Finding, Reason, Severity, Verdict, verdict_of
+from .verdicts import Finding, Reason, Verdict, verdict_of
 
 
 class ExitCode(IntEnum):
@@ -27,34 +27,45 @@ class ExitCode(IntEnum):
         return _EXIT_SENTENCES[self]
 
 
-# The codes that stand for certain reasons, where these make a step invalid: the first that applies counts.
-OF_REASONS: Final = (
-    (ExitCode.SLO_MISSED, frozenset({Reason.SLO_MISSED})),
-    (
-        ExitCode.NOT_REACHED,
-        frozenset(
-            {
-                Reason.ACCURACY_NOT_REACHED,
-                Reason.STEADY_NOT_REACHED,
-                Reason.STEADY_LOST,
-                Reason.TARGET_NOT_HELD,
-                Reason.SEARCH_UNBOUNDED,
-            }
-        ),
-    ),
+NOT_REACHED: Final = frozenset(
+    {
+        Reason.ACCURACY_NOT_REACHED,
+        Reason.STEADY_NOT_REACHED,
+        Reason.STEADY_LOST,
+        Reason.TARGET_NOT_HELD,
+        Reason.SEARCH_UNBOUNDED,
+        Reason.SEARCH_UNRESOLVED,
+    }
 )
-OF_VERDICTS: Final = {
-    Verdict.INVALID: ExitCode.INVALID,
-    Verdict.PARTIAL: ExitCode.PARTIAL,
-    Verdict.VALID: ExitCode.OK,
-}  # for all others
+ORDER: Final = (
+    ExitCode.SLO_MISSED,
+    ExitCode.NOT_REACHED,
+    ExitCode.INVALID,
+    ExitCode.PARTIAL,
+    ExitCode.OK,
+)  # of the steps of a run, the first of these counts
 
 
-def code_of(findings: Iterable[Finding]) -> ExitCode:
-    """The exit code of a run whose steps have these findings."""
-    found = [*findings]
-    invalid = {finding.reason for finding in found if finding.severity is Severity.INVALID}
-    return next((code for code, reasons in OF_REASONS if reasons & invalid), OF_VERDICTS[verdict_of(found)])
+def code_of(steps: Iterable[Iterable[Finding]]) -> ExitCode:
+    """The exit code of a run whose steps have these findings, of each those that count for what the step was for."""
+    codes = {_code_of_step([*findings]) for findings in steps}
+    return next((code for code in ORDER if code in codes), ExitCode.OK)
+
+
+def _code_of_step(findings: Sequence[Finding]) -> ExitCode:
+    """That of the step's verdict. A target that is not reached has a code of its own where no other reason is as bad:
+    figures that are discredited show neither that a threshold is missed, nor that a target was not reached."""
+    verdict = verdict_of(findings)
+    worst = {finding.reason for finding in findings if str(finding.severity) == verdict}
+    match verdict:
+        case Verdict.INVALID:
+            return ExitCode.NOT_REACHED if worst <= NOT_REACHED else ExitCode.INVALID
+        case Verdict.FAILED:
+            return ExitCode.NOT_REACHED if worst <= NOT_REACHED else ExitCode.SLO_MISSED
+        case Verdict.PARTIAL:
+            return ExitCode.PARTIAL
+        case Verdict.VALID:
+            return ExitCode.OK
 
 
 # What a code means for a command that runs no steps, where it is not what it means for a run.
@@ -78,8 +89,9 @@ _EXIT_SENTENCES = {
     ExitCode.PLAN: "The plan or the command line has faults; no host was touched.",
     ExitCode.HOSTS: "A host, LUN or permission that the plan needs is missing; nothing was measured.",
     ExitCode.REFUSED: "The plan would write to a device in use, or without consent; no I/O was started.",
-    ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed.",
-    ExitCode.NOT_REACHED: "A target was not reached: a search, steady state or accuracy timed out.",
+    ExitCode.SLO_MISSED: "A threshold of the plan, or of the command line, was missed, by figures that are valid.",
+    ExitCode.NOT_REACHED: "A target was not reached: an accuracy, a steady state, a value to hold, or the "
+    "resolution of a search.",
     ExitCode.PARTIAL: "A host or device was lost; results before that and without it are kept.",
     ExitCode.INVALID: "At least one step is invalid; its row in the summary says why.",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C or `ivypy stop`; the results so far are written.",

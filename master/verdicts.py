@@ -14,6 +14,7 @@ from typing import Final
 class Verdict(StrEnum):
     VALID = "valid"
     PARTIAL = "partial"
+    FAILED = "failed"
     INVALID = "invalid"
 
     @property
@@ -22,15 +23,18 @@ class Verdict(StrEnum):
             Verdict.VALID: "No reason discredits the number; there may be notes.",
             Verdict.PARTIAL: "The number is true, but covers less than the plan asked for: a host or device was "
             "missing for part of the time, or the measurement was interrupted.",
+            Verdict.FAILED: "The number is true, and shows that the step did not reach what it had to: a threshold is "
+            "missed, or a search ended without a result of its resolution. Only of `verdict`.",
             Verdict.INVALID: "The number is not a measurement of what the plan asked for; the reasons say why.",
         }[self]
 
 
 class Severity(StrEnum):
-    """What a reason does to the verdict."""
+    """What a reason does to the verdict; the worst last."""
 
     NOTE = "note"  # nothing
     PARTIAL = "partial"
+    FAILED = "failed"
     INVALID = "invalid"
 
 
@@ -44,9 +48,11 @@ class Scope(StrEnum):
 
 NOTE: Final = (Severity.NOTE,)
 PARTIAL: Final = (Severity.PARTIAL,)
+FAILED: Final = (Severity.FAILED,)
 INVALID: Final = (Severity.INVALID,)
 ALL: Final = tuple(Scope)
 LATENCY: Final = (Scope.SERVICE, Scope.RESPONSE)
+STEP: Final = ()  # speaks against no figure: the step did not reach what it had to
 USUAL_PURPOSE: Final = frozenset({Scope.RATE, Scope.SERVICE})  # of a step that checks no metric
 
 
@@ -287,8 +293,13 @@ class Reason(Enum):
         ALL,
         "The search found no load that meets its target, or none that fails it: there is no bracket.",
     )
-    SEARCH_UNRESOLVED = NOTE, ALL, "The search ended with a bracket wider than its resolution."
-    SLO_MISSED = INVALID, ALL, "The measurement breaches a threshold (slo) of the step."
+    SEARCH_UNRESOLVED = FAILED, STEP, "The search ended with a bracket wider than its resolution."
+    SLO_MISSED = (
+        (Severity.FAILED, Severity.INVALID),
+        STEP,
+        "The measurement breaches a threshold (slo) of the step. Invalid: the figure is blank, so nothing shows that "
+        "the threshold is met.",
+    )
 
     def __init__(self, severities: tuple[Severity, ...], scope: tuple[Scope, ...], sentence: str) -> None:
         self.severities = severities
@@ -331,9 +342,12 @@ def speaking(findings: Iterable[Finding], scopes: Collection[Scope]) -> tuple[Fi
     return tuple(finding for finding in findings if not {*scopes}.isdisjoint(finding.reason.scope))
 
 
-def verdict_of(findings: Iterable[Finding], scopes: Collection[Scope] = ALL) -> Verdict:
-    """The verdict of figures of these scopes: the worst severity of the findings that speak against any of them."""
-    severities = {finding.severity for finding in speaking(findings, scopes)}
-    if Severity.INVALID in severities:
-        return Verdict.INVALID
-    return Verdict.PARTIAL if Severity.PARTIAL in severities else Verdict.VALID
+def counting_for(findings: Iterable[Finding], purpose: Collection[Scope]) -> tuple[Finding, ...]:
+    """The findings that count for a step that was for these figures: also those about the step itself."""
+    return tuple(one for one in findings if one.reason.scope == STEP or not {*purpose}.isdisjoint(one.reason.scope))
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """The verdict that follows from the worst of these severities."""
+    severities = {finding.severity for finding in findings} - {Severity.NOTE}
+    return Verdict(max(severities, key=[*Severity].index)) if severities else Verdict.VALID

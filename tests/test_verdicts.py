@@ -5,7 +5,18 @@ from itertools import pairwise, takewhile
 import pytest
 
 from ivypy.master.exit_codes import ExitCode, code_of
-from ivypy.master.verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, verdict_of
+from ivypy.master.verdicts import (
+    STEP,
+    USUAL_PURPOSE,
+    Finding,
+    Reason,
+    Scope,
+    Severity,
+    Verdict,
+    counting_for,
+    speaking,
+    verdict_of,
+)
 
 
 def test_a_finding_prints_its_severity() -> None:
@@ -37,7 +48,8 @@ def test_no_two_reasons_have_names_a_suffix_apart() -> None:
 def test_every_reason_has_a_scope_and_severities_in_order() -> None:
     order = [*Severity]
     for reason in Reason:
-        assert reason.scope and len({*reason.scope}) == len(reason.scope)
+        assert len({*reason.scope}) == len(reason.scope)
+        assert (Severity.FAILED in reason.severities) is (reason.scope == STEP), "a target missed discredits no figure"
         assert [*reason.severities] == sorted({*reason.severities}, key=order.index)
 
 
@@ -45,7 +57,11 @@ NOTED = Finding(Reason.STEADY_LOST, "", Severity.NOTE)
 LOST = Finding(Reason.STEADY_LOST, "", Severity.INVALID)
 PARTIAL = Finding(Reason.HOST_LOST)
 INVALID = Finding(Reason.OVERRUN)
-MISSED = Finding(Reason.SLO_MISSED)
+UNSUSTAINED = Finding(Reason.LOAD_NOT_SUSTAINED)
+MISSED = Finding(Reason.SLO_MISSED, "", Severity.FAILED)
+BLANK = Finding(Reason.SLO_MISSED, "", Severity.INVALID)
+UNRESOLVED = Finding(Reason.SEARCH_UNRESOLVED)
+UNBOUNDED = Finding(Reason.SEARCH_UNBOUNDED)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +70,45 @@ MISSED = Finding(Reason.SLO_MISSED)
         ((), Verdict.VALID, ExitCode.OK),
         ((NOTED,), Verdict.VALID, ExitCode.OK),
         ((NOTED, PARTIAL), Verdict.PARTIAL, ExitCode.PARTIAL),
+        ((MISSED,), Verdict.FAILED, ExitCode.SLO_MISSED),
+        ((PARTIAL, MISSED), Verdict.FAILED, ExitCode.SLO_MISSED),
+        ((UNRESOLVED,), Verdict.FAILED, ExitCode.NOT_REACHED),
+        ((UNRESOLVED, MISSED), Verdict.FAILED, ExitCode.SLO_MISSED),
         ((PARTIAL, INVALID), Verdict.INVALID, ExitCode.INVALID),
-        ((LOST, INVALID), Verdict.INVALID, ExitCode.NOT_REACHED),
-        ((LOST, INVALID, MISSED), Verdict.INVALID, ExitCode.SLO_MISSED),
+        ((LOST,), Verdict.INVALID, ExitCode.NOT_REACHED),
+        ((UNBOUNDED, PARTIAL, NOTED), Verdict.INVALID, ExitCode.NOT_REACHED),
+        ((UNBOUNDED, MISSED), Verdict.INVALID, ExitCode.NOT_REACHED),
+        ((LOST, INVALID), Verdict.INVALID, ExitCode.INVALID),
+        ((MISSED, INVALID), Verdict.INVALID, ExitCode.INVALID),
+        ((MISSED, UNSUSTAINED), Verdict.INVALID, ExitCode.INVALID),
+        ((BLANK,), Verdict.INVALID, ExitCode.INVALID),
     ],
 )
 def test_the_worst_severity_counts(findings: tuple[Finding, ...], verdict: Verdict, code: ExitCode) -> None:
-    assert (verdict_of(findings), code_of(findings)) == (verdict, code)
+    assert (verdict_of(findings), code_of([findings])) == (verdict, code)
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ([], ExitCode.OK),
+        ([(), (NOTED,)], ExitCode.OK),
+        ([(PARTIAL,), ()], ExitCode.PARTIAL),
+        ([(INVALID,), (PARTIAL,)], ExitCode.INVALID),
+        ([(INVALID,), (UNRESOLVED,)], ExitCode.NOT_REACHED),
+        ([(LOST,), (MISSED,), (INVALID,)], ExitCode.SLO_MISSED),
+        ([(MISSED, INVALID), (PARTIAL,)], ExitCode.INVALID),
+    ],
+)
+def test_of_several_steps_the_first_code_of_an_order_counts(steps: list[tuple[Finding, ...]], code: ExitCode) -> None:
+    assert code_of(steps) is code
+
+
+def test_no_run_meets_every_threshold_but_one_that_exits_with_0() -> None:
+    for reason in Reason:
+        for severity in set(reason.severities) - {Severity.NOTE}:
+            found = Finding(reason, "", severity if len(reason.severities) > 1 else None)
+            assert code_of([(found,)]) is not ExitCode.OK, reason
 
 
 LATE = Finding(Reason.GENERATOR_LATE, "", Severity.INVALID)
@@ -79,10 +127,13 @@ HUNG = Finding(Reason.HUNG_IOS)
         ((LATE, HUNG), Verdict.VALID, Verdict.PARTIAL, Verdict.INVALID, Verdict.PARTIAL),
         ((PARTIAL, LATE), Verdict.PARTIAL, Verdict.PARTIAL, Verdict.INVALID, Verdict.PARTIAL),
         ((INVALID,), Verdict.INVALID, Verdict.INVALID, Verdict.INVALID, Verdict.INVALID),
+        ((MISSED,), Verdict.VALID, Verdict.VALID, Verdict.VALID, Verdict.FAILED),
+        ((BLANK, PARTIAL), Verdict.PARTIAL, Verdict.PARTIAL, Verdict.PARTIAL, Verdict.INVALID),
     ],
 )
 def test_a_reason_counts_for_the_figures_of_its_scope(
     findings: tuple[Finding, ...], rate: Verdict, service: Verdict, response: Verdict, usual: Verdict
 ) -> None:
-    of_scopes = [verdict_of(findings, {scope}) for scope in (Scope.RATE, Scope.SERVICE, Scope.RESPONSE)]
-    assert of_scopes == [rate, service, response] and verdict_of(findings, USUAL_PURPOSE) is usual
+    of_scopes = [verdict_of(speaking(findings, {scope})) for scope in (Scope.RATE, Scope.SERVICE, Scope.RESPONSE)]
+    assert of_scopes == [rate, service, response]
+    assert verdict_of(counting_for(findings, USUAL_PURPOSE)) is usual

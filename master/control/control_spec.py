@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..stats.estimate import Correction
 from ..text.metric_amounts import LIMIT_DIGITS, amount_in_words
 from ..text.plan_parameters import OfStep
-from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope
+from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity
 from .choices import OnDisturbance, OnLeave, WindowChoice
 from .criteria import Criterion
 from .focus import Focus
@@ -119,9 +119,11 @@ class SloSpec:
         return amount_in_words(self.focus.unit, value, digits, self.at_most)
 
     def findings(self, values: Mapping[str, float | None]) -> tuple[Finding, ...]:
-        """One for each instance of a measurement that missed."""
+        """One for each instance of a measurement that missed, or has no value."""
         return tuple(
-            Finding(Reason.SLO_MISSED, f"{self}: {'blank' if value is None else self.in_words(value)} of {instance}")
+            Finding(Reason.SLO_MISSED, f"{self}: blank of {instance}", Severity.INVALID)
+            if value is None
+            else Finding(Reason.SLO_MISSED, f"{self}: {self.in_words(value)} of {instance}", Severity.FAILED)
             for instance, value in values.items()
             if value is None or value > self.at_most
         )

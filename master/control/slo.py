@@ -14,7 +14,7 @@ from ..stats.batch_means import BatchMeans
 from ..stats.estimate import estimate
 from ..stats.metric_sample import value_of
 from ..text.metric_amounts import amount_in_words
-from ..verdicts import Finding, Reason
+from ..verdicts import Finding, Reason, Severity
 from .control_spec import SloSpec
 from .decide import ControlState
 from .decision import Alert, ControlRow, Decision, Measured
@@ -64,7 +64,9 @@ class EarlyAbort:
                 within = [one for one in self.aside if one[0] < self.last]
                 noted = set_aside_finding([one for _, one in within], self.subintervals)
                 numbers = tuple(number for number, _ in within)
-                return Measured(self.first, self.last, "", (Finding(Reason.SLO_MISSED, why), *noted), (), numbers)
+                return Measured(
+                    self.first, self.last, "", (Finding(Reason.SLO_MISSED, why, Severity.FAILED), *noted), (), numbers
+                )
         return None
 
 

@@ -16,7 +16,7 @@ from ..verdicts import Verdict
 from .line_view import TextLines, done_at, place
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
 
-_STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.INVALID: "red"}
+_STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
 
 

@@ -67,9 +67,9 @@ VERDICT: Final = (
         "verdict",
         "",
         "of the figures that the step was for: the metrics that its measure, steady, slo, find or pid looks at, else "
-        "rates and service times; valid, partial or invalid; docs/verdicts.md",
+        "rates and service times; valid, partial, failed or invalid; docs/verdicts.md",
     ),
-    Column("rate_verdict", "", "the same of IOPS and MiB/s"),
+    Column("rate_verdict", "", "of IOPS and MiB/s: valid, partial or invalid"),
     Column("service_verdict", "", "the same of service times"),
     Column("response_verdict", "", "the same of response times"),
     Column("reasons", "", "reasons with severity and detail, joined with `; `; docs/verdicts.md"),

@@ -6,7 +6,7 @@ scripts/docs writes them; a test compares them.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..exit_codes import OF_COMMANDS, OF_REASONS, OF_VERDICTS, ExitCode
+from ..exit_codes import NOT_REACHED, OF_COMMANDS, ORDER, ExitCode
 from ..rollup.figures import CATEGORIES
 from ..rollup.metrics import HOSTS, LATENESS, LOAD, METRICS
 from ..rollup.thread_stats import BUSY_PERCENT
@@ -14,7 +14,7 @@ from ..rollup.validity import LATENESS_INVALID, LATENESS_NOTE
 from ..stats.confidence import FEWEST_STATED
 from ..stats.percentiles import FEWEST_BEYOND
 from ..text.suggestions import OLD_NAMES
-from ..verdicts import ALL, Reason, Severity, Verdict
+from ..verdicts import ALL, STEP, Reason, Severity, Verdict
 from .columns import FILES, METRIC_COLUMNS, Column, Group, metric_columns
 
 _GENERATED: Final = "<!-- Printed by scripts/docs from the program's own tables: do not edit. -->"
@@ -66,9 +66,26 @@ _REASONS_START: Final = """\
 The column `reasons` lists each reason with its severity and what was seen, for example
 `generator_late[note] (12% of the mean)`; several are joined with `; `.
 
-- **severity**: `note` leaves a verdict as it is; `partial` and `invalid` give the figures of the reason's scope that
-  verdict. The worst counts.
-- **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all.
+- **severity**: `note` leaves a verdict as it is; `partial`, `failed` and `invalid` are the verdict of the figures in
+  the reason's scope. The worst counts.
+- **scope**: the figures that the reason discredits: `rate` (IOPS, MiB/s), `service` times, `response` times or all. A
+  reason of scope `step` discredits none: only the column `verdict` has it.
+"""
+
+
+_CODES_OF_STEPS: Final = """\
+## Of a run
+
+Each step has a code, which follows from its verdict ([verdicts](verdicts.md)):
+
+- `invalid`: {invalid}, or {target} where the only reasons are targets that were not reached
+  ({targets}).
+  A threshold whose figure is discredited or blank, or that stands beside a load that was not sustained, gives
+  {invalid}, never {slo}.
+- `failed`: {slo} where a threshold is missed, or {target} where a search ended unresolved.
+- `partial`: {partial}. `valid`: 0.
+
+Of the codes of several steps, the first of these counts: {order}. An interrupted run always exits with {interrupted}.
 """
 
 
@@ -102,22 +119,29 @@ def verdicts_page() -> str:
 
 
 def _reason(reason: Reason) -> tuple[str, ...]:
-    scope = "all" if reason.scope == ALL else ", ".join(reason.scope)
+    scope = {ALL: "all", STEP: "step"}.get(reason.scope) or ", ".join(reason.scope)
     return f"`{reason.word}`", ", ".join(reason.severities[::-1]), scope, reason.sentence
 
 
 def exit_codes_page() -> str:
     """Every exit code; which of several holds; and what they mean of other commands than `ivypy run`."""
     rows = ((str(code.value), code.name.lower(), code.sentence) for code in ExitCode)
-    codes = [*(code for code, _ in OF_REASONS), *OF_VERDICTS.values()]
-    order = ", ".join(str(code.value) for code in codes if code is not ExitCode.OK)
+    order = ", ".join(str(code.value) for code in ORDER if code is not ExitCode.OK)
+    targets = ", ".join(f"`{reason.word}`" for reason in Reason if reason in NOT_REACHED)
     others = ((f"`{command}`", str(code.value), meaning) for command, code, meaning in OF_COMMANDS)
     return _page(
         "Exit codes",
         [
             _table(("code", "name", "meaning"), rows),
-            f"If several apply to the steps of a run, the first of these counts: {order}. An interrupted run always\n"
-            f"exits with {ExitCode.INTERRUPTED.value}.\n",
+            _CODES_OF_STEPS.format(
+                order=order,
+                targets=targets,
+                interrupted=ExitCode.INTERRUPTED.value,
+                slo=ExitCode.SLO_MISSED.value,
+                target=ExitCode.NOT_REACHED.value,
+                partial=ExitCode.PARTIAL.value,
+                invalid=ExitCode.INVALID.value,
+            ),
             "## Of other commands\n",
             _table(("command", "code", "meaning"), others),
         ],

@@ -18,7 +18,7 @@ from ...protocol.counters import NVME_STATUS, Count
 from ..stats.confidence import FEWEST_STATED
 from ..text.metric_amounts import rounded
 from ..text.units import format_fraction
-from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, verdict_of
+from ..verdicts import USUAL_PURPOSE, Finding, Reason, Scope, Severity, Verdict, counting_for, speaking, verdict_of
 from . import thread_stats
 from .arrays import Floats
 from .figures import PERCENTILES, Figures
@@ -87,15 +87,15 @@ class Validity:
 
     def verdict(self, row: int) -> Verdict:
         """Of what the step was for."""
-        return verdict_of(self.findings[row], self.purpose)
+        return verdict_of(counting_for(self.findings[row], self.purpose))
 
     def scope_verdict(self, row: int, scope: Scope) -> Verdict:
         """Of the row's figures of one scope."""
-        return verdict_of(self.findings[row], {scope})
+        return verdict_of(speaking(self.findings[row], {scope}))
 
     def worst(self) -> Verdict:
         """The verdict of the step: that of its worst row."""
-        return verdict_of((finding for row in self.findings for finding in row), self.purpose)
+        return verdict_of(counting_for((finding for row in self.findings for finding in row), self.purpose))
 
 
 @dataclass(frozen=True, slots=True)

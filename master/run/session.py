@@ -41,7 +41,7 @@ class SessionResult:
     """The result of a step. `result["host=h1"]["overall_iops"]` is a figure of a rollup instance."""
 
     name: str
-    verdict: str  # valid, partial or invalid
+    verdict: str  # valid, partial, failed or invalid
     reasons: tuple[str, ...]  # each a reason's word, with what was seen
     figures: Mapping[str, Mapping[str, float | None]]  # by rollup instance, then by metric; None: blank in the CSV too
     measured: "tuple[SessionResult, ...]" = ()  # each measurement by itself, named as its summary row; these have none

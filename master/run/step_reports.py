@@ -18,7 +18,7 @@ from ..plan.model import Step
 from ..rollup.figures import OVERALL, Figures
 from ..rollup.instances import RollupType
 from ..rollup.metrics import MEAN, METRICS, Metric, Quantity, metric_of, value
-from ..verdicts import Finding, Scope, verdict_of
+from ..verdicts import Finding, Scope, counting_for, verdict_of
 from .step_types import ClosedSubinterval
 
 ALL_ROW: Final = 0  # `all=all` is every run's first row
@@ -61,7 +61,7 @@ def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding
     row = partial(
         MeasurementRow,
         name=name,
-        verdict=verdict_of(findings, validity.purpose),
+        verdict=verdict_of(counting_for(findings, validity.purpose)),
         rate_verdict=validity.scope_verdict(ALL_ROW, Scope.RATE),
         service_verdict=validity.scope_verdict(ALL_ROW, Scope.SERVICE),
         response_verdict=validity.scope_verdict(ALL_ROW, Scope.RESPONSE),

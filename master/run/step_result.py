@@ -14,7 +14,7 @@ from ..rollup.metrics import column
 from ..rollup.parameters_in_force import Settings
 from ..rollup.validity import ScopedFinding, Validity, check_validity
 from ..text.suggestions import listed
-from ..verdicts import Finding, Reason, Scope, Severity, speaking, verdict_of
+from ..verdicts import Finding, Reason, Scope, Severity, counting_for, speaking, verdict_of
 from .baseline_step import Key, Reference
 from .discover_luns import PlacedPlan
 from .resolve_settings import NotMeasured
@@ -120,7 +120,7 @@ def _result(
 ) -> StepResult:
     """The step's own verdict and findings are of all measurements that count."""
     findings = _of_several([(one.suffix, _all_findings(one.validity, rollups)) for one in counting])
-    verdict = verdict_of(findings, step.control.purpose)
+    verdict = verdict_of(counting_for(findings, step.control.purpose))
     shown = tuple(
         measurement_report(step.name + record.suffix, record, _all_findings(record.validity, rollups))
         for record in records
@@ -146,9 +146,7 @@ def _of_several(found: Sequence[tuple[str, tuple[Finding, ...]]]) -> tuple[Findi
 
 def exit_code_of(results: Iterable[StepResult]) -> ExitCode:
     """The exit code of a run, all of whose steps have run."""
-    return code_of(
-        finding for result in results for finding in speaking(result.ends.findings, result.referred.validity.purpose)
-    )
+    return code_of(counting_for(result.ends.findings, result.referred.validity.purpose) for result in results)
 
 
 def _blank(

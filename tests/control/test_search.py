@@ -338,7 +338,7 @@ def test_one_disturbed_probe_does_not_slow_the_search() -> None:
     assert load == pytest.approx((697 * 829) ** 0.5)
 
 
-def test_noise_above_the_resolution_widens_the_bracket_with_a_note() -> None:
+def test_noise_above_the_resolution_leaves_the_search_unresolved() -> None:
     trace, found = search(linear(200, 0.02), 8000, 260, sd=0.05)
     assert found.width is not None and found.width > 0.02
     assert trace.decisions[-1].measured[0].findings[0].reason is Reason.SEARCH_UNRESOLVED

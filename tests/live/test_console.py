@@ -153,18 +153,18 @@ def test_a_reason_of_a_step_names_its_level(tmp_path: Path) -> None:
     """One verdict, of the levels that count; a reason that all of them have stands once."""
     slow = CLIMB.replace("measure: 10s", "measure: 10s, slo: { metric: overall_iops, at_most: 300000 }")
     staged = stage(tmp_path, nobody, slow)
-    missed = "slo_missed[invalid] (total_iops=506250: overall_iops at most 300000"
+    missed = "slo_missed[failed] (total_iops=506250: overall_iops at most 300000"
     few, slo = map(str, staged.step.findings)
     assert few == FEW and slo.startswith(missed)
     (step,) = json.loads((staged.folder / "run.json").read_text())["steps"]
-    assert (step["verdict"], step["reasons"]) == ("invalid", [few, slo])
+    assert (step["verdict"], step["reasons"]) == ("failed", [few, slo])
     lines: list[str] = []
     JsonLines(lines.append).show(staged.step)
     (report,) = map(json.loads, lines)
-    assert [one["verdict"] for one in report["measured"]] == ["valid", "valid", "invalid", "invalid"]
+    assert [one["verdict"] for one in report["measured"]] == ["valid", "valid", "failed", "invalid"]
     assert [one["name"] for one in report["measured"]] == [row["name"] for row in staged.rows("summary.all.csv")]
     shown = TextLines(lambda line: None).lines(staged.step)
-    assert shown[0] == f"step 0 {CLIMBED}: invalid, 4 measurements" and len(shown) == 5
+    assert shown[0] == f"step 0 {CLIMBED}: failed, 4 measurements" and len(shown) == 5
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,39 @@ def test_a_missed_threshold_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert outcome.code is ExitCode.SLO_MISSED
     (summary,) = outcome.rows("summary.all.csv")
     assert summary["reasons"].count("slo_missed") == 1
-    assert f"slo_missed[invalid] ({P99} at most 400 us: 501 us of all)" in summary["reasons"]
+    assert f"slo_missed[failed] ({P99} at most 400 us: 501 us of all)" in summary["reasons"]
     assert {row["breached"] for row in table(outcome, "slo.csv")} == {"true", "false"}
+
+
+LATE = Faults(lateness_ns=400_000)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "faults", "verdict", "code"),
+    [
+        (10_000.0, Faults(), "failed", ExitCode.SLO_MISSED),
+        (10_000.0, LATE, "invalid", ExitCode.INVALID),
+        (400.0, Faults(), "invalid", ExitCode.INVALID),
+    ],
+    ids=["measured well", "discredited", "not sustained"],
+)
+def test_a_threshold_is_missed_only_by_a_figure_that_is_valid(
+    tmp_path: Path, capacity: float, faults: Faults, verdict: str, code: ExitCode
+) -> None:
+    go = f"slo: {{ metric: {P99}, at_most: 400us }}"
+    outcome = controlled(tmp_path, go, steady(capacity), iops="500", faults={"a": faults})
+    (summary,) = outcome.rows("summary.all.csv")
+    assert (summary["verdict"], outcome.code) == (verdict, code)
+    assert "slo_missed" in summary["reasons"]
+
+
+def test_a_search_that_ends_unresolved_is_not_a_success(tmp_path: Path) -> None:
+    """Too few probes: the bracket is wider than its resolution. The load that was found is valid for later steps."""
+    go = f"find: {{ metric: {P99}, target: 1ms, probes: 5, resolution: 0.1% }}"
+    outcome = controlled(tmp_path, go, queue(2000.0, 500_000))
+    (summary,) = outcome.rows("summary.all.csv")
+    assert summary["verdict"] == "failed" and "search_unresolved[failed]" in summary["reasons"]
+    assert summary["rate_verdict"] == "valid" and outcome.code is ExitCode.NOT_REACHED
 
 
 def test_a_hopeless_step_is_aborted_early(tmp_path: Path) -> None:
