@@ -137,7 +137,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     blocksize=64KiB or range=0%..50%; or target=2ms alone, the target of control: pid. RUN is a run's folder or id,
     needed where several runs are active. An edit that is rejected changes nothing.
     """
-    from ..live.line_view import changed_lines
+    from ..live.line_view import changed_lines, local_now
     from ..live.socket_client import NoSuchRun
     from ..live.socket_messages import Changed, EditRequest
 
@@ -149,7 +149,7 @@ def edit(words: tuple[str, ...], force: bool) -> ExitCode:
     except NoSuchRun as error:
         raise PlanError(f"{error}; for a clause, write {words[0]}=..., like all=all or host=h1") from None
     assert isinstance(answer, Changed)
-    for line in changed_lines(answer):
+    for line in changed_lines(answer, local_now()):
         click.echo(line)
     return ExitCode.PARTIAL if any(took.failed for took in answer.took) else ExitCode.OK
 
@@ -275,11 +275,11 @@ def _request(run: str | None, request: Any, only: bool = True) -> Any:
 
 def _command(run: str | None, request: Any) -> ExitCode:
     """Ask for something that is answered with a sentence, or with what changed."""
-    from ..live.line_view import changed_lines
+    from ..live.line_view import changed_lines, local_now
     from ..live.socket_messages import Changed
 
     answer = _request(run, request)
-    for line in changed_lines(answer) if isinstance(answer, Changed) else [answer.text]:
+    for line in changed_lines(answer, local_now()) if isinstance(answer, Changed) else [answer.text]:
         click.echo(line)
     return ExitCode.OK
 

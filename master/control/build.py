@@ -65,6 +65,16 @@ def state_of(spec: ControlSpec, known: RunFacts) -> ControlState:
     return Watched(state, spec.slo) if spec.slo else state
 
 
+def fixed_time(state: ControlState) -> Fixed | None:
+    """The measurement of this state that takes a fixed time, at whose end the step ends; None: there is none."""
+    match state:
+        case Watched():
+            return fixed_time(state.state)
+        case Steered():
+            return state.measurement if isinstance(state.measurement, Fixed) else None
+    return state if isinstance(state, Fixed) else None
+
+
 def _refuse(sentences: Iterable[str]) -> None:
     if text := "; ".join(sentences):
         raise ValueError(text)

@@ -102,6 +102,7 @@ class Decision:
     measured: tuple[Measured, ...] = ()  # closed with the subinterval that was handed in
     alerts: tuple[Alert, ...] = ()
     steady: Mapping[str, object] | None = None  # the present value of a steady-state criterion: steady.json
+    remaining: int | None = None  # subintervals until the tail, where the time of the measurement ends the step
     progress: str = ""  # progress of the measurement: how far, the worst instance, the time that remains
     set_aside: bool = False  # the subinterval that was handed in does not count: the generator was disturbed
     steering: str = ""  # of what moves the load: its present value and its target

@@ -70,7 +70,12 @@ class Fixed:
             state = replace(state, aside=(*state.aside, (now, disturbed)))
         if state._counted(now) >= state.measurement:
             return state, Decision(Phase.TAIL, measured=(state._measured(now),))
-        return state, Decision(state._phase(now + 1), progress=state._progress(now), set_aside=set_aside)
+        progress, remaining = state._progress(now), state._remaining(now)
+        return state, Decision(state._phase(now + 1), progress=progress, remaining=remaining, set_aside=set_aside)
+
+    def remaining_if_edited(self, number: int) -> int | None:
+        """Subintervals after `number` until the tail, if an edit acts in it; None: it is before the measurement."""
+        return self.measurement if number >= self.first else None
 
     def cut_short(self, number: int) -> Measured:
         if self._counted(number) > 0:
@@ -95,6 +100,9 @@ class Fixed:
     def _counted(self, number: int) -> int:
         """How many subintervals are measured until `number`, the last closed one; 0 or less: none."""
         return number + 1 - self.first - len(self.aside)
+
+    def _remaining(self, now: int) -> int:
+        return max(self.first - 1 - now, 0) + self.measurement - max(self._counted(now), 0)
 
     def _measured(self, number: int) -> Measured:
         """The measurement until subinterval `number`, from the first to the last one that counts: at least one."""

@@ -97,7 +97,7 @@ class Staircase:
             state = replace(state, measurement=measurement.restarted(observation.number + 2))
             return state, Decision(Phase.TRANSIENT, (self._edit(),), decision.rows, steering=state._steering())
         if not decision.done:
-            return state, replace(decision, steering=state._steering())
+            return state, replace(decision, steering=state._steering(), remaining=None)  # it is the level's
         (closed,) = decision.measured
         achieved, behind = state._came_of(closed)
         findings = closed.findings

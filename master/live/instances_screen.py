@@ -20,10 +20,9 @@ from rich.live import Live
 from rich.text import Text
 
 from .instances_table import Order, instances_lines
-from .line_view import done_at, event_line, place
+from .line_view import done_at, event_line, local_now, place
 from .reports import EventLine, Instances, Report, RunEnds, StepBegins, Subinterval
 from .subinterval_lines import header_lines, subinterval_lines
-from .terminal_view import local_now
 
 KEYS: Final = {"p": Order.P99, "m": Order.MAX, "i": Order.IOPS, "n": Order.NAME}
 LEAVE: Final = "q"

@@ -28,6 +28,11 @@ from .subinterval_lines import MIDDLE, header_lines, subinterval_lines
 HEADER_EVERY: Final = 20  # subintervals
 
 
+def local_now() -> datetime:
+    """For the time of day at which something ends, in the reader's zone."""
+    return datetime.now().astimezone()
+
+
 def width_of_output() -> int:
     """Columns of the terminal, or what COLUMNS says; of a log, MIDDLE."""
     return shutil.get_terminal_size((MIDDLE, 24)).columns
@@ -148,13 +153,17 @@ def standing_lines(standing: RunStatus, width: int, now: datetime) -> list[str]:
     return lines + [f"  {name}: {reason}" for name, reason in lost.items()]
 
 
-def changed_lines(changed: Changed) -> list[str]:
-    """What is different now, and since when on which host."""
+def changed_lines(changed: Changed, now: datetime) -> list[str]:
+    """What is different now, since when on which host, and what that means for the step."""
     if not changed.what:
         return ["nothing changed: these settings were in force already"]
     lines = [changed.what, *(f"  {_took(took)}" for took in changed.took)]
     if changed.discarded:
         lines.append(f"{changed.discarded:,} overdue I/Os were discarded")
+    if changed.restarts:
+        remaining_s = changed.step_remaining_s
+        end = "" if remaining_s is None else f"; the step is now {done_at(remaining_s, now)}"
+        lines.append(f"the measurement begins again{end}")
     return lines
 
 
@@ -202,7 +211,7 @@ class TextLines:
                 table = ["", *steps_table(report)] if report.steps else []
                 return [*table, *([""] if table else []), report.words, report.folder]
             case RunStatus():
-                return standing_lines(report, self._width(), datetime.now().astimezone())
+                return standing_lines(report, self._width(), local_now())
 
     def close(self) -> None:
         pass

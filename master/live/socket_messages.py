@@ -89,6 +89,8 @@ class Changed:
     what: str  # old and new values; "" where nothing was different
     took: tuple[HostAnswer, ...]
     discarded: int = 0  # overdue I/Os, by a change of the rate
+    restarts: bool = False  # the measurement begins again
+    step_remaining_s: float | None = None  # where that moves the end of the step
 
 
 @dataclass(frozen=True, slots=True)

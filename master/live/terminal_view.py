@@ -13,15 +13,11 @@ from rich.table import Column
 from rich.text import Text
 
 from ..verdicts import Verdict
-from .line_view import TextLines, done_at, place
+from .line_view import TextLines, done_at, local_now, place
 from .reports import EventLine, Report, RunEnds, StepBegins, StepEnds, Subinterval
 
 _STYLE = {Verdict.VALID: "green", Verdict.PARTIAL: "yellow", Verdict.FAILED: "red", Verdict.INVALID: "red"}
 _BAR: Final = 20  # columns, on the narrowest terminal beside the longest end ("done Tue 02:15, 28m00s")
-
-
-def local_now() -> datetime:
-    return datetime.now().astimezone()
 
 
 class _Bars(Progress):

@@ -8,8 +8,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 from ...protocol.parameters import Parameters
+from ..control.observation import Phase
 from ..hosts.driver import Driver
 from ..live.reports import RunStatus
 from ..live.socket_messages import (
@@ -41,6 +43,7 @@ from .run_recorder import RunRecorder
 from .signals import Interrupts
 from .target_edit import names_target
 
+MEASURING: Final = (Phase.RUN, Phase.TRANSIENT, Phase.DISTURBED)
 NO_STEP = "no step is running; an edit changes a running step, and the next step starts with the plan's settings"
 
 
@@ -49,6 +52,7 @@ class RunningStep:
     """The step that runs, and what is needed to edit it."""
 
     number: int
+    subinterval_s: float
     live: LiveStep
     discovered: PlacedPlan
     measured: Measured
@@ -193,7 +197,12 @@ class ControlApi:
         for one in took:
             if one.failed:
                 self._event(kind, f"not applied: {one.failed}", running, host=one.host)
-        return Changed(what, tuple(took), result.discarded)
+        acts = bool(what) and kind != "pause"  # after a pause nobody knows when the step goes on
+        remaining = running.live.remaining_if_edited(result.first) if acts else None
+        remaining_s = None if remaining is None else (remaining + 1) * running.subinterval_s  # with the running one
+        last = self._hub.last
+        restarts = acts and (remaining is not None or (last is not None and last.phase in MEASURING))
+        return Changed(what, tuple(took), result.discarded, restarts, remaining_s)
 
     def _event(
         self,

@@ -6,6 +6,7 @@ it at the next boundary.
 
 from collections.abc import Iterable, Sequence
 
+from ..control.build import fixed_time
 from ..control.decide import ControlState, decide
 from ..control.decision import Decision
 from ..control.observation import Observation
@@ -39,6 +40,15 @@ class LiveStep:
         if self.skipped_by or not self.progress.is_deciding:
             raise EditRefused(["the step is ending already"])
         self.skipped_by = who
+
+    def remaining_if_edited(self, number: int) -> int | None:
+        """Subintervals that follow `number` until the step's last one, if an edit acts in `number`.
+
+        None where the edit does not move the end, or where no fixed time ends the step.
+        """
+        measurement = fixed_time(self.control)
+        remaining = None if measurement is None else measurement.remaining_if_edited(number)
+        return None if remaining is None else remaining + 1  # the tail
 
     def note(self, findings: Iterable[ScopedFinding]) -> None:
         """What is known of the step from elsewhere: from steps before it, and from edits."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from ...protocol.messages import Result
 from ..control.decision import Cell, ControlRow, Measured
-from ..control.observation import Phase
 from ..live.reports import StepBegins
 from ..output.csv_text import utc
 from ..output.histogram_db_reader import HistogramReader
@@ -38,7 +37,6 @@ class StepRecorder:
         self.begun_utc_ns = begun_utc_ns
         self._later_steps_s = 0.0
         self._running = 0  # number of the subinterval that is running
-        self._set_aside = 0  # subintervals by which the step takes longer than planned
 
     @classmethod
     async def begin(cls, run: RunRecorder, step: Step, rollups: Rollups) -> "StepRecorder":
@@ -63,14 +61,12 @@ class StepRecorder:
         start_utc_ns = self._run.clock.utc_ns(closed.start_ns)
         end_utc_ns = start_utc_ns + real_length_ns(closed.interval)
         figures = closed.interval.figures.shown(closed.settings.response_rows())
-        self._set_aside += closed.phase is Phase.DISTURBED
         phase, settings, decision = str(closed.phase), closed.settings, closed.decision
         self._put(SubintervalRecord(closed.interval, figures, settings, phase, start_utc_ns, closed.timing))
         self._tables(decision.rows)
         if decision.steady is not None:
             self._document("steady.json", decision.steady)
-        expected_s = self._step.planned_s + self._set_aside * self._step.subinterval_s
-        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), expected_s, self._later_steps_s)
+        report = subinterval_report(closed, figures, self._step, utc(end_utc_ns), self._later_steps_s)
         self._run.hub.closed(report, lambda by: instances_of(closed, figures, self._step, self._rollups.type(by)))
 
     def measured(self, measurement: SummedMeasurement) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...protocol.counters import Count
 from ...protocol.parameters import MAX
+from ..control.observation import Phase
 from ..live.reports import Instances, Latency, MeasurementRow, Slice, Steadiness, Subinterval
 from ..output.record_types import SummaryRecord
 from ..plan.model import Step
@@ -27,11 +28,11 @@ STATISTICS: Final = ("p50", "p99", "max", "p99_9")  # as the fields of Latency
 
 
 def subinterval_report(
-    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, expected_s: float, later_steps_s: float
+    closed: ClosedSubinterval, figures: Figures, step: Step, end_utc: str, later_steps_s: float
 ) -> Subinterval:
-    """`expected_s`: how long the step takes; `later_steps_s`: how long the steps after it are planned to take."""
+    """`later_steps_s`: how long the steps after it are planned to take."""
     merged, settings = closed.interval.merged, closed.settings
-    remaining_s = max(expected_s - (closed.number + 1) * step.subinterval_s, 0.0)
+    remaining_s = _remaining_s(closed, step)
     return Subinterval(
         utc=end_utc,
         step=step.name,
@@ -53,6 +54,18 @@ def subinterval_report(
         directions=_directions(figures),
         steady=_steadiness(closed.decision.steady),
     )
+
+
+def _remaining_s(closed: ClosedSubinterval, step: Step) -> float:
+    """What the step still takes, with its tail: as control knows, or at most as planned."""
+    decision = closed.decision
+    if closed.phase in (Phase.TAIL, Phase.COOLDOWN):
+        return 0.0
+    if decision.done:
+        return step.subinterval_s
+    if decision.remaining is not None:
+        return (decision.remaining + 1) * step.subinterval_s
+    return max(step.planned_s - (closed.number + 1) * step.subinterval_s, 0.0)
 
 
 def measurement_report(name: str, record: SummaryRecord, findings: tuple[Finding, ...]) -> MeasurementRow:

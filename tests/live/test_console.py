@@ -13,8 +13,9 @@ from ivypy.master.control.decision import Decision
 from ivypy.master.control.observation import Observation
 from ivypy.master.errors import OutputError
 from ivypy.master.live.json_lines import JsonLines
-from ivypy.master.live.line_view import TextLines
+from ivypy.master.live.line_view import TextLines, changed_lines
 from ivypy.master.live.reports import Report, RunEnds, StepBegins, StepEnds, Subinterval
+from ivypy.master.live.socket_messages import Changed
 from ivypy.master.live.subinterval_lines import MIDDLE, subinterval_lines
 from ivypy.master.live.terminal_view import Terminal
 from ivypy.master.run import live_step
@@ -25,6 +26,8 @@ from tests.support.simulated.runs import ONE_STEP, SimulatedRun, hosts, stage
 from tests.support.simulated.slave import SimulatedSlave
 
 pytestmark = pytest.mark.slow
+
+NOW = datetime(2026, 1, 1, 12, 0)
 
 
 async def nobody(run: Run, staged: SimulatedRun) -> None:
@@ -82,6 +85,28 @@ def test_a_failed_run_prints_its_folder_and_its_finished_steps(tmp_path: Path, m
     (folder,) = tmp_path.iterdir()
     assert isinstance(last, RunEnds) and (last.folder, last.exit_code) == (str(folder), 1)
     assert [step.name for step in last.steps] == ["one"]
+
+
+@pytest.mark.parametrize("after_s", [2.0, 8.0, 22.0, 33.0])
+def test_an_edit_says_when_the_step_now_ends(tmp_path: Path, after_s: float) -> None:
+    """Subintervals of 5 s, the first a warmup: an edit there moves nothing, a later one lets six follow it."""
+    answers: list[Changed] = []
+
+    async def visit(run: Run, staged: SimulatedRun) -> None:
+        await asyncio.sleep(after_s)
+        answers.append(await run.api.edit(["all=all", "iops=500"], False, "me"))
+
+    staged = stage(tmp_path, visit, ONE_STEP.replace("go: one", "go: one, go: two"))
+    shown = [report for report in subintervals(staged) if report.step == "one"]
+    last = shown[-1].number
+    (answer,) = answers
+    acted = answer.took[0].subinterval
+    assert answer.restarts == (acted > 0)
+    if acted:
+        assert answer.step_remaining_s == 5.0 * (last - acted + 1)
+        assert changed_lines(answer, NOW)[-1] == f"the measurement begins again; the step is now done 12:00, {40}s"
+    assert [report.step_remaining_s for report in shown[acted:]] == [5.0 * (last - n) for n in range(acted, last + 1)]
+    assert all(report.run_remaining_s - report.step_remaining_s == 40.0 for report in shown)
 
 
 class Screen(io.StringIO):

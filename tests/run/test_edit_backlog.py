@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ivypy.master.exit_codes import ExitCode
-from ivypy.master.live.line_view import changed_lines
+from ivypy.master.live.line_view import changed_lines, local_now
 from ivypy.master.live.socket_messages import Changed
 from ivypy.master.run.run import Run
 from ivypy.protocol.parameters import Parameters
@@ -71,7 +71,7 @@ def test_a_new_rate_discards_the_backlog_and_says_so(tmp_path: Path) -> None:
     assert float(row["overall_iops"]) == pytest.approx(400.0) and row["verdict"] == "valid"
     discarded = [answer.discarded for answer in answers]
     assert discarded[0] == 0 and discarded[1] == pytest.approx(12_000, abs=2_000) and discarded[2:] == [0, 0]
-    assert f"{discarded[1]:,} overdue I/Os were discarded" in changed_lines(answers[1])
+    assert f"{discarded[1]:,} overdue I/Os were discarded" in changed_lines(answers[1], local_now())
     (paused,) = [event["text"] for event in staged.rows("events.csv") if event["kind"] == "pause"]
     assert f"; {discarded[1]:,} overdue I/Os were discarded; by anna" in paused
     rows = staged.rows("step0000.one/all/all.csv")
