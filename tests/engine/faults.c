@@ -1199,6 +1199,28 @@ static void slowed_down(void)
     CHECK(m.lateness_ns < m.response_ns / 2); /* on a busy machine it is late, too */
 }
 
+/* Far more is asked for than 4 tags do at 1 ms each, and what waits for 10 ms is discarded: the wait is the storage's,
+ * however little the generator adds to it each time. */
+static void overloaded_expiring(void)
+{
+    struct parameters p = {
+        .drop_after_ns = 10 * NS_PER_MS,
+        .setting = {.iops = 1e5, .fraction_read = 0.5, .maxtags = 4, .blocksize = 4096},
+    };
+    struct sums s;
+    uint32_t lun;
+
+    open_lun(&lun);
+    CHECK_EQUAL(engine_create(engine, 0, lun, 0, (struct ceiling){4, 4096}, &everywhere, &p), 0);
+    atomic_store(&told.delay_ns, NS_PER_MS);
+    start(1, &s);
+    engine_stop(engine, 19);
+    struct moments_of m = moments_until_the_end(&s, 4);
+    CHECK(s.expired > s.due / 2);
+    CHECK(m.response_ns > m.paced * 8 * NS_PER_MS);
+    CHECK(m.lateness_ns < m.response_ns / 4); /* on a busy machine it is late, too */
+}
+
 /* More than twice what a queue of 12 requests takes, for 0.3 s. */
 static struct moments_of over_full(uint16_t sets)
 {
@@ -1454,6 +1476,7 @@ static const struct scenario {
     {"paused", paused, 1}, {"conserved", conserved, 1},
     {"conserved_expiring", conserved_expiring, 1},
     {"conserved_expiring_at_random", conserved_expiring_at_random, 1}, {"expired", expired, 1},
+    {"overloaded_expiring", overloaded_expiring, 1},
     {"blocking_neighbour", blocking_neighbour, 1}, {"batch_in_time", batch_in_time, 1},
     {"paused_in_turn", paused_in_turn, 1}, {"full_device", full_device, 1}, {"full_share", full_share, 1},
     {"idle_neighbour", idle_neighbour, 2}, {"busy_neighbours", busy_neighbours, 2},

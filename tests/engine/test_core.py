@@ -51,6 +51,7 @@ SCENARIOS = [
     "conserved_expiring",  # also with drop_after,
     "conserved_expiring_at_random",  # and exponential gaps
     "expired",  # nothing is submitted that waited for longer than drop_after
+    "overloaded_expiring",  # and the waits of what is left are the storage's
     "full_device",  # waiting for room in a full device is not the generator's lateness;
     "full_share",  # waiting for a share of one that is not full is
     "idle_neighbour",  # an idle neighbour with 2000 tags leaves a busy instance its tags,
@@ -64,7 +65,7 @@ SCENARIOS = [
 ]
 
 # In these a lateness is the driver's own, and nothing else's, or the next boundary and the rate of 50 ms are kept.
-REALTIME = {"caught_up", "slowed_down", "full_device", "full_share", "late_by_turns", "hung"}
+REALTIME = {"caught_up", "overloaded_expiring", "slowed_down", "full_device", "full_share", "late_by_turns", "hung"}
 
 HANGS = [
     "hung_open",  # a LUN hangs when it is opened: everything else goes on, and the engine closes

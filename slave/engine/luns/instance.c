@@ -228,7 +228,8 @@ void instance_reset(struct instance *i, uint64_t step, uint64_t start_ns)
     i->in_flight = 0;
     i->flying = (struct tag_list){0};
     i->waiting = NOT_WAITING;
-    i->tag_since_ns = start_ns;
+    i->tag_since_ns = i->found_ns = start_ns;
+    ideal_tags_start(&i->ideal, setting->maxtags);
     atomic_store_explicit(&i->oldest_submit_ns, 0, memory_order_relaxed);
     i->maxtags = setting->maxtags;
     i->closed_loop = setting->iops < 0.0;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "extents.h"
+#include "load/ideal_tags.h"
 #include "load/pacer.h"
 #include "load/sequencer.h"
 #include "lun.h"
@@ -88,6 +89,8 @@ struct instance {
     struct tag_list flying;
     uint64_t rest_until_ns;
     uint64_t tag_since_ns; /* since when a tag is free, or would be if its last I/O had gone and been found in time */
+    uint64_t found_ns; /* when its last completion was there to be found */
+    struct ideal_tags ideal; /* with drop_after only */
     _Atomic uint64_t oldest_submit_ns; /* of the oldest in flight, 0 if none: for other threads */
     struct sequencer sequencer;
     struct pacer pacer;

@@ -25,7 +25,10 @@ void due_times_expire(struct thread *t, struct instance *i, uint64_t now_ns)
 {
     struct row *row = row_of(t, i);
 
-    row->expired += pacer_expire(&i->pacer, now_ns);
+    uint64_t oldest_ns = pacer_backlog_since(&i->pacer), expired = pacer_expire(&i->pacer, now_ns);
+
+    row->expired += expired;
+    ideal_tags_take(&i->ideal, expired, oldest_ns, now_ns);
     row->backlog_since_ns = pacer_backlog_since(&i->pacer);
 }
 

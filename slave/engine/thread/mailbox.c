@@ -31,7 +31,7 @@ static void apply(struct thread *t, struct instance *i, const struct setting *se
     row_of(t, i)->edit = i->edit;
     if (i->in_flight >= i->maxtags)
         i->tag_since_ns = now_ns;
-    i->maxtags = setting->maxtags;
+    i->maxtags = i->ideal.at_once = setting->maxtags;
     ready_queue_resettle(i);
     if (setting->iops != old_iops && !t->boundary.cooling)
         retime(t, i, setting->iops, now_ns);

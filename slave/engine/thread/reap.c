@@ -99,10 +99,13 @@ static void file(struct thread *t, struct tag *tag, int64_t result, uint64_t now
     uint64_t service_ns = now_ns - tag->submit_ns, delay_ns = reap_delay_of(&t->reap_delay, tag->submit_ns, service_ns);
 
     tag->late_ns += delay_ns;
+    tag->instance->found_ns = now_ns - delay_ns;
     if (tag->orphaned) {
         file_orphan(t, tag, now_ns);
     } else if (result == tag_bytes(tag)) {
         tag->instance->failures = 0;
+        if (tag->instance->pacer.drop_after_ns)
+            ideal_tags_serve(&tag->instance->ideal, service_ns - delay_ns);
         tag->fresh &= !tag->write;
         t->reap.done[t->reap.done_count++] = (struct done){
             .service_ns = service_ns,

@@ -13,7 +13,8 @@ enum { LONG_CALL = 3, BLOCKING = 4, MOST_BLOCKING = 16 };
 
 /* From when on the wait of an I/O was the generator's own fault: it was due, a tag was free, the queue had room, and the
  * instance did not rest. A tag, or room, that an I/O took too late counts as free by so much earlier: while a thread
- * makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as well. */
+ * makes up for a time without its core, I/Os wait for tags that would long be free, and that is its fault as well; but
+ * not for longer than the I/Os that were discarded meanwhile would have left free. */
 static uint64_t late_from(const struct instance *i, uint64_t due_ns)
 {
     uint64_t since_ns = due_ns;
@@ -22,6 +23,11 @@ static uint64_t late_from(const struct instance *i, uint64_t due_ns)
         since_ns = i->tag_since_ns;
     if (i->share->room_since_ns > since_ns)
         since_ns = i->share->room_since_ns;
+    if (i->pacer.drop_after_ns) {
+        uint64_t ideal_ns = i->ideal.free_ns < i->found_ns ? i->ideal.free_ns : i->found_ns;
+        if (ideal_ns > since_ns)
+            since_ns = ideal_ns;
+    }
     if (i->rest_until_ns > since_ns)
         since_ns = i->rest_until_ns;
     return since_ns;
@@ -77,6 +83,8 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
         tag->due_ns = pacer_take(&i->pacer);
         row_of(t, i)->backlog_since_ns = pacer_backlog_since(&i->pacer);
         since_ns = late_from(i, tag->due_ns);
+        if (i->pacer.drop_after_ns)
+            ideal_tags_take(&i->ideal, 1, tag->due_ns, now_ns);
     }
     tag->write = sequencer_writes(&i->sequencer);
     tag->iocb.aio_offset = (int64_t)sequencer_offset(&i->sequencer);
@@ -97,6 +105,8 @@ static void issue(struct thread *t, struct instance *i, uint64_t now_ns)
     tag->submit_ns = now_ns;
     fly(i, tag);
     i->in_flight++;
+    if (i->in_flight > i->ideal.at_once)
+        i->ideal.at_once = i->in_flight;
     if (was_empty)
         publish_oldest(row_of(t, i), i);
     put_in_batch(t, tag, since_ns);
@@ -122,6 +132,7 @@ static void gather_from(struct thread *t, struct instance_list *list, uint32_t l
             due_times_expire(t, i, now_ns);
         for (uint32_t turn = 0; turn < TURN && t->submit.batch_size < limit && instance_has_work(i); turn++) {
             if (!share_has_room(i->share, i->weight) && !ready_queue_find_room(i->share, i->weight)) {
+                i->ideal.at_once = i->in_flight ? i->in_flight : 1;
                 ready_queue_wait_for_room(t, i);
                 break;
             }
